@@ -1,0 +1,107 @@
+//! Announcements: a worker says that it serves a host.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::ANNOUNCEMENT_BYTES_MAX;
+use crate::{ApplicationName, GroupName, HostName, ParseError, parse_bounded};
+
+/// What a worker says of itself on start and on change. Only `host` and `application` are required.
+///
+/// The last one of each application and host counts; an empty payload on its subject withdraws it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Announcement {
+    /// The host it serves.
+    pub host: HostName,
+    /// The application it is an instance of.
+    pub application: ApplicationName,
+    /// `/etc/machine-id` of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_id: Option<String>,
+    /// The kernel's boot id, which changes with every boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// Addresses at which operators find the host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
+    /// Free labels, for selecting hosts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The FleetLock group whose slot the host needs; the site's default group when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupName>,
+    /// The worker's clock when it announced itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<DateTime<Utc>>,
+}
+
+impl Announcement {
+    /// An announcement with the required fields only.
+    pub fn new(host: HostName, application: ApplicationName) -> Self {
+        Self {
+            host,
+            application,
+            machine_id: None,
+            boot_id: None,
+            addresses: Vec::new(),
+            labels: BTreeMap::new(),
+            group: None,
+            time: None,
+        }
+    }
+
+    /// Reads an announcement from a message's payload.
+    ///
+    /// # Errors
+    /// A payload over [`ANNOUNCEMENT_BYTES_MAX`], or not an announcement of this protocol.
+    pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
+        parse_bounded(payload, ANNOUNCEMENT_BYTES_MAX)
+    }
+
+    /// The payload of this announcement.
+    pub fn to_payload(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an announcement has string keys and no fallible part")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_and_the_full_one_round_trip() {
+        let short = r#"{"host":"h01","application":"os-upgrade-debian"}"#;
+        let parsed = Announcement::parse(short.as_bytes()).unwrap();
+        let expected = Announcement::new(
+            HostName::new("h01").unwrap(),
+            ApplicationName::new("os-upgrade-debian").unwrap(),
+        );
+        assert_eq!(parsed, expected);
+        assert_eq!(String::from_utf8(parsed.to_payload()).unwrap(), short);
+
+        let full = concat!(
+            r#"{"host":"h01","application":"os-upgrade-debian","machine-id":"m","boot-id":"b","#,
+            r#""addresses":["10.0.0.1"],"labels":{"rack":"r1"},"group":"default","time":"2026-11-21T05:00:00Z"}"#
+        );
+        let parsed = Announcement::parse(full.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(parsed.to_payload()).unwrap(), full);
+    }
+
+    #[test]
+    fn what_is_not_an_announcement() {
+        for json in ["", "{}", r#"{"host":"h"}"#, r#"{"host":"","application":"a"}"#] {
+            assert!(Announcement::parse(json.as_bytes()).is_err(), "{json}");
+        }
+        let large = format!(
+            r#"{{"host":"h","application":"{}"}}"#,
+            "x".repeat(ANNOUNCEMENT_BYTES_MAX)
+        );
+        assert!(matches!(
+            Announcement::parse(large.as_bytes()),
+            Err(ParseError::TooLarge { .. })
+        ));
+    }
+}

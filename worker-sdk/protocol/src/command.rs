@@ -1,0 +1,321 @@
+//! Commands: what the orchestrator asks of a host.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::COMMAND_BYTES_MAX;
+use crate::{HostName, ParseError, RunId, parse_bounded, time};
+
+/// What a command asks for, and what a reply answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Get ready without changing what runs: download, simulate, check.
+    Prepare,
+    /// Change the system.
+    Upgrade,
+    /// Boot the system anew.
+    Reboot,
+}
+
+impl Action {
+    /// Every action, in the order in which a host meets them.
+    pub const ALL: [Self; 3] = [Self::Prepare, Self::Upgrade, Self::Reboot];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepare => "prepare",
+            Self::Upgrade => "upgrade",
+            Self::Reboot => "reboot",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A command as it travels: `{"action":"upgrade","host":"h02","not-after":"2026-11-21T05:00:00Z"}`.
+///
+/// `not-after` of `upgrade` and `reboot` is an extension and left out when there is none; of `prepare` it is
+/// always sent, empty when there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Command {
+    /// To every host in `hosts`.
+    Prepare {
+        /// The hosts meant.
+        hosts: Vec<HostName>,
+        /// A worker that reads this later ignores it.
+        #[serde(default, with = "time::not_after")]
+        not_after: Option<DateTime<Utc>>,
+    },
+    /// To one host that is prepared.
+    Upgrade {
+        /// The host meant.
+        host: HostName,
+        /// A worker that reads this later does not start.
+        #[serde(default, with = "time::not_after", skip_serializing_if = "Option::is_none")]
+        not_after: Option<DateTime<Utc>>,
+    },
+    /// To one host that answered `reboot-required`.
+    Reboot {
+        /// The host meant.
+        host: HostName,
+        /// A worker that reads this later does not start.
+        #[serde(default, with = "time::not_after", skip_serializing_if = "Option::is_none")]
+        not_after: Option<DateTime<Utc>>,
+    },
+}
+
+impl Command {
+    /// The command that asks `host`, and no other, for `action`.
+    pub fn for_host(action: Action, host: HostName, not_after: Option<DateTime<Utc>>) -> Self {
+        match action {
+            Action::Prepare => Self::Prepare {
+                hosts: vec![host],
+                not_after,
+            },
+            Action::Upgrade => Self::Upgrade { host, not_after },
+            Action::Reboot => Self::Reboot { host, not_after },
+        }
+    }
+
+    /// Reads a command from a message's payload.
+    ///
+    /// # Errors
+    /// A payload over [`COMMAND_BYTES_MAX`], or not a command of this protocol.
+    pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
+        parse_bounded(payload, COMMAND_BYTES_MAX)
+    }
+
+    /// The payload of this command.
+    pub fn to_payload(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a command has string keys and no fallible part")
+    }
+
+    /// What is asked.
+    pub fn action(&self) -> Action {
+        match self {
+            Self::Prepare { .. } => Action::Prepare,
+            Self::Upgrade { .. } => Action::Upgrade,
+            Self::Reboot { .. } => Action::Reboot,
+        }
+    }
+
+    /// The time after which it must not be started, if there is one.
+    pub fn not_after(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Prepare { not_after, .. }
+            | Self::Upgrade { not_after, .. }
+            | Self::Reboot { not_after, .. } => *not_after,
+        }
+    }
+
+    /// Whether `host` is meant.
+    pub fn names(&self, host: &HostName) -> bool {
+        match self {
+            Self::Prepare { hosts, .. } => hosts.contains(host),
+            Self::Upgrade { host: named, .. } | Self::Reboot { host: named, .. } => named == host,
+        }
+    }
+}
+
+/// What tells a command from every other: the `Nats-Msg-Id` `<run>/<host>/<action>/<attempt>`, with the host as a
+/// subject token. A resend keeps it; only a new attempt by retry policy raises `attempt`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The host it goes to.
+    pub host: HostName,
+    /// What it asks for.
+    pub action: Action,
+    /// 1 for the first.
+    pub attempt: u32,
+}
+
+impl fmt::Display for CommandId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}/{}/{}/{}",
+            self.run,
+            self.host.token(),
+            self.action,
+            self.attempt
+        )
+    }
+}
+
+/// A text is not the id of a command.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not <run>/<host>/<action>/<attempt>")]
+pub struct CommandIdError(String);
+
+impl FromStr for CommandId {
+    type Err = CommandIdError;
+
+    fn from_str(text: &str) -> Result<Self, CommandIdError> {
+        let parse = || {
+            let mut parts = text.split('/');
+            let id = Self {
+                run: RunId::new(parts.next()?).ok()?,
+                host: HostName::from_token(parts.next()?).ok()?,
+                action: {
+                    let word = parts.next()?;
+                    Action::ALL.into_iter().find(|action| action.as_str() == word)?
+                },
+                attempt: parts.next()?.parse().ok()?,
+            };
+            parts.next().is_none().then_some(id)
+        };
+        parse().ok_or_else(|| CommandIdError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeZone;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn host(name: &str) -> HostName {
+        HostName::new(name).unwrap()
+    }
+
+    fn five_o_clock() -> DateTime<Utc> {
+        Utc.with_ymd_and_hms(2026, 11, 21, 5, 0, 0).unwrap()
+    }
+
+    /// The payloads of the specification, key for key, and what they mean.
+    #[test]
+    fn the_specifications_commands() {
+        let hosts = ["h01", "h02", "h03"].map(host).to_vec();
+        for (json, command) in [
+            (
+                r#"{"action":"prepare","hosts":["h01","h02","h03"],"not-after":""}"#,
+                Command::Prepare {
+                    hosts,
+                    not_after: None,
+                },
+            ),
+            (
+                r#"{"action":"upgrade","host":"h02"}"#,
+                Command::Upgrade {
+                    host: host("h02"),
+                    not_after: None,
+                },
+            ),
+            (
+                r#"{"action":"reboot","host":"h02"}"#,
+                Command::Reboot {
+                    host: host("h02"),
+                    not_after: None,
+                },
+            ),
+        ] {
+            assert_eq!(Command::parse(json.as_bytes()).unwrap(), command);
+            assert_eq!(String::from_utf8(command.to_payload()).unwrap(), json);
+        }
+    }
+
+    #[test]
+    fn commands_with_a_deadline() {
+        for (action, json) in [
+            (
+                Action::Prepare,
+                r#"{"action":"prepare","hosts":["h1"],"not-after":"2026-11-21T05:00:00Z"}"#,
+            ),
+            (
+                Action::Upgrade,
+                r#"{"action":"upgrade","host":"h1","not-after":"2026-11-21T05:00:00Z"}"#,
+            ),
+            (
+                Action::Reboot,
+                r#"{"action":"reboot","host":"h1","not-after":"2026-11-21T05:00:00Z"}"#,
+            ),
+        ] {
+            let command = Command::for_host(action, host("h1"), Some(five_o_clock()));
+            assert_eq!(String::from_utf8(command.to_payload()).unwrap(), json);
+            assert_eq!(Command::parse(json.as_bytes()).unwrap(), command);
+            assert_eq!(
+                (command.action(), command.not_after()),
+                (action, Some(five_o_clock()))
+            );
+            assert!(command.names(&host("h1")) && !command.names(&host("h2")));
+        }
+    }
+
+    #[test]
+    fn unknown_fields_offsets_and_null_are_tolerated() {
+        let json =
+            r#"{"x":[1],"action":"upgrade","host":"h1","not-after":"2026-11-21T07:00:00+02:00","y":null}"#;
+        assert_eq!(
+            Command::parse(json.as_bytes()).unwrap().not_after(),
+            Some(five_o_clock())
+        );
+        let json = r#"{"action":"prepare","hosts":[],"not-after":null}"#;
+        assert_eq!(Command::parse(json.as_bytes()).unwrap().not_after(), None);
+    }
+
+    #[test]
+    fn what_is_not_a_command() {
+        for json in [
+            "",
+            "[]",
+            "{}",
+            r#"{"action":"explode","host":"h1"}"#,
+            r#"{"action":"upgrade"}"#,
+            r#"{"action":"upgrade","host":""}"#,
+            r#"{"action":"upgrade","host":"h1","not-after":"tomorrow"}"#,
+            r#"{"action":"prepare","hosts":"h1"}"#,
+        ] {
+            assert!(
+                matches!(Command::parse(json.as_bytes()), Err(ParseError::Json(_))),
+                "{json}"
+            );
+        }
+        let large = vec![b' '; COMMAND_BYTES_MAX + 1];
+        assert!(matches!(Command::parse(&large), Err(ParseError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn ids_round_trip() {
+        let run = RunId::new("r-1").unwrap();
+        for action in Action::ALL {
+            let id = CommandId {
+                run: run.clone(),
+                host: host("a/b.c"),
+                action,
+                attempt: 2,
+            };
+            assert_eq!(id.to_string(), format!("r-1/a%2Fb%2Ec/{action}/2"));
+            assert_eq!(id.to_string().parse::<CommandId>().unwrap(), id);
+        }
+        for text in [
+            "",
+            "r/h/prepare",
+            "r/h/prepare/x",
+            "r/h/explode/1",
+            "r/h/prepare/1/2",
+            "r!/h/prepare/1",
+        ] {
+            assert!(text.parse::<CommandId>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_payload_panics(payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Command::parse(&payload);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The largest message of each kind that either side reads, in bytes unless the name says otherwise.
+
+/// A command; `prepare` may name many hosts.
+pub const COMMAND_BYTES_MAX: usize = 1024 * 1024;
+/// A reply. Its message is cut to [`MESSAGE_BYTES_MAX`] when sent, so anything near this bound is not ours.
+pub const REPLY_BYTES_MAX: usize = 64 * 1024;
+/// A worker's announcement.
+pub const ANNOUNCEMENT_BYTES_MAX: usize = 16 * 1024;
+/// A map of package versions.
+pub const VERSIONS_BYTES_MAX: usize = 256 * 1024;
+/// The message in a reply, and any reason shown to an operator.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
+/// The name of a host, an application or a group, before it is encoded.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// `text` cut to [`MESSAGE_BYTES_MAX`] bytes at a character boundary, with an ellipsis where something was cut.
+pub fn bounded_message(text: &str) -> String {
+    const ELLIPSIS: &str = "…";
+    if text.len() <= MESSAGE_BYTES_MAX {
+        return text.to_owned();
+    }
+    let mut end = MESSAGE_BYTES_MAX - ELLIPSIS.len();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{ELLIPSIS}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_messages_are_cut_at_a_character_boundary() {
+        let cut = bounded_message(&"ä".repeat(MESSAGE_BYTES_MAX));
+        assert!(cut.len() <= MESSAGE_BYTES_MAX, "{} bytes", cut.len());
+        assert!(cut.ends_with("ä…"));
+        assert_eq!(bounded_message("short"), "short");
+    }
+}

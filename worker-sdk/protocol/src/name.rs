@@ -1,0 +1,210 @@
+//! Names of hosts, worker applications and groups, and their form as one token of a NATS subject.
+//!
+//! A token keeps `[A-Za-z0-9_-]` and percent-encodes every other byte, because `.`, `*`, `>` and white space have
+//! a meaning in subjects: `h1.example.com` travels as `h1%2Eexample%2Ecom`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::NAME_BYTES_MAX;
+
+/// Every byte that a subject token may not hold as it is.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
+
+/// Why a text is not a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The name is empty.
+    #[error("a name must not be empty")]
+    Empty,
+    /// The name is longer than [`NAME_BYTES_MAX`].
+    #[error("a name of {0} bytes exceeds the limit of {NAME_BYTES_MAX}")]
+    TooLong(usize),
+    /// The name holds a control character.
+    #[error("a name must not hold control characters")]
+    ControlCharacter,
+    /// The subject token is not the percent-encoding of a name.
+    #[error("{0:?} is not a percent-encoded name")]
+    BadToken(String),
+    /// The group breaks the pattern that FleetLock gives for groups.
+    #[error("a group must match ^[a-zA-Z0-9.-]+$")]
+    BadGroup,
+}
+
+fn check(text: &str) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if text.len() > NAME_BYTES_MAX {
+        return Err(NameError::TooLong(text.len()));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(NameError::ControlCharacter);
+    }
+    Ok(())
+}
+
+fn check_group(text: &str) -> Result<(), NameError> {
+    check(text)?;
+    if text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-')
+    {
+        Ok(())
+    } else {
+        Err(NameError::BadGroup)
+    }
+}
+
+fn decode_token(token: &str) -> Result<String, NameError> {
+    let bad = || NameError::BadToken(token.to_owned());
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'%');
+    if !token.bytes().all(plain) {
+        return Err(bad());
+    }
+    let decoded = percent_decode_str(token).decode_utf8().map_err(|_| bad())?;
+    // A stray `%` survives decoding as it is; encoded properly it would have been `%25`.
+    let escapes = token.matches('%').count();
+    if decoded.len() + 2 * escapes != token.len() {
+        return Err(bad());
+    }
+    Ok(decoded.into_owned())
+}
+
+macro_rules! name {
+    ($(#[$meta:meta])* $name:ident, $check:path) => {
+        $(#[$meta])*
+        ///
+        /// 1 to 255 bytes of UTF-8 without control characters. Cheap to clone.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "Cow<'_, str>", into = "String")]
+        pub struct $name(std::sync::Arc<str>);
+
+        impl $name {
+            /// Takes `text` as a name, or says why it is none.
+            pub fn new(text: &str) -> Result<Self, NameError> {
+                $check(text)?;
+                Ok(Self(text.into()))
+            }
+
+            /// The name as it was given.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// The name as one token of a subject.
+            pub fn token(&self) -> String {
+                utf8_percent_encode(&self.0, ENCODED).to_string()
+            }
+
+            /// Reads the name back from a token; escapes in lower case are taken too.
+            pub fn from_token(token: &str) -> Result<Self, NameError> {
+                Self::new(&decode_token(token)?)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<Cow<'_, str>> for $name {
+            type Error = NameError;
+
+            fn try_from(text: Cow<'_, str>) -> Result<Self, NameError> {
+                Self::new(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0.as_ref().to_owned()
+            }
+        }
+    };
+}
+
+name!(
+    /// The name of a host, as its worker and the operators know it.
+    HostName,
+    check
+);
+name!(
+    /// The name of a worker application: the program on a host that carries out commands.
+    ApplicationName,
+    check
+);
+name!(
+    /// The name of a FleetLock group, which shares one semaphore. It also matches `^[a-zA-Z0-9.-]+$`.
+    GroupName,
+    check_group
+);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn tokens_of_awkward_hosts() {
+        for (name, token) in [
+            ("h01", "h01"),
+            ("h1.example.com", "h1%2Eexample%2Ecom"),
+            ("häst", "h%C3%A4st"),
+            ("a>b", "a%3Eb"),
+            ("*", "%2A"),
+            ("a b", "a%20b"),
+            ("50%", "50%25"),
+            ("under_score-dash", "under_score-dash"),
+        ] {
+            let host = HostName::new(name).unwrap();
+            assert_eq!(host.token(), token);
+            assert_eq!(HostName::from_token(token).unwrap(), host);
+        }
+        assert_eq!(
+            HostName::from_token("h1%2eexample").unwrap().as_str(),
+            "h1.example"
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_name() {
+        assert_eq!(HostName::new(""), Err(NameError::Empty));
+        assert_eq!(HostName::new(&"x".repeat(256)), Err(NameError::TooLong(256)));
+        assert_eq!(HostName::new("a\nb"), Err(NameError::ControlCharacter));
+        assert_eq!(GroupName::new("a_b"), Err(NameError::BadGroup));
+        assert!(serde_json::from_str::<HostName>("\"\"").is_err());
+        for token in ["", "a.b", "%", "%2", "%zz", "%FF", "ä", "a%00b"] {
+            assert!(HostName::from_token(token).is_err(), "{token:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_survives_its_token(text in "\\PC{1,60}") {
+            let host = HostName::new(&text).unwrap();
+            let token = host.token();
+            prop_assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-%".contains(&b)));
+            prop_assert_eq!(HostName::from_token(&token).unwrap(), host);
+        }
+
+        #[test]
+        fn no_token_panics(token in ".{0,40}") {
+            let _ = HostName::from_token(&token);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Replies: what a worker answers to a command.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{REPLY_BYTES_MAX, bounded_message};
+use crate::{Action, ParseError, parse_bounded};
+
+const DONE: &str = "done";
+const REBOOT_REQUIRED: &str = "reboot-required";
+
+/// How a command went: the `result` field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Outcome {
+    /// `done`.
+    Done,
+    /// `reboot-required`; it has this meaning in a reply to `upgrade` only.
+    RebootRequired,
+    /// Any other text, which is the error message, at most 4 KiB.
+    Error(String),
+}
+
+impl Outcome {
+    /// A failure with `message`, altered where it could be taken for a success.
+    pub fn error(message: &str) -> Self {
+        let message = message.trim();
+        let taken_for_success = [DONE, REBOOT_REQUIRED]
+            .iter()
+            .any(|word| message.eq_ignore_ascii_case(word));
+        if message.is_empty() {
+            Self::Error("failed without a message".to_owned())
+        } else if taken_for_success {
+            Self::Error(format!("error: {message}"))
+        } else {
+            Self::Error(bounded_message(message))
+        }
+    }
+
+    /// The text on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Done => DONE,
+            Self::RebootRequired => REBOOT_REQUIRED,
+            Self::Error(message) => message,
+        }
+    }
+}
+
+impl From<String> for Outcome {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            DONE => Self::Done,
+            REBOOT_REQUIRED => Self::RebootRequired,
+            _ => Self::error(&text),
+        }
+    }
+}
+
+impl From<Outcome> for String {
+    fn from(outcome: Outcome) -> Self {
+        outcome.as_str().to_owned()
+    }
+}
+
+/// A reply as it travels: `{"action":"upgrade","result":"done"}`. The host is the last token of its subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    /// What was asked.
+    pub action: Action,
+    /// How it went.
+    pub result: Outcome,
+}
+
+impl Reply {
+    /// Reads a reply from a message's payload.
+    ///
+    /// # Errors
+    /// A payload over [`REPLY_BYTES_MAX`], or not a reply of this protocol.
+    pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
+        parse_bounded(payload, REPLY_BYTES_MAX)
+    }
+
+    /// The payload of this reply.
+    pub fn to_payload(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a reply has string keys and no fallible part")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::MESSAGE_BYTES_MAX;
+
+    /// The payloads of the specification, key for key.
+    #[test]
+    fn the_specifications_replies() {
+        for (json, action, result) in [
+            (
+                r#"{"action":"prepare","result":"done"}"#,
+                Action::Prepare,
+                Outcome::Done,
+            ),
+            (
+                r#"{"action":"upgrade","result":"done"}"#,
+                Action::Upgrade,
+                Outcome::Done,
+            ),
+            (
+                r#"{"action":"upgrade","result":"reboot-required"}"#,
+                Action::Upgrade,
+                Outcome::RebootRequired,
+            ),
+            (
+                r#"{"action":"reboot","result":"done"}"#,
+                Action::Reboot,
+                Outcome::Done,
+            ),
+            (
+                r#"{"action":"reboot","result":"no space left"}"#,
+                Action::Reboot,
+                Outcome::Error("no space left".to_owned()),
+            ),
+        ] {
+            let reply = Reply { action, result };
+            assert_eq!(Reply::parse(json.as_bytes()).unwrap(), reply);
+            assert_eq!(String::from_utf8(reply.to_payload()).unwrap(), json);
+        }
+    }
+
+    #[test]
+    fn an_error_is_never_taken_for_success() {
+        for text in ["done", "Done", " reboot-required\n", "", "  "] {
+            let outcome = Outcome::error(text);
+            assert!(
+                matches!(Outcome::from(String::from(outcome.clone())), Outcome::Error(_)),
+                "{text:?}"
+            );
+            assert!(
+                matches!(outcome, Outcome::Error(message) if !message.is_empty()),
+                "{text:?}"
+            );
+        }
+        assert_eq!(
+            Outcome::error(&"x".repeat(5000)).as_str().len(),
+            MESSAGE_BYTES_MAX
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_reply() {
+        for json in [
+            "",
+            "null",
+            "{}",
+            r#"{"action":"prepare"}"#,
+            r#"{"action":"prepare","result":1}"#,
+        ] {
+            assert!(
+                matches!(Reply::parse(json.as_bytes()), Err(ParseError::Json(_))),
+                "{json}"
+            );
+        }
+        assert!(matches!(
+            Reply::parse(&vec![b'x'; 1 << 20]),
+            Err(ParseError::TooLarge { .. })
+        ));
+        let extra = r#"{"action":"prepare","result":"done","took":3}"#;
+        assert!(Reply::parse(extra.as_bytes()).is_ok());
+    }
+}

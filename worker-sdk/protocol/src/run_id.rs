@@ -1,0 +1,65 @@
+//! The id of a run: what ties commands, replies and history together.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest id, in bytes.
+const RUN_ID_BYTES_MAX: usize = 64;
+
+/// A text is not the id of a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a run id is 1 to {RUN_ID_BYTES_MAX} characters of [A-Za-z0-9_-]")]
+pub struct RunIdError;
+
+/// The id of a run: 1 to 64 characters of `[A-Za-z0-9_-]`; ids given later sort later. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Cow<'_, str>", into = "String")]
+pub struct RunId(Arc<str>);
+
+impl RunId {
+    /// Takes `text` as an id.
+    pub fn new(text: &str) -> Result<Self, RunIdError> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if text.is_empty() || text.len() > RUN_ID_BYTES_MAX || !text.bytes().all(allowed) {
+            return Err(RunIdError);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = RunIdError;
+
+    fn from_str(text: &str) -> Result<Self, RunIdError> {
+        Self::new(text)
+    }
+}
+
+impl TryFrom<Cow<'_, str>> for RunId {
+    type Error = RunIdError;
+
+    fn try_from(text: Cow<'_, str>) -> Result<Self, RunIdError> {
+        Self::new(&text)
+    }
+}
+
+impl From<RunId> for String {
+    fn from(id: RunId) -> String {
+        id.0.as_ref().to_owned()
+    }
+}

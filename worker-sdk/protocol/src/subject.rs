@@ -1,0 +1,167 @@
+//! Streams, subjects and consumer names.
+
+use crate::{ApplicationName, HostName, NameError};
+
+/// The durable stream of commands and replies.
+pub const CONTROL_STREAM: &str = "os-upgrade:control";
+/// The last versions of every host.
+pub const VERSIONS_STREAM: &str = "os-upgrade:versions";
+/// The last announcement of every worker.
+pub const WORKERS_STREAM: &str = "os-upgrade:workers";
+/// The orchestrator's log of facts; no worker reads or writes it.
+pub const JOURNAL_STREAM: &str = "os-upgrade:journal";
+
+/// Matches every command.
+pub const COMMANDS: &str = "os-upgrade:control.command.*";
+/// Matches every reply.
+pub const REPLIES: &str = "os-upgrade:control.reply.*";
+/// One message per leadership: the fence of every command.
+pub const LEADER: &str = "os-upgrade:control.leader";
+/// Matches the versions of every host.
+pub const VERSIONS: &str = "os-upgrade:versions.*";
+/// Matches every announcement.
+pub const WORKERS: &str = "os-upgrade:workers.*.*";
+/// Matches every heartbeat (core NATS).
+pub const PRESENCES: &str = "os-upgrade.presence.*";
+/// Facts, in the journal.
+pub const JOURNAL_FACT: &str = "os-upgrade:journal.fact";
+/// Snapshots, in the journal.
+pub const JOURNAL_SNAPSHOT: &str = "os-upgrade:journal.snapshot";
+
+const COMMAND_PREFIX: &str = "os-upgrade:control.command.";
+const REPLY_PREFIX: &str = "os-upgrade:control.reply.";
+const VERSIONS_PREFIX: &str = "os-upgrade:versions.";
+const WORKERS_PREFIX: &str = "os-upgrade:workers.";
+const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
+const HINT_PREFIX: &str = "os-upgrade.hint.";
+
+/// The commands of `host`; a host's worker consumes this one subject.
+pub fn command(host: &HostName) -> String {
+    format!("{COMMAND_PREFIX}{}", host.token())
+}
+
+/// The replies of `host`.
+pub fn reply(host: &HostName) -> String {
+    format!("{REPLY_PREFIX}{}", host.token())
+}
+
+/// The versions of `host`.
+pub fn versions(host: &HostName) -> String {
+    format!("{VERSIONS_PREFIX}{}", host.token())
+}
+
+/// The announcement of `application` on `host`.
+pub fn worker(application: &ApplicationName, host: &HostName) -> String {
+    format!("{WORKERS_PREFIX}{}.{}", application.token(), host.token())
+}
+
+/// The heartbeat of `host` (core NATS).
+pub fn presence(host: &HostName) -> String {
+    format!("{PRESENCE_PREFIX}{}", host.token())
+}
+
+/// "Stop what you are doing if you can", to a running handler on `host` (core NATS).
+pub fn hint(host: &HostName) -> String {
+    format!("{HINT_PREFIX}{}", host.token())
+}
+
+/// The durable consumer through which the worker of `host` receives its commands.
+pub fn consumer(host: &HostName) -> String {
+    format!("worker-{}", host.token())
+}
+
+/// What a message on the control stream is, by its subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ControlSubject {
+    /// A command to this host.
+    Command(HostName),
+    /// A reply of this host.
+    Reply(HostName),
+    /// A new leader's fence.
+    Leader,
+}
+
+impl ControlSubject {
+    /// Reads a subject of the control stream; `None` for one that this protocol does not have.
+    ///
+    /// # Errors
+    /// The token of the host is not the encoding of a name.
+    pub fn parse(subject: &str) -> Result<Option<Self>, NameError> {
+        if let Some(token) = subject.strip_prefix(COMMAND_PREFIX) {
+            HostName::from_token(token).map(Self::Command).map(Some)
+        } else if let Some(token) = subject.strip_prefix(REPLY_PREFIX) {
+            HostName::from_token(token).map(Self::Reply).map(Some)
+        } else {
+            Ok((subject == LEADER).then_some(Self::Leader))
+        }
+    }
+}
+
+/// The host of a subject of [`VERSIONS`].
+pub fn versions_host(subject: &str) -> Result<HostName, NameError> {
+    host_after(VERSIONS_PREFIX, subject)
+}
+
+/// The host of a subject of [`PRESENCES`].
+pub fn presence_host(subject: &str) -> Result<HostName, NameError> {
+    host_after(PRESENCE_PREFIX, subject)
+}
+
+/// The application and the host of a subject of [`WORKERS`].
+pub fn worker_parts(subject: &str) -> Result<(ApplicationName, HostName), NameError> {
+    let bad = || NameError::BadToken(subject.to_owned());
+    let (application, host) = subject
+        .strip_prefix(WORKERS_PREFIX)
+        .and_then(|rest| rest.split_once('.'))
+        .ok_or_else(bad)?;
+    Ok((
+        ApplicationName::from_token(application)?,
+        HostName::from_token(host)?,
+    ))
+}
+
+fn host_after(prefix: &str, subject: &str) -> Result<HostName, NameError> {
+    let token = subject
+        .strip_prefix(prefix)
+        .ok_or_else(|| NameError::BadToken(subject.to_owned()))?;
+    HostName::from_token(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_round_trip() {
+        let application = ApplicationName::new("os.upgrade").unwrap();
+        for name in ["h01", "h1.example.com", "häst", "a>b"] {
+            let host = HostName::new(name).unwrap();
+            assert_eq!(
+                ControlSubject::parse(&command(&host)),
+                Ok(Some(ControlSubject::Command(host.clone())))
+            );
+            assert_eq!(
+                ControlSubject::parse(&reply(&host)),
+                Ok(Some(ControlSubject::Reply(host.clone())))
+            );
+            assert_eq!(versions_host(&versions(&host)).unwrap(), host);
+            assert_eq!(presence_host(&presence(&host)).unwrap(), host);
+            assert_eq!(
+                worker_parts(&worker(&application, &host)).unwrap(),
+                (application.clone(), host.clone())
+            );
+        }
+        assert_eq!(ControlSubject::parse(LEADER), Ok(Some(ControlSubject::Leader)));
+        assert_eq!(ControlSubject::parse("os-upgrade:control.other"), Ok(None));
+        assert!(ControlSubject::parse("os-upgrade:control.reply.a.b").is_err());
+        assert!(worker_parts("os-upgrade:workers.a").is_err());
+    }
+
+    #[test]
+    fn subjects_as_documented() {
+        let host = HostName::new("h1.example.com").unwrap();
+        assert_eq!(command(&host), "os-upgrade:control.command.h1%2Eexample%2Ecom");
+        assert_eq!(hint(&host), "os-upgrade.hint.h1%2Eexample%2Ecom");
+        assert_eq!(consumer(&host), "worker-h1%2Eexample%2Ecom");
+    }
+}

@@ -1,0 +1,36 @@
+//! Times on the wire: RFC 3339 in UTC, whole seconds, `2026-11-21T05:00:00Z`.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// `time` as it stands in messages.
+pub fn format(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// The `not-after` field: absent, `null` and `""` all mean that there is no deadline.
+pub(crate) mod not_after {
+    use std::borrow::Cow;
+
+    use chrono::{DateTime, Utc};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[expect(clippy::ref_option, reason = "the signature serde asks for")]
+    pub(crate) fn serialize<S: Serializer>(
+        time: &Option<DateTime<Utc>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&time.map(super::format).unwrap_or_default())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<DateTime<Utc>>, D::Error> {
+        let text = Option::<Cow<'de, str>>::deserialize(deserializer)?.unwrap_or_default();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        DateTime::parse_from_rfc3339(&text)
+            .map(|time| Some(time.to_utc()))
+            .map_err(|error| D::Error::custom(format!("not-after {text:?}: {error}")))
+    }
+}
