@@ -1,1 +1,50 @@
-//! placeholder
+//! The core that decides: what happens next in a site's upgrade, and nothing else.
+//!
+//! Pure and synchronous. The present time and new ids come in with the input; there is no clock, no randomness, no
+//! I/O, no logging and no await in this crate, and its dependencies keep it so. The order of things is
+//!
+//! ```text
+//! decide(state, view, input, now) -> facts     what an input means, given the state
+//! state.apply(at, fact)                        one fact folded into the state
+//! effects(state)                               what should be under way, given the state
+//! next_wakeup(state)                           when time alone will matter
+//! explain(state, view, host)                   why a host is not moving
+//! ```
+//!
+//! Facts are what the journal keeps. Everything durable in [`State`] is the fold of the facts, so a restart, a
+//! successor or a newer version comes to the same state from the same journal.
+
+pub mod batch;
+pub mod config;
+pub mod decide;
+pub mod duration;
+pub mod effects;
+pub mod explain;
+pub mod fact;
+pub mod input;
+pub mod reason;
+pub mod record;
+pub mod run;
+pub mod semaphore;
+pub mod slot;
+pub mod state;
+pub mod view;
+pub mod wakeup;
+
+pub use batch::Batch;
+pub use config::{Config, LockProvider, OnFailure, Settings};
+pub use decide::{Decision, decide};
+pub use effects::{Effect, effects};
+pub use explain::{Explanation, explain};
+pub use fact::{Fact, HostEvent};
+pub use input::{Accepted, Answer, ControlMessage, Input, LockOutcome, Refusal, Request};
+pub use reason::Reason;
+pub use record::Record;
+pub use run::{HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
+pub use slot::{Slot, Standing};
+pub use state::{ApplyError, State};
+pub use view::{Reachability, SeenHost, View};
+pub use wakeup::next_wakeup;
+
+#[cfg(test)]
+mod testing;

@@ -95,13 +95,7 @@ mod tests {
         for json in ["", "{}", r#"{"host":"h"}"#, r#"{"host":"","application":"a"}"#] {
             assert!(Announcement::parse(json.as_bytes()).is_err(), "{json}");
         }
-        let large = format!(
-            r#"{{"host":"h","application":"{}"}}"#,
-            "x".repeat(ANNOUNCEMENT_BYTES_MAX)
-        );
-        assert!(matches!(
-            Announcement::parse(large.as_bytes()),
-            Err(ParseError::TooLarge { .. })
-        ));
+        let large = format!(r#"{{"host":"h","application":"{}"}}"#, "x".repeat(ANNOUNCEMENT_BYTES_MAX));
+        assert!(matches!(Announcement::parse(large.as_bytes()), Err(ParseError::TooLarge { .. })));
     }
 }

@@ -78,10 +78,7 @@ impl Command {
     /// The command that asks `host`, and no other, for `action`.
     pub fn for_host(action: Action, host: HostName, not_after: Option<DateTime<Utc>>) -> Self {
         match action {
-            Action::Prepare => Self::Prepare {
-                hosts: vec![host],
-                not_after,
-            },
+            Action::Prepare => Self::Prepare { hosts: vec![host], not_after },
             Action::Upgrade => Self::Upgrade { host, not_after },
             Action::Reboot => Self::Reboot { host, not_after },
         }
@@ -143,14 +140,7 @@ pub struct CommandId {
 
 impl fmt::Display for CommandId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}/{}/{}/{}",
-            self.run,
-            self.host.token(),
-            self.action,
-            self.attempt
-        )
+        write!(f, "{}/{}/{}/{}", self.run, self.host.token(), self.action, self.attempt)
     }
 }
 
@@ -202,25 +192,10 @@ mod tests {
         for (json, command) in [
             (
                 r#"{"action":"prepare","hosts":["h01","h02","h03"],"not-after":""}"#,
-                Command::Prepare {
-                    hosts,
-                    not_after: None,
-                },
+                Command::Prepare { hosts, not_after: None },
             ),
-            (
-                r#"{"action":"upgrade","host":"h02"}"#,
-                Command::Upgrade {
-                    host: host("h02"),
-                    not_after: None,
-                },
-            ),
-            (
-                r#"{"action":"reboot","host":"h02"}"#,
-                Command::Reboot {
-                    host: host("h02"),
-                    not_after: None,
-                },
-            ),
+            (r#"{"action":"upgrade","host":"h02"}"#, Command::Upgrade { host: host("h02"), not_after: None }),
+            (r#"{"action":"reboot","host":"h02"}"#, Command::Reboot { host: host("h02"), not_after: None }),
         ] {
             assert_eq!(Command::parse(json.as_bytes()).unwrap(), command);
             assert_eq!(String::from_utf8(command.to_payload()).unwrap(), json);
@@ -230,26 +205,14 @@ mod tests {
     #[test]
     fn commands_with_a_deadline() {
         for (action, json) in [
-            (
-                Action::Prepare,
-                r#"{"action":"prepare","hosts":["h1"],"not-after":"2026-11-21T05:00:00Z"}"#,
-            ),
-            (
-                Action::Upgrade,
-                r#"{"action":"upgrade","host":"h1","not-after":"2026-11-21T05:00:00Z"}"#,
-            ),
-            (
-                Action::Reboot,
-                r#"{"action":"reboot","host":"h1","not-after":"2026-11-21T05:00:00Z"}"#,
-            ),
+            (Action::Prepare, r#"{"action":"prepare","hosts":["h1"],"not-after":"2026-11-21T05:00:00Z"}"#),
+            (Action::Upgrade, r#"{"action":"upgrade","host":"h1","not-after":"2026-11-21T05:00:00Z"}"#),
+            (Action::Reboot, r#"{"action":"reboot","host":"h1","not-after":"2026-11-21T05:00:00Z"}"#),
         ] {
             let command = Command::for_host(action, host("h1"), Some(five_o_clock()));
             assert_eq!(String::from_utf8(command.to_payload()).unwrap(), json);
             assert_eq!(Command::parse(json.as_bytes()).unwrap(), command);
-            assert_eq!(
-                (command.action(), command.not_after()),
-                (action, Some(five_o_clock()))
-            );
+            assert_eq!((command.action(), command.not_after()), (action, Some(five_o_clock())));
             assert!(command.names(&host("h1")) && !command.names(&host("h2")));
         }
     }
@@ -258,10 +221,7 @@ mod tests {
     fn unknown_fields_offsets_and_null_are_tolerated() {
         let json =
             r#"{"x":[1],"action":"upgrade","host":"h1","not-after":"2026-11-21T07:00:00+02:00","y":null}"#;
-        assert_eq!(
-            Command::parse(json.as_bytes()).unwrap().not_after(),
-            Some(five_o_clock())
-        );
+        assert_eq!(Command::parse(json.as_bytes()).unwrap().not_after(), Some(five_o_clock()));
         let json = r#"{"action":"prepare","hosts":[],"not-after":null}"#;
         assert_eq!(Command::parse(json.as_bytes()).unwrap().not_after(), None);
     }
@@ -278,10 +238,7 @@ mod tests {
             r#"{"action":"upgrade","host":"h1","not-after":"tomorrow"}"#,
             r#"{"action":"prepare","hosts":"h1"}"#,
         ] {
-            assert!(
-                matches!(Command::parse(json.as_bytes()), Err(ParseError::Json(_))),
-                "{json}"
-            );
+            assert!(matches!(Command::parse(json.as_bytes()), Err(ParseError::Json(_))), "{json}");
         }
         let large = vec![b' '; COMMAND_BYTES_MAX + 1];
         assert!(matches!(Command::parse(&large), Err(ParseError::TooLarge { .. })));
@@ -291,23 +248,12 @@ mod tests {
     fn ids_round_trip() {
         let run = RunId::new("r-1").unwrap();
         for action in Action::ALL {
-            let id = CommandId {
-                run: run.clone(),
-                host: host("a/b.c"),
-                action,
-                attempt: 2,
-            };
+            let id = CommandId { run: run.clone(), host: host("a/b.c"), action, attempt: 2 };
             assert_eq!(id.to_string(), format!("r-1/a%2Fb%2Ec/{action}/2"));
             assert_eq!(id.to_string().parse::<CommandId>().unwrap(), id);
         }
-        for text in [
-            "",
-            "r/h/prepare",
-            "r/h/prepare/x",
-            "r/h/explode/1",
-            "r/h/prepare/1/2",
-            "r!/h/prepare/1",
-        ] {
+        for text in ["", "r/h/prepare", "r/h/prepare/x", "r/h/explode/1", "r/h/prepare/1/2", "r!/h/prepare/1"]
+        {
             assert!(text.parse::<CommandId>().is_err(), "{text}");
         }
     }

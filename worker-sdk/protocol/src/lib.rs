@@ -46,10 +46,7 @@ pub enum ParseError {
 /// Reads `payload` as JSON after checking it against `limit`, in bytes.
 fn parse_bounded<'de, T: serde::Deserialize<'de>>(payload: &'de [u8], limit: usize) -> Result<T, ParseError> {
     if payload.len() > limit {
-        return Err(ParseError::TooLarge {
-            actual: payload.len(),
-            limit,
-        });
+        return Err(ParseError::TooLarge { actual: payload.len(), limit });
     }
     serde_json::from_slice(payload).map_err(ParseError::Json)
 }

@@ -50,10 +50,7 @@ fn check(text: &str) -> Result<(), NameError> {
 
 fn check_group(text: &str) -> Result<(), NameError> {
     check(text)?;
-    if text
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-')
-    {
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-') {
         Ok(())
     } else {
         Err(NameError::BadGroup)
@@ -175,10 +172,7 @@ mod tests {
             assert_eq!(host.token(), token);
             assert_eq!(HostName::from_token(token).unwrap(), host);
         }
-        assert_eq!(
-            HostName::from_token("h1%2eexample").unwrap().as_str(),
-            "h1.example"
-        );
+        assert_eq!(HostName::from_token("h1%2eexample").unwrap().as_str(), "h1.example");
     }
 
     #[test]

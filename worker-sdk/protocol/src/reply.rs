@@ -24,9 +24,7 @@ impl Outcome {
     /// A failure with `message`, altered where it could be taken for a success.
     pub fn error(message: &str) -> Self {
         let message = message.trim();
-        let taken_for_success = [DONE, REBOOT_REQUIRED]
-            .iter()
-            .any(|word| message.eq_ignore_ascii_case(word));
+        let taken_for_success = [DONE, REBOOT_REQUIRED].iter().any(|word| message.eq_ignore_ascii_case(word));
         if message.is_empty() {
             Self::Error("failed without a message".to_owned())
         } else if taken_for_success {
@@ -95,26 +93,10 @@ mod tests {
     #[test]
     fn the_specifications_replies() {
         for (json, action, result) in [
-            (
-                r#"{"action":"prepare","result":"done"}"#,
-                Action::Prepare,
-                Outcome::Done,
-            ),
-            (
-                r#"{"action":"upgrade","result":"done"}"#,
-                Action::Upgrade,
-                Outcome::Done,
-            ),
-            (
-                r#"{"action":"upgrade","result":"reboot-required"}"#,
-                Action::Upgrade,
-                Outcome::RebootRequired,
-            ),
-            (
-                r#"{"action":"reboot","result":"done"}"#,
-                Action::Reboot,
-                Outcome::Done,
-            ),
+            (r#"{"action":"prepare","result":"done"}"#, Action::Prepare, Outcome::Done),
+            (r#"{"action":"upgrade","result":"done"}"#, Action::Upgrade, Outcome::Done),
+            (r#"{"action":"upgrade","result":"reboot-required"}"#, Action::Upgrade, Outcome::RebootRequired),
+            (r#"{"action":"reboot","result":"done"}"#, Action::Reboot, Outcome::Done),
             (
                 r#"{"action":"reboot","result":"no space left"}"#,
                 Action::Reboot,
@@ -131,39 +113,18 @@ mod tests {
     fn an_error_is_never_taken_for_success() {
         for text in ["done", "Done", " reboot-required\n", "", "  "] {
             let outcome = Outcome::error(text);
-            assert!(
-                matches!(Outcome::from(String::from(outcome.clone())), Outcome::Error(_)),
-                "{text:?}"
-            );
-            assert!(
-                matches!(outcome, Outcome::Error(message) if !message.is_empty()),
-                "{text:?}"
-            );
+            assert!(matches!(Outcome::from(String::from(outcome.clone())), Outcome::Error(_)), "{text:?}");
+            assert!(matches!(outcome, Outcome::Error(message) if !message.is_empty()), "{text:?}");
         }
-        assert_eq!(
-            Outcome::error(&"x".repeat(5000)).as_str().len(),
-            MESSAGE_BYTES_MAX
-        );
+        assert_eq!(Outcome::error(&"x".repeat(5000)).as_str().len(), MESSAGE_BYTES_MAX);
     }
 
     #[test]
     fn what_is_not_a_reply() {
-        for json in [
-            "",
-            "null",
-            "{}",
-            r#"{"action":"prepare"}"#,
-            r#"{"action":"prepare","result":1}"#,
-        ] {
-            assert!(
-                matches!(Reply::parse(json.as_bytes()), Err(ParseError::Json(_))),
-                "{json}"
-            );
+        for json in ["", "null", "{}", r#"{"action":"prepare"}"#, r#"{"action":"prepare","result":1}"#] {
+            assert!(matches!(Reply::parse(json.as_bytes()), Err(ParseError::Json(_))), "{json}");
         }
-        assert!(matches!(
-            Reply::parse(&vec![b'x'; 1 << 20]),
-            Err(ParseError::TooLarge { .. })
-        ));
+        assert!(matches!(Reply::parse(&vec![b'x'; 1 << 20]), Err(ParseError::TooLarge { .. })));
         let extra = r#"{"action":"prepare","result":"done","took":3}"#;
         assert!(Reply::parse(extra.as_bytes()).is_ok());
     }

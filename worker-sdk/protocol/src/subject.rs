@@ -110,20 +110,13 @@ pub fn presence_host(subject: &str) -> Result<HostName, NameError> {
 /// The application and the host of a subject of [`WORKERS`].
 pub fn worker_parts(subject: &str) -> Result<(ApplicationName, HostName), NameError> {
     let bad = || NameError::BadToken(subject.to_owned());
-    let (application, host) = subject
-        .strip_prefix(WORKERS_PREFIX)
-        .and_then(|rest| rest.split_once('.'))
-        .ok_or_else(bad)?;
-    Ok((
-        ApplicationName::from_token(application)?,
-        HostName::from_token(host)?,
-    ))
+    let (application, host) =
+        subject.strip_prefix(WORKERS_PREFIX).and_then(|rest| rest.split_once('.')).ok_or_else(bad)?;
+    Ok((ApplicationName::from_token(application)?, HostName::from_token(host)?))
 }
 
 fn host_after(prefix: &str, subject: &str) -> Result<HostName, NameError> {
-    let token = subject
-        .strip_prefix(prefix)
-        .ok_or_else(|| NameError::BadToken(subject.to_owned()))?;
+    let token = subject.strip_prefix(prefix).ok_or_else(|| NameError::BadToken(subject.to_owned()))?;
     HostName::from_token(token)
 }
 
@@ -140,10 +133,7 @@ mod tests {
                 ControlSubject::parse(&command(&host)),
                 Ok(Some(ControlSubject::Command(host.clone())))
             );
-            assert_eq!(
-                ControlSubject::parse(&reply(&host)),
-                Ok(Some(ControlSubject::Reply(host.clone())))
-            );
+            assert_eq!(ControlSubject::parse(&reply(&host)), Ok(Some(ControlSubject::Reply(host.clone()))));
             assert_eq!(versions_host(&versions(&host)).unwrap(), host);
             assert_eq!(presence_host(&presence(&host)).unwrap(), host);
             assert_eq!(

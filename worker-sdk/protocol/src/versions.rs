@@ -24,9 +24,9 @@ impl Versions {
             Value::String(text) => Ok((package, text)),
             Value::Number(number) => Ok((package, number.to_string())),
             Value::Bool(flag) => Ok((package, flag.to_string())),
-            Value::Null | Value::Array(_) | Value::Object(_) => Err(ParseError::Value(format!(
-                "the version of {package:?} is not a plain value"
-            ))),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                Err(ParseError::Value(format!("the version of {package:?} is not a plain value")))
+            }
         };
         object.into_iter().map(text).collect::<Result<_, _>>().map(Self)
     }

@@ -1,0 +1,59 @@
+//! A batch: inputs decided one after the other on a state that is ahead of the journal, until it is appended.
+
+use chrono::{DateTime, Utc};
+
+use crate::decide::decide;
+use crate::fact::Fact;
+use crate::input::{Answer, Input};
+use crate::record::Record;
+use crate::state::State;
+use crate::view::View;
+
+/// Inputs decided together. The state it started from is not touched; [`Batch::finish`] gives the record to append,
+/// and the state to hold once that is done.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    state: State,
+    at: DateTime<Utc>,
+    facts: Vec<Fact>,
+}
+
+impl Batch {
+    /// A batch on top of `state`, all of whose facts are dated `at`.
+    pub fn new(state: &State, at: DateTime<Utc>) -> Self {
+        Self { state: state.clone(), at, facts: Vec::new() }
+    }
+
+    /// Decides `input` after everything decided before.
+    pub fn decide(&mut self, view: &View, input: &Input) -> Option<Answer> {
+        let decision = decide(&self.state, view, input, self.at);
+        for fact in &decision.facts {
+            self.state.apply(self.at, fact).expect("a decided fact applies to the state it was decided on");
+        }
+        if let Input::Control { sequence, .. } = input {
+            self.state.control = self.state.control.max(*sequence);
+        }
+        self.facts.extend(decision.facts);
+        decision.answer
+    }
+
+    /// How many facts there are.
+    pub fn len(&self) -> usize {
+        self.facts.len()
+    }
+
+    /// Whether nothing has come of the inputs so far.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_empty()
+    }
+
+    /// The state after the batch.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The record of this batch, and the state after it.
+    pub fn finish(self) -> (Record, State) {
+        (Record { at: self.at, control: self.state.control, facts: self.facts }, self.state)
+    }
+}

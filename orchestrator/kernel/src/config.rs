@@ -1,0 +1,163 @@
+//! What operators set: the site's upgrade configuration, over the API, and the settings of the orchestrator's file.
+
+use std::collections::BTreeMap;
+
+use os_upgrade_protocol::{ApplicationName, GroupName};
+use serde::{Deserialize, Serialize};
+
+/// The intended configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    /// Every host on which one of these has announced itself takes part; where several have, the first counts.
+    #[serde(default)]
+    pub worker_applications: Vec<WorkerApplication>,
+    /// How a run goes through the hosts.
+    #[serde(default, skip_serializing_if = "Rollout::is_default")]
+    pub rollout: Rollout,
+}
+
+/// One entry of `worker-applications`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct WorkerApplication {
+    /// The name under which its workers announce themselves.
+    pub name: ApplicationName,
+}
+
+/// How a run goes through the hosts. An extension of the specification; the defaults are its behaviour.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Rollout {
+    /// How many hosts may be under upgrade at once, at least 1; their groups' slots bound them too.
+    pub max_concurrent: u32,
+    /// How many hosts may fail before no further one is started.
+    pub max_failures: u32,
+    /// What becomes of a host that is unreachable when the run starts.
+    pub unreachable: UnreachablePolicy,
+}
+
+impl Default for Rollout {
+    fn default() -> Self {
+        Self { max_concurrent: 1, max_failures: 0, unreachable: UnreachablePolicy::Skip }
+    }
+}
+
+impl Rollout {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What becomes of a host that is unreachable when a run starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnreachablePolicy {
+    /// It is left out, and the history says so.
+    Skip,
+    /// It fails, and with it the run.
+    Fail,
+}
+
+/// A configuration that parses and cannot be meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The same application twice.
+    #[error("worker-applications: {0:?} is listed twice")]
+    DuplicateApplication(String),
+    /// No host could ever be upgraded.
+    #[error("rollout/max-concurrent: must be at least 1")]
+    NoConcurrency,
+}
+
+impl Config {
+    /// Checks what the types do not.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        for (index, application) in self.worker_applications.iter().enumerate() {
+            if self.worker_applications[..index].contains(application) {
+                return Err(ConfigError::DuplicateApplication(application.name.to_string()));
+            }
+        }
+        if self.rollout.max_concurrent == 0 {
+            return Err(ConfigError::NoConcurrency);
+        }
+        Ok(())
+    }
+}
+
+/// Settings from the orchestrator's own file on which decisions depend. They are journaled when they change, so
+/// that a replay decides as the leader did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Settings {
+    /// Who grants slots.
+    pub provider: LockProvider,
+    /// The group of a host that announces none.
+    pub default_group: GroupName,
+    /// What becomes of the slot of a host that failed or fell silent.
+    pub on_failure: OnFailure,
+    /// Slots of the embedded semaphores, by group.
+    pub groups: BTreeMap<GroupName, u32>,
+}
+
+impl Default for Settings {
+    /// One embedded semaphore, `default`, with one slot.
+    fn default() -> Self {
+        let default_group = GroupName::new("default").expect("a valid name");
+        Self {
+            provider: LockProvider::Embedded,
+            groups: BTreeMap::from([(default_group.clone(), 1)]),
+            default_group,
+            on_failure: OnFailure::Hold,
+        }
+    }
+}
+
+/// Who grants slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockProvider {
+    /// The semaphores in this state.
+    Embedded,
+    /// A FleetLock server elsewhere.
+    External,
+}
+
+/// What becomes of the slot of a host that failed or fell silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFailure {
+    /// It stays held: the host may be down, or still at work.
+    Hold,
+    /// It is released at once.
+    Release,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Result<Config, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    #[test]
+    fn the_specifications_configuration() {
+        let json = r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#;
+        let config = parse(json).unwrap();
+        assert_eq!(config.rollout, Rollout::default());
+        assert_eq!(config.validate(), Ok(()));
+        assert_eq!(serde_json::to_string(&config).unwrap(), json);
+    }
+
+    #[test]
+    fn what_cannot_be_meant() {
+        let twice = parse(r#"{"worker-applications":[{"name":"a"},{"name":"a"}]}"#).unwrap();
+        assert_eq!(twice.validate(), Err(ConfigError::DuplicateApplication("a".to_owned())));
+        let none = parse(r#"{"rollout":{"max-concurrent":0}}"#).unwrap();
+        assert_eq!(none.validate(), Err(ConfigError::NoConcurrency));
+        for json in [r#"{"worker-application":[]}"#, r#"{"worker-applications":[{"name":""}]}"#, "[]"] {
+            assert!(parse(json).is_err(), "{json}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Decisions: what an input means, given the state.
+//!
+//! Each kind of input has its file; [`advance`] holds what follows from the state itself, in the order in which it
+//! is considered. A decision is a list of facts, each of which applies to the state after the ones before it.
+
+mod advance;
+mod control;
+mod locks;
+mod release;
+mod request;
+
+pub(crate) use self::advance::has_room as may_start;
+
+use chrono::{DateTime, Utc};
+
+use crate::fact::Fact;
+use crate::input::{Answer, Input};
+use crate::state::State;
+use crate::view::View;
+
+/// What follows from an input.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Decision {
+    /// What becomes true, in order.
+    pub facts: Vec<Fact>,
+    /// What the asker is told once the facts are durable; for requests only.
+    pub answer: Option<Answer>,
+}
+
+impl Decision {
+    fn facts(facts: Vec<Fact>) -> Self {
+        Self { facts, answer: None }
+    }
+}
+
+/// Decides `input` at `now`: what it means in itself, then whatever follows from the state that results.
+pub fn decide(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
+    let mut decision = react(state, view, input, now);
+    let mut scratch = state.clone();
+    fold(&mut scratch, now, &decision.facts);
+    loop {
+        let facts = advance::advance(&scratch, view, now);
+        if facts.is_empty() {
+            return decision;
+        }
+        fold(&mut scratch, now, &facts);
+        decision.facts.extend(facts);
+    }
+}
+
+fn fold(state: &mut State, now: DateTime<Utc>, facts: &[Fact]) {
+    for fact in facts {
+        state.apply(now, fact).expect("a decided fact applies to the state it was decided on");
+    }
+}
+
+fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
+    match input {
+        Input::Request(request) => request::decide(state, view, request, now),
+        Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
+        Input::Control { sequence, message } => Decision::facts(control::decide(state, *sequence, message)),
+        Input::Locked { host, outcome } => Decision::facts(locks::locked(state, host, outcome)),
+        Input::Unlocked { host, outcome } => Decision::facts(locks::unlocked(state, host, outcome)),
+        Input::Withdrawn { host, sequence, deleted } => {
+            Decision::facts(control::withdrawn(state, host, *sequence, *deleted))
+        }
+        Input::FenceStored { sequence, leader } => {
+            Decision::facts(control::fence_stored(state, *sequence, leader))
+        }
+        Input::Settings(settings) if *settings == state.settings => Decision::default(),
+        Input::Settings(settings) => {
+            Decision::facts(vec![Fact::SettingsAdopted { settings: settings.clone() }])
+        }
+        Input::Tick => Decision::default(),
+    }
+}

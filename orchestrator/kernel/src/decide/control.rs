@@ -1,0 +1,191 @@
+//! Messages of the control stream: commands that stand there, and what workers reply.
+
+use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
+
+use super::release;
+use super::request::host_fact;
+use crate::config::OnFailure;
+use crate::fact::{Fact, HostEvent, IgnoreCause, ReleaseCause};
+use crate::input::ControlMessage;
+use crate::reason::Reason;
+use crate::run::{HostStatus, Run, RunHost, StopCause};
+use crate::slot::SentCommand;
+use crate::state::State;
+
+pub(super) fn decide(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
+    match message {
+        ControlMessage::Command { host, id } => command_seen(state, sequence, host, id.as_ref()),
+        ControlMessage::Reply { host, reply: Ok(reply), in_reply_to } => {
+            let reply = SeenReply { host, reply, in_reply_to: *in_reply_to, sequence };
+            reply_seen(state, &reply)
+        }
+        ControlMessage::Reply { host, reply: Err(detail), .. } => {
+            vec![ignored(sequence, Some(host), None, IgnoreCause::Malformed { detail: detail.clone() })]
+        }
+        ControlMessage::Leader => fence_passed(state, sequence),
+        ControlMessage::Unknown { subject } => {
+            vec![ignored(sequence, None, None, IgnoreCause::UnknownSubject { subject: subject.clone() })]
+        }
+    }
+}
+
+/// A leader's fence has been stored; it may have been read already.
+pub(super) fn fence_stored(state: &State, sequence: u64, leader: &str) -> Vec<Fact> {
+    let fenced = Fact::Fenced { sequence, leader: leader.to_owned() };
+    let passed = (state.control >= sequence).then_some(Fact::FencePassed { sequence });
+    [fenced].into_iter().chain(passed).collect()
+}
+
+fn fence_passed(state: &State, sequence: u64) -> Vec<Fact> {
+    let is_present = |fence: &crate::state::Fence| fence.sequence == sequence && !fence.passed;
+    if state.fence.as_ref().is_some_and(is_present) {
+        vec![Fact::FencePassed { sequence }]
+    } else {
+        Vec::new()
+    }
+}
+
+fn ignored(sequence: u64, host: Option<&HostName>, reply: Option<&Reply>, why: IgnoreCause) -> Fact {
+    Fact::Ignored { sequence, host: host.cloned(), reply: reply.cloned(), why }
+}
+
+/// A command of an ended run has been deleted, or has been found in a worker's hands.
+pub(super) fn withdrawn(state: &State, host: &HostName, sequence: u64, deleted: bool) -> Vec<Fact> {
+    if state.withdrawals.contains_key(&sequence) {
+        vec![Fact::Withdrawn { host: host.clone(), sequence, deleted }]
+    } else {
+        Vec::new()
+    }
+}
+
+fn command_seen(state: &State, sequence: u64, host: &HostName, id: Option<&CommandId>) -> Vec<Fact> {
+    let known = id.filter(|id| id.host == *host);
+    let sent = known.and_then(|id| sent_in_run(state, sequence, id));
+    let late = || known.and_then(|id| sent_too_late(state, sequence, id));
+    let foreign = || ignored(sequence, Some(host), None, IgnoreCause::ForeignCommand);
+    vec![sent.or_else(late).unwrap_or_else(foreign)]
+}
+
+/// The command is one that the active run is waiting to see.
+fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
+    let run = state.run.as_ref().filter(|run| run.id == id.run)?;
+    let command = run.host(&id.host).filter(|host| host.is_unsent())?.command?;
+    let expected = command.action == id.action && command.attempt == id.attempt;
+    let event = HostEvent::CommandSent { action: id.action, attempt: id.attempt, sequence };
+    expected.then(|| host_fact(&run.id, &id.host, event))
+}
+
+/// The command is one whose run ended before it was seen: its slot stays held for it.
+fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
+    state.slots.get(&id.host).filter(|slot| slot.run == id.run && slot.unsent_at_fence.is_some())?;
+    Some(Fact::LateCommandSeen { host: id.host.clone(), action: id.action, sequence })
+}
+
+/// A reply as it stands in the stream.
+struct SeenReply<'a> {
+    host: &'a HostName,
+    reply: &'a Reply,
+    in_reply_to: Option<u64>,
+    sequence: u64,
+}
+
+impl SeenReply<'_> {
+    fn answers(&self, command: SentCommand) -> bool {
+        command.answered_by(self.reply.action, self.in_reply_to, self.sequence)
+    }
+
+    fn ignored(&self, why: IgnoreCause) -> Vec<Fact> {
+        vec![ignored(self.sequence, Some(self.host), Some(self.reply), why)]
+    }
+}
+
+fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
+    if let Some(run) = &state.run
+        && let Some(host) = run.host(seen.host)
+        && let Some(command) = host.command
+        && let Some(sequence) = command.sequence
+        && seen.answers(SentCommand { action: command.action, sequence })
+        && !host.status.is_final()
+    {
+        return answered(state, run, host, seen);
+    }
+    let mut facts = late_done(state, seen);
+    let why = if was_answered(state, seen) {
+        IgnoreCause::AlreadyAnswered
+    } else {
+        IgnoreCause::NothingOutstanding
+    };
+    facts.extend(seen.ignored(why));
+    facts
+}
+
+/// The reply answers the current command of a host that is not through.
+fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> Vec<Fact> {
+    let failed = |message: &str| fail(state, run, seen, message);
+    let event = |event| host_fact(&run.id, seen.host, event);
+    match (host.status, &seen.reply.result) {
+        (HostStatus::Preparing, Outcome::Done) => vec![event(HostEvent::Prepared)],
+        // Until the next command is sent, an error overrides an earlier `done`.
+        (
+            HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting,
+            Outcome::Error(_) | Outcome::RebootRequired,
+        ) => failed(seen.reply.result.as_str()),
+        (HostStatus::Upgrading | HostStatus::Rebooting, Outcome::Done) => {
+            let mut facts = vec![event(HostEvent::Upgraded)];
+            facts.extend(release::release(state, seen.host, ReleaseCause::Upgraded));
+            facts
+        }
+        (HostStatus::Upgrading, Outcome::RebootRequired) => vec![event(HostEvent::RebootRequired)],
+        (HostStatus::Upgrading, Outcome::Error(message)) => failed(message),
+        (HostStatus::Rebooting, Outcome::RebootRequired | Outcome::Error(_)) => {
+            failed(seen.reply.result.as_str())
+        }
+        (HostStatus::Prepared | HostStatus::Waiting, Outcome::Done) => {
+            seen.ignored(IgnoreCause::AlreadyAnswered)
+        }
+        (
+            HostStatus::Pending
+            | HostStatus::Upgraded
+            | HostStatus::Failed
+            | HostStatus::TimedOut
+            | HostStatus::Skipped
+            | HostStatus::Cancelled,
+            Outcome::Done | Outcome::RebootRequired | Outcome::Error(_),
+        ) => seen.ignored(IgnoreCause::NothingOutstanding),
+    }
+}
+
+fn fail(state: &State, run: &Run, seen: &SeenReply<'_>, message: &str) -> Vec<Fact> {
+    let reason = Reason::WorkerError { action: seen.reply.action, message: message.to_owned() };
+    let mut facts = vec![host_fact(&run.id, seen.host, HostEvent::Failed { reason })];
+    if run.stopping.is_none() && run.count(HostStatus::Failed) >= run.rollout.max_failures as usize {
+        let cause = StopCause::Failed { host: seen.host.clone() };
+        facts.push(Fact::RunStopping { run: run.id.clone(), cause });
+    }
+    if seen.reply.action == Action::Prepare {
+        facts.extend(release::withdraw(state, run, seen.host));
+    } else if state.settings.on_failure == OnFailure::Release {
+        facts.extend(release::release(state, seen.host, ReleaseCause::Failed));
+    }
+    facts
+}
+
+/// `done`, however late, to the very command for which a slot is held, frees it. Nothing else does.
+fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
+    let under_way = state.run.as_ref().is_some_and(|run| run.under_way().contains(seen.host));
+    let slot = state.slots.get(seen.host).and_then(|slot| slot.command);
+    if !under_way && seen.reply.result == Outcome::Done && slot.is_some_and(|command| seen.answers(command)) {
+        release::release(state, seen.host, ReleaseCause::LateDone).into_iter().collect()
+    } else {
+        Vec::new()
+    }
+}
+
+fn was_answered(state: &State, seen: &SeenReply<'_>) -> bool {
+    let commands = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(seen.host)?.command);
+    commands.filter(|command| command.answered).any(|command| {
+        command
+            .sequence
+            .is_some_and(|sequence| seen.answers(SentCommand { action: command.action, sequence }))
+    })
+}

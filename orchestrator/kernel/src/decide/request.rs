@@ -1,0 +1,116 @@
+//! Requests of operators.
+
+use chrono::{DateTime, SubsecRound, Utc};
+use os_upgrade_protocol::{ApplicationName, HostName, RunId};
+
+use super::Decision;
+use crate::config::{Config, UnreachablePolicy};
+use crate::duration::Duration;
+use crate::fact::{Enlisted, Fact, HostEvent};
+use crate::input::{Accepted, Refusal, Request};
+use crate::reason::Reason;
+use crate::run::{StopCause, Trigger};
+use crate::state::State;
+use crate::view::{Reachability, View};
+
+type Decided = Result<(Vec<Fact>, Accepted), Refusal>;
+
+pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTime<Utc>) -> Decision {
+    let decided = match request {
+        Request::PutConfig { config, actor, validate } => put_config(state, config, actor, *validate),
+        Request::Trigger { run, timeout, actor, validate } => {
+            trigger(state, view, run, *timeout, actor, now).map(|facts| perform(facts, *validate))
+        }
+        Request::Cancel { actor } => cancel(state, actor),
+    };
+    match decided {
+        Ok((facts, accepted)) => Decision { facts, answer: Some(Ok(accepted)) },
+        Err(refusal) => Decision { facts: Vec::new(), answer: Some(Err(refusal)) },
+    }
+}
+
+fn perform(facts: Vec<Fact>, validate: bool) -> (Vec<Fact>, Accepted) {
+    if validate { (Vec::new(), Accepted::Valid) } else { (facts, Accepted::Done) }
+}
+
+fn put_config(state: &State, config: &Config, actor: &str, validate: bool) -> Decided {
+    config.validate()?;
+    if validate {
+        return Ok((Vec::new(), Accepted::Valid));
+    }
+    let accepted = if state.config.is_some() { Accepted::Done } else { Accepted::Created };
+    if state.config.as_ref() == Some(config) {
+        return Ok((Vec::new(), accepted));
+    }
+    let fact = Fact::ConfigReplaced { config: Some(config.clone()), actor: actor.to_owned() };
+    Ok((vec![fact], accepted))
+}
+
+fn trigger(
+    state: &State,
+    view: &View,
+    run: &RunId,
+    timeout: Duration,
+    actor: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<Fact>, Refusal> {
+    let config = state.config.as_ref().ok_or(Refusal::NoConfiguration)?;
+    if let Some(active) = &state.run {
+        return Err(Refusal::RunActive { run: active.id.clone() });
+    }
+    if timeout.as_secs() == 0 {
+        return Err(Refusal::TimeoutTooShort);
+    }
+    if let Some(seconds) = view.excessive_skew() {
+        return Err(Refusal::ClockSkew { seconds });
+    }
+    let hosts = enlist(state, view, config)?;
+    let unreachable = hosts.iter().find(|entry| entry.skipped.is_some());
+    let stopping =
+        unreachable.filter(|_| config.rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
+            Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: entry.host.clone() } }
+        });
+    let started = Fact::RunStarted {
+        run: run.clone(),
+        trigger: Trigger::Operator { actor: actor.to_owned() },
+        // Whole seconds, as it travels: both sides must mean the same instant.
+        not_after: now.trunc_subsecs(0) + timeout.to_delta(),
+        rollout: config.rollout.clone(),
+        hosts,
+    };
+    Ok([started].into_iter().chain(stopping).collect())
+}
+
+fn enlist(state: &State, view: &View, config: &Config) -> Result<Vec<Enlisted>, Refusal> {
+    let applications: Vec<ApplicationName> =
+        config.worker_applications.iter().map(|application| application.name.clone()).collect();
+    let hosts: Vec<Enlisted> = view
+        .serving(&applications)
+        .map(|(name, host, application)| Enlisted {
+            host: name.clone(),
+            application: application.clone(),
+            group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
+            skipped: (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable),
+        })
+        .collect();
+    if hosts.is_empty() {
+        let names: Vec<&str> = applications.iter().map(ApplicationName::as_str).collect();
+        return Err(Refusal::NoHosts { applications: names.join(", ") });
+    }
+    Ok(hosts)
+}
+
+fn cancel(state: &State, actor: &str) -> Decided {
+    let run = state.run.as_ref().ok_or(Refusal::NoRun)?;
+    // One that is stopping already has nothing left to stop; after a failure it stays failed.
+    if run.stopping.is_some() {
+        return Ok((Vec::new(), Accepted::Done));
+    }
+    let cause = StopCause::Cancelled { actor: actor.to_owned() };
+    Ok((vec![Fact::RunStopping { run: run.id.clone(), cause }], Accepted::Done))
+}
+
+/// The fact that `event` happened to `host` in `run`.
+pub(super) fn host_fact(run: &RunId, host: &HostName, event: HostEvent) -> Fact {
+    Fact::Host { run: run.clone(), host: host.clone(), event }
+}

@@ -1,0 +1,99 @@
+//! Effects: what should be under way, given the state. A crash loses none of them, because they are derived again.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{CommandId, GroupName, HostName};
+
+use crate::config::LockProvider;
+use crate::decide::may_start;
+use crate::slot::Standing;
+use crate::state::State;
+
+/// Something to do in the world. Doing it twice does no harm; what tells one from another is its whole value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    /// Publish a command, under the present fence. It is sent once it has been seen in the control stream.
+    Send {
+        /// Its id, which names run, host and action.
+        id: CommandId,
+        /// The time after which it must be neither published nor started.
+        not_after: DateTime<Utc>,
+    },
+    /// Ask the lock server for a host's slot.
+    Lock {
+        /// The host.
+        host: HostName,
+        /// Its group.
+        group: GroupName,
+    },
+    /// Ask the lock server to take a host's slot back.
+    Unlock {
+        /// The host.
+        host: HostName,
+        /// Its group.
+        group: GroupName,
+    },
+    /// Publish a new fence, to learn whether a command that was never seen can still appear.
+    NewFence {
+        /// The sequence of the fence that is not enough.
+        above: u64,
+    },
+    /// Delete a command of an ended run from the control stream, unless a worker has been given it.
+    Withdraw {
+        /// The host it was sent to.
+        host: HostName,
+        /// Its sequence.
+        sequence: u64,
+    },
+}
+
+/// Everything that should be under way, the most urgent first. Lazy: a caller that has its hands full stops early.
+pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
+    sends(state).chain(locks(state)).chain(unlocks(state)).chain(new_fence(state)).chain(withdrawals(state))
+}
+
+fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
+    let fenced = state.fence.as_ref().is_some_and(|fence| fence.passed);
+    let run = state.run.as_ref().filter(|_| fenced);
+    run.into_iter().flat_map(|run| {
+        run.unsent().iter().filter_map(|name| {
+            let command = run.host(name)?.command?;
+            let (host, action, attempt) = (name.clone(), command.action, command.attempt);
+            Some(Effect::Send {
+                id: CommandId { run: run.id.clone(), host, action, attempt },
+                not_after: run.not_after,
+            })
+        })
+    })
+}
+
+fn locks(state: &State) -> impl Iterator<Item = Effect> + '_ {
+    let run = state.run.as_ref().filter(|run| may_start(run));
+    run.into_iter().flat_map(|run| {
+        run.waiting().iter().filter_map(|name| {
+            let slot = state.slots.get(name)?;
+            let asked = slot.provider == LockProvider::External
+                && matches!(slot.standing, Standing::Requested | Standing::Held);
+            asked.then(|| Effect::Lock { host: name.clone(), group: slot.group.clone() })
+        })
+    })
+}
+
+fn unlocks(state: &State) -> impl Iterator<Item = Effect> + '_ {
+    let releasing =
+        state.slots.iter().filter(|(_, slot)| matches!(slot.standing, Standing::Releasing { .. }));
+    releasing.map(|(host, slot)| Effect::Unlock { host: host.clone(), group: slot.group.clone() })
+}
+
+fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {
+    let fence = state.fence.as_ref().map_or(0, |fence| fence.sequence);
+    let needed =
+        state.slots.values().any(|slot| slot.unsent_at_fence.is_some_and(|sequence| sequence >= fence));
+    needed.then_some(Effect::NewFence { above: fence }).into_iter()
+}
+
+fn withdrawals(state: &State) -> impl Iterator<Item = Effect> + '_ {
+    state
+        .withdrawals
+        .iter()
+        .map(|(sequence, host)| Effect::Withdraw { host: host.clone(), sequence: *sequence })
+}

@@ -1,0 +1,250 @@
+//! Facts: what the journal keeps. Each says what has become true, never what somebody asked for.
+//!
+//! Their JSON is a format on disk. A field or a variant may be added; none may be renamed or given another meaning.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Reply, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, LockProvider, Rollout, Settings};
+use crate::reason::Reason;
+use crate::run::{RunResult, StopCause, Trigger};
+
+/// Something that has become true.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Fact {
+    /// The leader's own settings, when they differ from those in force.
+    SettingsAdopted {
+        /// In force from now on.
+        settings: Settings,
+    },
+    /// An operator's configuration.
+    ConfigReplaced {
+        /// In force from now on; `None` when it was deleted.
+        config: Option<Config>,
+        /// Who did it.
+        actor: String,
+    },
+    /// A fence stands in the control stream; commands from here on carry it.
+    Fenced {
+        /// Its sequence.
+        sequence: u64,
+        /// The instance that leads.
+        leader: String,
+    },
+    /// The fence has been read past: every command sent under an older fence has been seen, or never will be.
+    FencePassed {
+        /// Its sequence.
+        sequence: u64,
+    },
+    /// A run, with all its hosts.
+    RunStarted {
+        /// Its id.
+        run: RunId,
+        /// What started it.
+        trigger: Trigger,
+        /// When it ends at the latest.
+        not_after: DateTime<Utc>,
+        /// How it goes through the hosts.
+        rollout: Rollout,
+        /// Who takes part, and who would but does not.
+        hosts: Vec<Enlisted>,
+    },
+    /// Every host is prepared; upgrades may begin.
+    UpgradesBegan {
+        /// The run.
+        run: RunId,
+    },
+    /// No further host is started.
+    RunStopping {
+        /// The run.
+        run: RunId,
+        /// Why.
+        cause: StopCause,
+    },
+    /// The run is over.
+    RunEnded {
+        /// The run.
+        run: RunId,
+        /// How it went.
+        result: RunResult,
+    },
+    /// Something happened to a host of the active run.
+    Host {
+        /// The run.
+        run: RunId,
+        /// The host.
+        host: HostName,
+        /// What happened.
+        event: HostEvent,
+    },
+    /// A host's slot is about to be asked for at a lock server, so it may be held from here on.
+    SlotRequested {
+        /// The host.
+        host: HostName,
+        /// Its group.
+        group: GroupName,
+        /// The run on whose behalf.
+        run: RunId,
+    },
+    /// A host's slot is no longer needed and has to be given back to the lock server.
+    SlotReleaseDue {
+        /// The host.
+        host: HostName,
+        /// Why.
+        why: ReleaseCause,
+    },
+    /// A host's slot is free.
+    SlotReleased {
+        /// The host.
+        host: HostName,
+        /// Why.
+        why: ReleaseCause,
+    },
+    /// The command of a step whose run has ended appeared after all; its slot is held for it.
+    LateCommandSeen {
+        /// The host.
+        host: HostName,
+        /// What it asks.
+        action: Action,
+        /// Its sequence.
+        sequence: u64,
+    },
+    /// A command of an ended run that had not been answered was looked at.
+    Withdrawn {
+        /// The host it was sent to.
+        host: HostName,
+        /// Its sequence.
+        sequence: u64,
+        /// Whether it was deleted; otherwise a worker has been given it.
+        deleted: bool,
+    },
+    /// A message on the control stream that changes nothing, and why not.
+    Ignored {
+        /// Its sequence.
+        sequence: u64,
+        /// The host its subject names, if it names one.
+        host: Option<HostName>,
+        /// The reply, when it could be read.
+        reply: Option<Reply>,
+        /// Why it changes nothing.
+        why: IgnoreCause,
+    },
+}
+
+/// A host in the list of a run's start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Enlisted {
+    /// Its name.
+    pub host: HostName,
+    /// The application that serves it.
+    pub application: ApplicationName,
+    /// The group whose slot it needs.
+    pub group: GroupName,
+    /// Why it is left out, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<Reason>,
+}
+
+/// What happens to a host in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum HostEvent {
+    /// Its command stands in the control stream.
+    CommandSent {
+        /// What it asks.
+        action: Action,
+        /// 1 for the first.
+        attempt: u32,
+        /// Its sequence.
+        sequence: u64,
+    },
+    /// It answered `done` to `prepare`.
+    Prepared,
+    /// It has to wait for a slot.
+    Waiting {
+        /// Why.
+        reason: Reason,
+    },
+    /// Its turn is taken back; it waits like the others.
+    TurnLost,
+    /// It holds a slot, so `upgrade` is to be sent.
+    SlotGranted {
+        /// The group it is of.
+        group: GroupName,
+        /// Who granted it.
+        provider: LockProvider,
+    },
+    /// It answered `reboot-required`, so `reboot` is to be sent.
+    RebootRequired,
+    /// It is through.
+    Upgraded,
+    /// It failed.
+    Failed {
+        /// Why.
+        reason: Reason,
+    },
+    /// It did not come to an end in time.
+    TimedOut {
+        /// At what.
+        reason: Reason,
+    },
+    /// It was never started.
+    Cancelled {
+        /// Why not.
+        reason: Reason,
+    },
+}
+
+/// Why a slot is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReleaseCause {
+    /// The host is through.
+    Upgraded,
+    /// The host failed or fell silent, and the setting says to release.
+    Failed,
+    /// The command for which it was taken was never sent.
+    NeverSent,
+    /// It was asked for and is not needed any more.
+    NotNeeded,
+    /// `done` came at last, after the host had been given up.
+    LateDone,
+}
+
+impl ReleaseCause {
+    /// The word in the history.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Upgraded => "upgraded",
+            Self::Failed => "failed",
+            Self::NeverSent => "never-sent",
+            Self::NotNeeded => "not-needed",
+            Self::LateDone => "late-done",
+        }
+    }
+}
+
+/// Why a message on the control stream changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum IgnoreCause {
+    /// It could not be read.
+    Malformed {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// Its subject is not one of the protocol's.
+    UnknownSubject {
+        /// That subject.
+        subject: String,
+    },
+    /// A reply to no command that is outstanding for its host.
+    NothingOutstanding,
+    /// A further reply to a command that has been answered.
+    AlreadyAnswered,
+    /// A command that nobody here has decided.
+    ForeignCommand,
+}

@@ -1,0 +1,199 @@
+//! What comes in: requests of operators, what is read from the control stream, answers of the lock server.
+
+use os_upgrade_protocol::{CommandId, HostName, Reply, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, ConfigError, Settings};
+use crate::duration::Duration;
+
+/// Anything that may lead to facts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// Someone asks, and waits for an [`Answer`].
+    Request(Request),
+    /// A message of the control stream, in order.
+    Control {
+        /// Its sequence.
+        sequence: u64,
+        /// What it says.
+        message: ControlMessage,
+    },
+    /// The lock server was asked for a host's slot.
+    Locked {
+        /// The host.
+        host: HostName,
+        /// What came of it.
+        outcome: LockOutcome,
+    },
+    /// The lock server was asked to take a host's slot back.
+    Unlocked {
+        /// The host.
+        host: HostName,
+        /// What came of it.
+        outcome: LockOutcome,
+    },
+    /// A command of an ended run was looked at, and deleted if no worker had been given it.
+    Withdrawn {
+        /// The host it was sent to.
+        host: HostName,
+        /// Its sequence.
+        sequence: u64,
+        /// Whether it was deleted.
+        deleted: bool,
+    },
+    /// This leader's fence has been stored.
+    FenceStored {
+        /// Its sequence in the control stream.
+        sequence: u64,
+        /// The leading instance.
+        leader: String,
+    },
+    /// This leader's own settings.
+    Settings(Settings),
+    /// Nothing but time has passed, or the view has changed.
+    Tick,
+}
+
+/// What operators may ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Request {
+    /// Replace or create the configuration.
+    PutConfig {
+        /// The new one.
+        config: Config,
+        /// Who asks.
+        actor: String,
+        /// Check only.
+        validate: bool,
+    },
+    /// Start a run now.
+    Trigger {
+        /// The id it will have.
+        run: RunId,
+        /// How long it may take.
+        timeout: Duration,
+        /// Who asks.
+        actor: String,
+        /// Check only.
+        validate: bool,
+    },
+    /// Start no further host.
+    Cancel {
+        /// Who asks.
+        actor: String,
+    },
+}
+
+/// What becomes of a request.
+pub type Answer = Result<Accepted, Refusal>;
+
+/// A request that was granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accepted {
+    /// There was nothing there before.
+    Created,
+    /// It is so.
+    Done,
+    /// It would be granted; nothing was done, as asked.
+    Valid,
+}
+
+/// A request that was refused, and why. `Display` gives the sentence for operators.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Refusal {
+    /// The configuration cannot be meant.
+    #[error("{message}")]
+    InvalidConfig {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The timeout is too short to do anything in.
+    #[error("timeout: must be at least 1s")]
+    TimeoutTooShort,
+    /// Nothing is configured.
+    #[error("there is no configuration: PUT /v1/config/os-upgrade first")]
+    NoConfiguration,
+    /// No worker of the configured applications has announced itself.
+    #[error("no host has announced a worker of the configured applications ({applications})")]
+    NoHosts {
+        /// The applications' names, joined by commas.
+        applications: String,
+    },
+    /// A run is active.
+    #[error("run {run} is active")]
+    RunActive {
+        /// That run.
+        run: RunId,
+    },
+    /// No run is active.
+    #[error("no run is active")]
+    NoRun,
+    /// The clocks differ too much.
+    #[error("the clocks of orchestrator and bus differ by {seconds} s; nothing is started until they agree")]
+    ClockSkew {
+        /// By how much.
+        seconds: i64,
+    },
+}
+
+impl From<ConfigError> for Refusal {
+    fn from(error: ConfigError) -> Self {
+        Self::InvalidConfig { message: error.to_string() }
+    }
+}
+
+/// A message of the control stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ControlMessage {
+    /// A command, by whom ever.
+    Command {
+        /// Whom its subject names.
+        host: HostName,
+        /// Its id, when it carries one of ours.
+        id: Option<CommandId>,
+    },
+    /// A reply.
+    Reply {
+        /// Whom its subject names.
+        host: HostName,
+        /// Its content, or what is wrong with it.
+        reply: Result<Reply, String>,
+        /// The command it says it answers.
+        in_reply_to: Option<u64>,
+    },
+    /// A fence, this leader's or another's.
+    Leader,
+    /// A message that this protocol does not have.
+    Unknown {
+        /// Its subject.
+        subject: String,
+    },
+}
+
+/// What came of asking the lock server. Only `Granted` is a yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum LockOutcome {
+    /// 200.
+    Granted,
+    /// A 4xx or 5xx with a FleetLock error.
+    Denied {
+        /// The error's `kind`.
+        lock_kind: String,
+        /// The error's `value`.
+        value: String,
+    },
+    /// No answer: connect, TLS, timeout.
+    Unreachable {
+        /// What went wrong.
+        detail: String,
+    },
+    /// Any other answer.
+    Protocol {
+        /// What was answered.
+        detail: String,
+    },
+}

@@ -1,0 +1,328 @@
+//! A host in a run: its statuses and the table of what may happen to it in each.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName};
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{Enlisted, HostEvent};
+use crate::reason::Reason;
+
+/// Where a host is in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostStatus {
+    /// Its `prepare` has been decided and not been seen in the control stream yet.
+    Pending,
+    /// Its `prepare` has been sent.
+    Preparing,
+    /// It answered `done` to `prepare`.
+    Prepared,
+    /// It is its turn, but for a slot.
+    Waiting,
+    /// It holds a slot; its `upgrade` is sent, or about to be.
+    Upgrading,
+    /// It answered `reboot-required`; its `reboot` is sent, or about to be.
+    Rebooting,
+    /// It is through.
+    Upgraded,
+    /// It failed.
+    Failed,
+    /// It did not come to an end in time.
+    TimedOut,
+    /// It was left out from the start.
+    Skipped,
+    /// It was never started.
+    Cancelled,
+}
+
+impl HostStatus {
+    /// Every status.
+    pub const ALL: [Self; 11] = [
+        Self::Pending,
+        Self::Preparing,
+        Self::Prepared,
+        Self::Waiting,
+        Self::Upgrading,
+        Self::Rebooting,
+        Self::Upgraded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Skipped,
+        Self::Cancelled,
+    ];
+
+    /// The word in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Preparing => "preparing",
+            Self::Prepared => "prepared",
+            Self::Waiting => "waiting",
+            Self::Upgrading => "upgrading",
+            Self::Rebooting => "rebooting",
+            Self::Upgraded => "upgraded",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed-out",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing more happens to the host in this run.
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Upgraded | Self::Failed | Self::TimedOut | Self::Skipped | Self::Cancelled => true,
+            Self::Pending
+            | Self::Preparing
+            | Self::Prepared
+            | Self::Waiting
+            | Self::Upgrading
+            | Self::Rebooting => false,
+        }
+    }
+
+    /// Whether the host holds a slot and has not come to the end of its step.
+    pub const fn is_under_way(self) -> bool {
+        matches!(self, Self::Upgrading | Self::Rebooting)
+    }
+
+    /// Whether the host has not answered `prepare`.
+    pub const fn is_unprepared(self) -> bool {
+        matches!(self, Self::Pending | Self::Preparing)
+    }
+
+    /// The status after `event`: the whole table of what may happen to a host.
+    pub fn after(self, event: &HostEvent) -> Result<Self, IllegalTransition> {
+        use HostStatus as S;
+        match (self, event) {
+            (S::Pending, HostEvent::CommandSent { action: Action::Prepare, .. }) => Ok(S::Preparing),
+            (S::Preparing, HostEvent::Prepared) => Ok(S::Prepared),
+            (S::Prepared | S::Waiting, HostEvent::Waiting { .. }) => Ok(S::Waiting),
+            (S::Waiting, HostEvent::TurnLost) => Ok(S::Prepared),
+            (S::Prepared | S::Waiting, HostEvent::SlotGranted { .. }) => Ok(S::Upgrading),
+            (S::Upgrading, HostEvent::CommandSent { action: Action::Upgrade, .. }) => Ok(S::Upgrading),
+            (S::Upgrading, HostEvent::RebootRequired) => Ok(S::Rebooting),
+            (S::Rebooting, HostEvent::CommandSent { action: Action::Reboot, .. }) => Ok(S::Rebooting),
+            (S::Upgrading | S::Rebooting, HostEvent::Upgraded) => Ok(S::Upgraded),
+            (
+                S::Preparing | S::Prepared | S::Waiting | S::Upgrading | S::Rebooting,
+                HostEvent::Failed { .. },
+            ) => Ok(S::Failed),
+            (S::Pending | S::Preparing | S::Upgrading | S::Rebooting, HostEvent::TimedOut { .. }) => {
+                Ok(S::TimedOut)
+            }
+            (S::Pending | S::Preparing | S::Prepared | S::Waiting, HostEvent::Cancelled { .. }) => {
+                Ok(S::Cancelled)
+            }
+            (from, event) => Err(IllegalTransition { from, event: event.name() }),
+        }
+    }
+}
+
+impl fmt::Display for HostStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// An event that cannot happen to a host in its status.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{event} cannot happen to a host that is {from}")]
+pub struct IllegalTransition {
+    /// Where the host is.
+    pub from: HostStatus,
+    /// The event's name.
+    pub event: &'static str,
+}
+
+impl HostEvent {
+    /// The event's name, as in its JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::CommandSent { .. } => "command-sent",
+            Self::Prepared => "prepared",
+            Self::Waiting { .. } => "waiting",
+            Self::TurnLost => "turn-lost",
+            Self::SlotGranted { .. } => "slot-granted",
+            Self::RebootRequired => "reboot-required",
+            Self::Upgraded => "upgraded",
+            Self::Failed { .. } => "failed",
+            Self::TimedOut { .. } => "timed-out",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+}
+
+/// A host in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RunHost {
+    /// The application that serves it.
+    pub application: ApplicationName,
+    /// The group whose slot it needs.
+    pub group: GroupName,
+    /// Where it is.
+    pub status: HostStatus,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// Why it waits, or came to an unhappy end.
+    pub reason: Option<Reason>,
+    /// Its current command, or its last; none for a host that was skipped.
+    pub command: Option<Issued>,
+}
+
+/// A command that has been decided, whether it stands in the control stream yet or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Issued {
+    /// What it asks.
+    pub action: Action,
+    /// 1 for the first.
+    pub attempt: u32,
+    /// Its sequence, once it has been seen in the stream.
+    pub sequence: Option<u64>,
+    /// Whether a reply to it has ended the host's step.
+    pub answered: bool,
+}
+
+impl Issued {
+    const fn first(action: Action) -> Self {
+        Self { action, attempt: 1, sequence: None, answered: false }
+    }
+}
+
+impl RunHost {
+    pub(super) fn enlist(entry: &Enlisted, at: DateTime<Utc>) -> Self {
+        let skipped = entry.skipped.is_some();
+        Self {
+            application: entry.application.clone(),
+            group: entry.group.clone(),
+            status: if skipped { HostStatus::Skipped } else { HostStatus::Pending },
+            since: at,
+            reason: entry.skipped.clone(),
+            command: (!skipped).then_some(Issued::first(Action::Prepare)),
+        }
+    }
+
+    /// Whether its current command has still to be seen in the control stream.
+    pub fn is_unsent(&self) -> bool {
+        !self.status.is_final() && self.command.is_some_and(|command| command.sequence.is_none())
+    }
+
+    fn answered(&self) -> Option<Issued> {
+        self.command.map(|command| Issued { answered: true, ..command })
+    }
+
+    /// Its command, when it stands in the control stream and no reply has ended its step.
+    pub fn unanswered(&self) -> Option<Issued> {
+        self.command.filter(|command| command.sequence.is_some() && !command.answered)
+    }
+
+    /// The host after `event`; unchanged in the caller's hands when the event is illegal.
+    pub(super) fn after(&self, event: &HostEvent, at: DateTime<Utc>) -> Result<Self, IllegalTransition> {
+        let status = self.status.after(event)?;
+        let (command, reason) = match event {
+            HostEvent::CommandSent { action, attempt, sequence } => {
+                let (action, attempt, sequence) = (*action, *attempt, Some(*sequence));
+                (Some(Issued { action, attempt, sequence, answered: false }), None)
+            }
+            HostEvent::SlotGranted { .. } => (Some(Issued::first(Action::Upgrade)), None),
+            HostEvent::RebootRequired => (Some(Issued::first(Action::Reboot)), None),
+            HostEvent::Prepared | HostEvent::Upgraded => (self.answered(), None),
+            HostEvent::Failed { reason } => (self.answered(), Some(reason.clone())),
+            HostEvent::TurnLost => (self.command, None),
+            HostEvent::Waiting { reason }
+            | HostEvent::TimedOut { reason }
+            | HostEvent::Cancelled { reason } => (self.command, Some(reason.clone())),
+        };
+        let since = if status == self.status { self.since } else { at };
+        Ok(Self { status, since, reason, command, ..self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_protocol::GroupName;
+
+    use super::*;
+    use crate::config::LockProvider;
+
+    /// One event of every kind, by the name under which the table below knows it.
+    fn events() -> Vec<(&'static str, HostEvent)> {
+        let sent = |action| HostEvent::CommandSent { action, attempt: 1, sequence: 7 };
+        let reason = Reason::RunTimedOut;
+        let group = GroupName::new("default").unwrap();
+        vec![
+            ("prepare sent", sent(Action::Prepare)),
+            ("upgrade sent", sent(Action::Upgrade)),
+            ("reboot sent", sent(Action::Reboot)),
+            ("prepared", HostEvent::Prepared),
+            ("waiting", HostEvent::Waiting { reason: reason.clone() }),
+            ("turn lost", HostEvent::TurnLost),
+            ("granted", HostEvent::SlotGranted { group, provider: LockProvider::Embedded }),
+            ("reboot required", HostEvent::RebootRequired),
+            ("upgraded", HostEvent::Upgraded),
+            ("failed", HostEvent::Failed { reason: reason.clone() }),
+            ("timed out", HostEvent::TimedOut { reason: reason.clone() }),
+            ("cancelled", HostEvent::Cancelled { reason }),
+        ]
+    }
+
+    /// Every legal transition; whatever is not here is illegal.
+    const TABLE: &[(HostStatus, &str, HostStatus)] = {
+        use HostStatus::*;
+        &[
+            (Pending, "prepare sent", Preparing),
+            (Pending, "timed out", TimedOut),
+            (Pending, "cancelled", Cancelled),
+            (Preparing, "prepared", Prepared),
+            (Preparing, "failed", Failed),
+            (Preparing, "timed out", TimedOut),
+            (Preparing, "cancelled", Cancelled),
+            (Prepared, "waiting", Waiting),
+            (Prepared, "granted", Upgrading),
+            (Prepared, "failed", Failed),
+            (Prepared, "cancelled", Cancelled),
+            (Waiting, "waiting", Waiting),
+            (Waiting, "turn lost", Prepared),
+            (Waiting, "granted", Upgrading),
+            (Waiting, "failed", Failed),
+            (Waiting, "cancelled", Cancelled),
+            (Upgrading, "upgrade sent", Upgrading),
+            (Upgrading, "reboot required", Rebooting),
+            (Upgrading, "upgraded", Upgraded),
+            (Upgrading, "failed", Failed),
+            (Upgrading, "timed out", TimedOut),
+            (Rebooting, "reboot sent", Rebooting),
+            (Rebooting, "upgraded", Upgraded),
+            (Rebooting, "failed", Failed),
+            (Rebooting, "timed out", TimedOut),
+        ]
+    };
+
+    #[test]
+    fn the_whole_table() {
+        for from in HostStatus::ALL {
+            for (name, event) in events() {
+                let expected = TABLE
+                    .iter()
+                    .find(|(f, e, _)| *f == from && *e == name)
+                    .map(|(_, _, to)| *to)
+                    .ok_or(IllegalTransition { from, event: event.name() });
+                assert_eq!(from.after(&event), expected, "{from} + {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn statuses_round_trip_and_final_ones_stay() {
+        for (index, status) in HostStatus::ALL.into_iter().enumerate() {
+            assert_eq!(status as usize, index);
+            assert_eq!(serde_json::to_string(&status).unwrap(), format!("\"{status}\""));
+            let ends = events().iter().all(|(_, event)| status.after(event).is_err());
+            assert_eq!(ends, status.is_final(), "{status}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which hosts of a run are where: kept beside the hosts, so that no decision has to look through all of them.
+
+use imbl::{OrdMap, OrdSet};
+use os_upgrade_protocol::{GroupName, HostName};
+
+use super::host::{HostStatus, RunHost};
+
+/// Sets of hosts by what matters about them; always the same as [`Index::of`] the hosts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Index {
+    pub(super) unsent: OrdSet<HostName>,
+    pub(super) under_way: OrdSet<HostName>,
+    pub(super) ready: OrdMap<GroupName, OrdSet<HostName>>,
+    pub(super) waiting: OrdSet<HostName>,
+    pub(super) unprepared: usize,
+    counts: [usize; HostStatus::ALL.len()],
+}
+
+impl Index {
+    pub(super) fn of(hosts: &OrdMap<HostName, RunHost>) -> Self {
+        let mut index = Self::default();
+        for (name, host) in hosts {
+            index.insert(name, host);
+        }
+        index
+    }
+
+    pub(super) fn count(&self, status: HostStatus) -> usize {
+        self.counts[status as usize]
+    }
+
+    pub(super) fn insert(&mut self, name: &HostName, host: &RunHost) {
+        self.counts[host.status as usize] += 1;
+        if host.is_unsent() {
+            self.unsent.insert(name.clone());
+        }
+        match host.status {
+            HostStatus::Pending | HostStatus::Preparing => self.unprepared += 1,
+            HostStatus::Prepared => self.insert_ready(name, host),
+            HostStatus::Waiting => {
+                self.insert_ready(name, host);
+                self.waiting.insert(name.clone());
+            }
+            HostStatus::Upgrading | HostStatus::Rebooting => {
+                self.under_way.insert(name.clone());
+            }
+            HostStatus::Upgraded
+            | HostStatus::Failed
+            | HostStatus::TimedOut
+            | HostStatus::Skipped
+            | HostStatus::Cancelled => {}
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &HostName, host: &RunHost) {
+        self.counts[host.status as usize] -= 1;
+        self.unsent.remove(name);
+        self.under_way.remove(name);
+        self.waiting.remove(name);
+        if host.status.is_unprepared() {
+            self.unprepared -= 1;
+        }
+        if let Some(group) = self.ready.get_mut(&host.group) {
+            group.remove(name);
+            if group.is_empty() {
+                self.ready.remove(&host.group);
+            }
+        }
+    }
+
+    fn insert_ready(&mut self, name: &HostName, host: &RunHost) {
+        self.ready.entry(host.group.clone()).or_default().insert(name.clone());
+    }
+}

@@ -1,0 +1,66 @@
+//! Slots that hosts hold, or may hold, on behalf of runs. They outlive the run that took them.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Action, GroupName, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::config::LockProvider;
+use crate::fact::ReleaseCause;
+
+/// A host's slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Slot {
+    /// The group it is of.
+    pub group: GroupName,
+    /// Who granted it, and must be asked to take it back.
+    pub provider: LockProvider,
+    /// How it stands.
+    pub standing: Standing,
+    /// Since when it stands so.
+    pub since: DateTime<Utc>,
+    /// The run that asked for it last.
+    pub run: RunId,
+    /// The last command of the step it was taken for: `done` to this very command releases it, however late.
+    pub command: Option<SentCommand>,
+    /// For a slot whose run ended before its command was seen in the stream: the fence of that time. Once a newer
+    /// fence has been read past, the command can no longer appear, and the slot is released.
+    pub unsent_at_fence: Option<u64>,
+}
+
+/// How a slot stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Asked for at a lock server: it may be held, until the server has said what is.
+    Requested,
+    /// Held.
+    Held,
+    /// No longer needed; the lock server has not confirmed its release yet.
+    Releasing {
+        /// Why it is given back.
+        why: ReleaseCause,
+    },
+}
+
+/// A command that stands in the control stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SentCommand {
+    /// What it asks.
+    pub action: Action,
+    /// Its sequence in the stream.
+    pub sequence: u64,
+}
+
+impl SentCommand {
+    /// Whether a reply to `action`, standing at `sequence`, answers this command. A reply that does not say which
+    /// command it answers counts if it is about the same action and came later.
+    pub fn answered_by(self, action: Action, in_reply_to: Option<u64>, sequence: u64) -> bool {
+        self.action == action
+            && match in_reply_to {
+                Some(command) => command == self.sequence,
+                None => sequence > self.sequence,
+            }
+    }
+}

@@ -1,0 +1,270 @@
+//! The state of a site: the fold of its facts.
+
+use chrono::{DateTime, Utc};
+use imbl::OrdMap;
+use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, LockProvider, Settings};
+use crate::fact::{Fact, HostEvent};
+use crate::record::Record;
+use crate::run::{Ended, HostError, Issued, Phase, Run};
+use crate::semaphore::{Holder, Semaphores};
+use crate::slot::{SentCommand, Slot, Standing};
+
+/// Everything durable about a site. Cheap to clone: what is large is shared between copies.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct State {
+    /// Settings in force.
+    pub settings: Settings,
+    /// What operators configured, if they have.
+    pub config: Option<Config>,
+    /// The embedded semaphores.
+    pub semaphores: Semaphores,
+    /// Slots that hosts hold, or may hold, on behalf of runs.
+    pub slots: OrdMap<HostName, Slot>,
+    /// The active run.
+    pub run: Option<Run>,
+    /// The run that ended last.
+    pub last_run: Option<Run>,
+    /// Commands of ended runs that no reply had answered, by sequence: to be deleted unless a worker has them.
+    pub withdrawals: OrdMap<u64, HostName>,
+    /// The fence under which commands are sent.
+    pub fence: Option<Fence>,
+    /// The position in the control stream up to which messages have been taken into account.
+    pub control: u64,
+}
+
+/// The fence under which commands are sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Fence {
+    /// Its sequence in the control stream.
+    pub sequence: u64,
+    /// The instance whose it is.
+    pub leader: String,
+    /// Whether everything before it has been read.
+    pub passed: bool,
+}
+
+/// A fact does not fit the state: the journal and this program disagree. The state is unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// The fact is about a run that is not the active one.
+    #[error("run {fact} is not the active one")]
+    WrongRun {
+        /// The run the fact is about.
+        fact: RunId,
+    },
+    /// A run starts while another is active.
+    #[error("run {started} starts while {active} is active")]
+    RunActive {
+        /// The one that starts.
+        started: RunId,
+        /// The one that is active.
+        active: RunId,
+    },
+    /// The fact is about a slot that is not there.
+    #[error("host {0} has no slot")]
+    NoSlot(HostName),
+    /// The fact is about a fence that is not the present one.
+    #[error("fence {0} is not the present one")]
+    WrongFence(u64),
+    /// The event does not fit the host.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+impl State {
+    /// Folds a whole record. On an error the state is unchanged.
+    pub fn apply_record(&mut self, record: &Record) -> Result<(), ApplyError> {
+        let mut next = self.clone();
+        for fact in &record.facts {
+            next.apply(record.at, fact)?;
+        }
+        next.control = record.control;
+        *self = next;
+        Ok(())
+    }
+
+    /// Folds one fact that became true `at`. On an error the state is unchanged.
+    pub fn apply(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), ApplyError> {
+        match fact {
+            Fact::SettingsAdopted { settings } => {
+                self.semaphores.configure(&settings.groups);
+                self.settings = settings.clone();
+                Ok(())
+            }
+            Fact::ConfigReplaced { config, actor: _ } => {
+                self.config.clone_from(config);
+                Ok(())
+            }
+            Fact::Fenced { sequence, leader } => {
+                self.fence = Some(Fence { sequence: *sequence, leader: leader.clone(), passed: false });
+                Ok(())
+            }
+            Fact::FencePassed { sequence } => self.apply_fence_passed(*sequence),
+            Fact::RunStarted { run, trigger, not_after, rollout, hosts } => {
+                if let Some(active) = &self.run {
+                    return Err(ApplyError::RunActive { started: run.clone(), active: active.id.clone() });
+                }
+                let (trigger, rollout) = (trigger.clone(), rollout.clone());
+                self.run = Some(Run::start(run.clone(), trigger, at, *not_after, rollout, hosts));
+                Ok(())
+            }
+            Fact::UpgradesBegan { run } => {
+                self.active(run)?.phase = Phase::Upgrading;
+                Ok(())
+            }
+            Fact::RunStopping { run, cause } => {
+                self.active(run)?.stopping = Some(cause.clone());
+                Ok(())
+            }
+            Fact::RunEnded { run, result } => self.apply_run_ended(run, Ended { at, result: *result }),
+            Fact::Host { run, host, event } => self.apply_host(run, host, event, at),
+            Fact::SlotRequested { host, group, run } => {
+                self.apply_slot_requested(host, group, run, at);
+                Ok(())
+            }
+            Fact::SlotReleaseDue { host, why } => {
+                let slot = self.slot(host)?;
+                slot.standing = Standing::Releasing { why: *why };
+                slot.since = at;
+                Ok(())
+            }
+            Fact::SlotReleased { host, why: _ } => self.apply_slot_released(host),
+            Fact::LateCommandSeen { host, action, sequence } => {
+                let slot = self.slot(host)?;
+                slot.command = Some(SentCommand { action: *action, sequence: *sequence });
+                slot.unsent_at_fence = None;
+                self.withdrawals.insert(*sequence, host.clone());
+                Ok(())
+            }
+            Fact::Withdrawn { host: _, sequence, deleted: _ } => {
+                self.withdrawals.remove(sequence);
+                Ok(())
+            }
+            Fact::Ignored { .. } => Ok(()),
+        }
+    }
+
+    fn active(&mut self, run: &RunId) -> Result<&mut Run, ApplyError> {
+        self.run
+            .as_mut()
+            .filter(|active| active.id == *run)
+            .ok_or_else(|| ApplyError::WrongRun { fact: run.clone() })
+    }
+
+    fn slot(&mut self, host: &HostName) -> Result<&mut Slot, ApplyError> {
+        self.slots.get_mut(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))
+    }
+
+    fn apply_fence_passed(&mut self, sequence: u64) -> Result<(), ApplyError> {
+        let fence = self
+            .fence
+            .as_mut()
+            .filter(|fence| fence.sequence == sequence)
+            .ok_or(ApplyError::WrongFence(sequence))?;
+        fence.passed = true;
+        Ok(())
+    }
+
+    fn apply_run_ended(&mut self, run: &RunId, ended: Ended) -> Result<(), ApplyError> {
+        self.active(run)?.ended = Some(ended);
+        let Some(ended) = self.run.take() else {
+            return Ok(());
+        };
+        let fence = self.fence.as_ref().map_or(0, |fence| fence.sequence);
+        for (name, host) in ended.hosts() {
+            if let Some(sequence) = host.unanswered().and_then(|command| command.sequence) {
+                self.withdrawals.insert(sequence, name.clone());
+            }
+            let not_seen = |command: Issued| command.action == Action::Upgrade && command.sequence.is_none();
+            let held = |slot: &&mut Slot| slot.run == *run && slot.standing == Standing::Held;
+            if host.command.is_some_and(not_seen)
+                && let Some(slot) = self.slots.get_mut(name).filter(held)
+            {
+                slot.unsent_at_fence = Some(fence);
+            }
+        }
+        self.last_run = Some(ended);
+        Ok(())
+    }
+
+    fn apply_host(
+        &mut self,
+        run: &RunId,
+        host: &HostName,
+        event: &HostEvent,
+        at: DateTime<Utc>,
+    ) -> Result<(), ApplyError> {
+        self.active(run)?.apply(host, event, at)?;
+        match event {
+            HostEvent::SlotGranted { group, provider } => {
+                let held = self.slots.get(host).filter(|slot| slot.standing == Standing::Held);
+                let slot = Slot {
+                    group: group.clone(),
+                    provider: *provider,
+                    standing: Standing::Held,
+                    since: held.map_or(at, |slot| slot.since),
+                    run: run.clone(),
+                    command: None,
+                    unsent_at_fence: None,
+                };
+                if *provider == LockProvider::Embedded {
+                    self.semaphores.lock(
+                        group,
+                        host.as_str(),
+                        Holder { since: slot.since, run: Some(run.clone()) },
+                    );
+                }
+                self.slots.insert(host.clone(), slot);
+            }
+            HostEvent::CommandSent { action, sequence, .. } => {
+                if let Some(slot) = self.slots.get_mut(host).filter(|slot| slot.run == *run) {
+                    slot.command = Some(SentCommand { action: *action, sequence: *sequence });
+                }
+            }
+            HostEvent::RebootRequired => {
+                // From here on only an answer to `reboot` ends the step.
+                if let Some(slot) = self.slots.get_mut(host) {
+                    slot.command = None;
+                }
+            }
+            HostEvent::Prepared
+            | HostEvent::Waiting { .. }
+            | HostEvent::TurnLost
+            | HostEvent::Upgraded
+            | HostEvent::Failed { .. }
+            | HostEvent::TimedOut { .. }
+            | HostEvent::Cancelled { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn apply_slot_requested(&mut self, host: &HostName, group: &GroupName, run: &RunId, at: DateTime<Utc>) {
+        // A slot that is held already stays held while it is asked for again.
+        if self.slots.get(host).is_some_and(|slot| slot.standing == Standing::Held) {
+            return;
+        }
+        let slot = Slot {
+            group: group.clone(),
+            provider: LockProvider::External,
+            standing: Standing::Requested,
+            since: at,
+            run: run.clone(),
+            command: None,
+            unsent_at_fence: None,
+        };
+        self.slots.insert(host.clone(), slot);
+    }
+
+    fn apply_slot_released(&mut self, host: &HostName) -> Result<(), ApplyError> {
+        let slot = self.slots.remove(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))?;
+        if slot.provider == LockProvider::Embedded {
+            self.semaphores.unlock(&slot.group, host.as_str());
+        }
+        Ok(())
+    }
+}

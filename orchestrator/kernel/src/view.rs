@@ -1,0 +1,65 @@
+//! What is seen of the site at the moment, handed in with every input. Nothing here is durable, and nothing is
+//! concluded from it but what a fact then says.
+
+use chrono::TimeDelta;
+use imbl::{OrdMap, OrdSet};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
+
+/// Hosts by name, and how the clocks stand. Cheap to clone.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct View {
+    /// Hosts on which a worker has announced itself.
+    pub hosts: OrdMap<HostName, SeenHost>,
+    /// The orchestrator's clock minus the bus's, when that has been measured.
+    pub clock_skew: Option<TimeDelta>,
+}
+
+/// A host as its workers show it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeenHost {
+    /// The applications announced on it.
+    pub applications: OrdSet<ApplicationName>,
+    /// The group it announces.
+    pub group: Option<GroupName>,
+    /// The boot id it announces.
+    pub boot_id: Option<String>,
+    /// Whether it shows signs of life.
+    pub reachability: Reachability,
+    /// The worker's clock minus the bus's at its last announcement, in seconds, when it told its time.
+    pub clock_skew_secs: Option<i64>,
+}
+
+/// Whether a host shows signs of life.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reachability {
+    /// It has never sent a heartbeat, so its absence means nothing.
+    #[default]
+    Unknown,
+    /// Its last heartbeat is recent.
+    Reachable,
+    /// It has sent heartbeats and none for too long.
+    Unreachable,
+}
+
+/// The largest difference of clocks with which anything is started, in seconds.
+pub const CLOCK_SKEW_SECS_MAX: i64 = 30;
+
+impl View {
+    /// The skew in seconds, when it is too large to start anything.
+    pub fn excessive_skew(&self) -> Option<i64> {
+        let seconds = self.clock_skew?.num_seconds();
+        (seconds.abs() > CLOCK_SKEW_SECS_MAX).then_some(seconds)
+    }
+
+    /// Hosts that serve one of `applications`, each with the first of them that it serves.
+    pub fn serving<'a>(
+        &'a self,
+        applications: &'a [ApplicationName],
+    ) -> impl Iterator<Item = (&'a HostName, &'a SeenHost, &'a ApplicationName)> {
+        self.hosts.iter().filter_map(|(name, host)| {
+            let application =
+                applications.iter().find(|application| host.applications.contains(*application))?;
+            Some((name, host, application))
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! What the API needs of the running orchestrator: the present state to read, and a way to ask for changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use chrono::{DateTime, Utc};
+use imbl::OrdMap;
+use os_upgrade_kernel::{Answer, Request, State, View};
+use os_upgrade_protocol::{HostName, Versions};
+use tokio::sync::{mpsc, oneshot};
+
+/// How long a request may take before its asker is told that the orchestrator is not available.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Everything that can be read at a moment: committed state, and what is seen of the site. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Present {
+    /// The committed state.
+    pub state: State,
+    /// What is seen of the site.
+    pub view: View,
+    /// The last versions of every host that published some.
+    pub versions: OrdMap<HostName, HostVersions>,
+    /// Whether a write can be taken, or why not.
+    pub readiness: Readiness,
+}
+
+/// The versions that a host published last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostVersions {
+    /// Package to version.
+    pub versions: Versions,
+    /// When the bus took them.
+    pub published_at: DateTime<Utc>,
+}
+
+/// Whether this instance can take a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// It can.
+    Ready,
+    /// It cannot, for this reason.
+    NotReady(String),
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self::NotReady("starting".to_owned())
+    }
+}
+
+/// The orchestrator could not say what became of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unavailable {
+    /// Why, for operators.
+    pub reason: String,
+}
+
+/// A request on its way to the core, with the way back.
+#[derive(Debug)]
+pub struct Call {
+    /// What is asked.
+    pub request: Request,
+    /// Where the answer goes.
+    pub answer: oneshot::Sender<Result<Answer, Unavailable>>,
+}
+
+/// A handle to the running orchestrator. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SiteHandle {
+    present: Arc<ArcSwap<Present>>,
+    calls: mpsc::Sender<Call>,
+}
+
+impl SiteHandle {
+    /// A handle that reads from `present` and sends to `calls`.
+    pub fn new(present: Arc<ArcSwap<Present>>, calls: mpsc::Sender<Call>) -> Self {
+        Self { present, calls }
+    }
+
+    /// The present state. It never shows what is not durable yet.
+    pub fn present(&self) -> Arc<Present> {
+        self.present.load_full()
+    }
+
+    /// Asks for a change and waits until it is durable, or refused.
+    ///
+    /// # Errors
+    /// The bus or the journal is away, or nothing was heard in time. Then the change may still come to be.
+    pub async fn request(&self, request: Request) -> Result<Answer, Unavailable> {
+        let (answer, answered) = oneshot::channel();
+        let ask = async {
+            self.calls.send(Call { request, answer }).await.ok()?;
+            answered.await.ok()
+        };
+        match tokio::time::timeout(REQUEST_TIMEOUT, ask).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err(Unavailable { reason: "the orchestrator is stopping".to_owned() }),
+            Err(_) => Err(Unavailable { reason: self.why_silent() }),
+        }
+    }
+
+    fn why_silent(&self) -> String {
+        match &self.present().readiness {
+            Readiness::Ready => "the journal did not confirm the change in time".to_owned(),
+            Readiness::NotReady(reason) => reason.clone(),
+        }
+    }
+}
