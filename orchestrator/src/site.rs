@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Answer, Request, State, View};
-use os_upgrade_protocol::{HostName, Versions};
+use os_upgrade_protocol::HostName;
+use os_upgrade_shell::inventory::HostVersions;
 use tokio::sync::{mpsc, oneshot};
 
 /// How long a request may take before its asker is told that the orchestrator is not available.
@@ -24,15 +24,6 @@ pub struct Present {
     pub versions: OrdMap<HostName, HostVersions>,
     /// Whether a write can be taken, or why not.
     pub readiness: Readiness,
-}
-
-/// The versions that a host published last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostVersions {
-    /// Package to version.
-    pub versions: Versions,
-    /// When the bus took them.
-    pub published_at: DateTime<Utc>,
 }
 
 /// Whether this instance can take a write.

@@ -48,10 +48,16 @@ pub enum Effect {
 
 /// Everything that should be under way, the most urgent first. Lazy: a caller that has its hands full stops early.
 pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    sends(state).chain(locks(state)).chain(unlocks(state)).chain(new_fence(state)).chain(withdrawals(state))
+    sends(state).chain(duties(state))
 }
 
-fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
+/// Everything but commands to send: few at any time, but for withdrawals at the end of a run.
+pub fn duties(state: &State) -> impl Iterator<Item = Effect> + '_ {
+    locks(state).chain(unlocks(state)).chain(new_fence(state)).chain(withdrawals(state))
+}
+
+/// Commands to send: one for every host whose current command has not been seen in the control stream.
+pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
     let fenced = state.fence.as_ref().is_some_and(|fence| fence.passed);
     let run = state.run.as_ref().filter(|_| fenced);
     run.into_iter().flat_map(|run| {

@@ -34,7 +34,7 @@ pub mod wakeup;
 pub use batch::Batch;
 pub use config::{Config, LockProvider, OnFailure, Settings};
 pub use decide::{Decision, decide};
-pub use effects::{Effect, effects};
+pub use effects::{Effect, duties, effects, sends};
 pub use explain::{Explanation, explain};
 pub use fact::{Fact, HostEvent};
 pub use input::{Accepted, Answer, ControlMessage, Input, LockOutcome, Refusal, Request};

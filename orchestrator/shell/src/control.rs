@@ -1,0 +1,145 @@
+//! Messages of the control stream: from bytes to what the kernel understands.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::ControlMessage;
+use os_upgrade_protocol::limits::bounded_message;
+use os_upgrade_protocol::subject::ControlSubject;
+use os_upgrade_protocol::{CommandId, Reply};
+
+/// A message of the control stream as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawControl {
+    /// Its sequence.
+    pub sequence: u64,
+    /// When the server stored it.
+    pub time: DateTime<Utc>,
+    /// How many messages stand after it in the stream, as the server saw it when it sent this one.
+    pub pending: u64,
+    /// Its subject.
+    pub subject: String,
+    /// `Nats-Msg-Id`.
+    pub msg_id: Option<String>,
+    /// `Os-Upgrade-In-Reply-To`.
+    pub in_reply_to: Option<String>,
+    /// Its payload.
+    pub payload: bytes::Bytes,
+}
+
+/// What `raw` says. It never fails: what cannot be read is said to be so.
+pub fn read(raw: &RawControl) -> ControlMessage {
+    match ControlSubject::parse(&raw.subject) {
+        Ok(Some(ControlSubject::Command(host))) => {
+            let id = raw.msg_id.as_deref().and_then(|id| id.parse::<CommandId>().ok());
+            ControlMessage::Command { host, id }
+        }
+        Ok(Some(ControlSubject::Reply(host))) => {
+            let (reply, in_reply_to) = match in_reply_to(raw) {
+                Ok(in_reply_to) => (read_reply(raw, &host), in_reply_to),
+                Err(problem) => (Err(problem), None),
+            };
+            ControlMessage::Reply { host, reply, in_reply_to }
+        }
+        Ok(Some(ControlSubject::Leader)) => ControlMessage::Leader,
+        Ok(None) | Err(_) => ControlMessage::Unknown { subject: bounded_message(&raw.subject) },
+    }
+}
+
+fn in_reply_to(raw: &RawControl) -> Result<Option<u64>, String> {
+    let parse = |text: &String| {
+        let header = os_upgrade_protocol::header::IN_REPLY_TO;
+        text.parse().map_err(|_| bounded_message(&format!("{header} {text:?} is not a sequence")))
+    };
+    raw.in_reply_to.as_ref().map(parse).transpose()
+}
+
+fn read_reply(raw: &RawControl, host: &os_upgrade_protocol::HostName) -> Result<Reply, String> {
+    let describe = |error: &dyn std::error::Error| {
+        let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+        bounded_message(&format!("{error}{cause}"))
+    };
+    let reply = Reply::parse(&raw.payload).map_err(|error| describe(&error))?;
+    // The subject says whose reply it is. One that names another host itself is nobody's.
+    match serde_json::from_slice::<NamedHost>(&raw.payload) {
+        Ok(NamedHost { host: Some(named) }) if named != host.as_str() => {
+            Err(bounded_message(&format!("the reply of {host} names another host, {named:?}")))
+        }
+        Ok(_) | Err(_) => Ok(reply),
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct NamedHost {
+    host: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use os_upgrade_protocol::{Action, HostName, Outcome};
+
+    use super::*;
+
+    fn raw(subject: &str, payload: impl Into<Bytes>) -> RawControl {
+        RawControl {
+            sequence: 7,
+            time: DateTime::UNIX_EPOCH,
+            pending: 0,
+            subject: subject.to_owned(),
+            msg_id: None,
+            in_reply_to: None,
+            payload: payload.into(),
+        }
+    }
+
+    fn reply_of(subject: &str, payload: impl Into<Bytes>) -> Result<Reply, String> {
+        let message = read(&raw(subject, payload));
+        let ControlMessage::Reply { reply, .. } = message else { panic!("not a reply: {message:?}") };
+        reply
+    }
+
+    const REPLY: &str = "os-upgrade:control.reply.h1";
+
+    #[test]
+    fn replies() {
+        let done = Reply { action: Action::Upgrade, result: Outcome::Done };
+        assert_eq!(reply_of(REPLY, r#"{"action":"upgrade","result":"done"}"#), Ok(done.clone()));
+        assert_eq!(reply_of(REPLY, r#"{"action":"upgrade","result":"done","host":"h1"}"#), Ok(done));
+        assert_eq!(
+            reply_of(REPLY, r#"{"action":"upgrade","result":"done","host":"h2"}"#),
+            Err("the reply of h1 names another host, \"h2\"".to_owned())
+        );
+        assert!(reply_of(REPLY, "not json").unwrap_err().starts_with("payload is not a valid message: "));
+        let large = vec![b'x'; 1 << 20];
+        assert_eq!(
+            reply_of(REPLY, large),
+            Err("payload of 1048576 bytes exceeds the limit of 65536".to_owned())
+        );
+        let odd = RawControl {
+            in_reply_to: Some("x".to_owned()),
+            ..raw(REPLY, r#"{"action":"upgrade","result":"done"}"#)
+        };
+        let message = ControlMessage::Reply {
+            host: HostName::new("h1").unwrap(),
+            reply: Err("Os-Upgrade-In-Reply-To \"x\" is not a sequence".to_owned()),
+            in_reply_to: None,
+        };
+        assert_eq!(read(&odd), message);
+    }
+
+    #[test]
+    fn other_subjects() {
+        let host = HostName::new("h1").unwrap();
+        let command = RawControl {
+            msg_id: Some("r/h1/upgrade/1".to_owned()),
+            ..raw("os-upgrade:control.command.h1", "anything")
+        };
+        let id = Some("r/h1/upgrade/1".parse().unwrap());
+        assert_eq!(read(&command), ControlMessage::Command { host: host.clone(), id });
+        let foreign = raw("os-upgrade:control.command.h1", "");
+        assert_eq!(read(&foreign), ControlMessage::Command { host, id: None });
+        assert_eq!(read(&raw("os-upgrade:control.leader", "")), ControlMessage::Leader);
+        for subject in ["os-upgrade:control.x", "os-upgrade:control.reply.%"] {
+            assert_eq!(read(&raw(subject, "")), ControlMessage::Unknown { subject: subject.to_owned() });
+        }
+    }
+}

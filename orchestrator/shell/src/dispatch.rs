@@ -1,0 +1,310 @@
+//! Dispatch: from effects to actions, bounded, paced, and under a fence.
+//!
+//! Commands are published only under a fence of this leadership that has been read past and whose fact is in the
+//! journal: an append that succeeded after the fence was stored proves that nobody led in between. When the outcome
+//! of a publish is not known, nothing is guessed: a new fence is stored, everything before it is read, and what has
+//! still not been seen is sent again, for under the old fence it can no longer appear.
+
+mod pace;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{Effect, Fact, HostEvent, LockOutcome, Record, State, duties, sends};
+use os_upgrade_protocol::{CommandId, GroupName, HostName};
+
+use self::pace::Pace;
+use crate::clock::Now;
+
+/// How long to wait before a fence is tried again.
+const FENCE_RETRY: Duration = Duration::from_millis(250);
+/// How many calls to the lock server, and how many withdrawals, may be under way at once.
+const DUTIES_MAX: usize = 8;
+
+/// How to dispatch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DispatchSettings {
+    /// How many commands may be on their way to the stream at once: many for one server, 1 for a cluster, which
+    /// refuses concurrent messages under one fence.
+    pub publishes_max: usize,
+    /// How long to wait before a refused lock is asked for again.
+    pub lock_retry: Duration,
+}
+
+/// What came of publishing a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishOutcome {
+    /// It is stored.
+    Stored,
+    /// It is certainly not stored, and may be sent again as it is.
+    NotStored,
+    /// Another fence stands in the stream.
+    Fenced,
+    /// Not known.
+    Unknown,
+}
+
+/// Something for the shell to carry out; each comes back with its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dispatch {
+    /// Publish a fence.
+    Fence {
+        /// To be handed back with the outcome.
+        epoch: u64,
+    },
+    /// Publish a command under the fence at this sequence.
+    Command {
+        /// To be handed back with the outcome.
+        epoch: u64,
+        /// The fence's sequence.
+        fence: u64,
+        /// Which command.
+        id: CommandId,
+        /// Its deadline.
+        not_after: DateTime<Utc>,
+    },
+    /// Ask the lock server for a slot.
+    Lock {
+        /// The host.
+        host: HostName,
+        /// Its group.
+        group: GroupName,
+    },
+    /// Ask the lock server to take a slot back.
+    Unlock {
+        /// The host.
+        host: HostName,
+        /// Its group.
+        group: GroupName,
+    },
+    /// Delete a command unless a worker has been given it.
+    Withdraw {
+        /// The host it was sent to.
+        host: HostName,
+        /// Its sequence.
+        sequence: u64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fence {
+    Needed { from: Duration },
+    Publishing,
+    Stored { sequence: u64 },
+}
+
+/// What is under way for one leadership.
+#[derive(Debug)]
+pub struct Dispatcher {
+    settings: DispatchSettings,
+    epoch: u64,
+    fence: Fence,
+    /// Commands to publish, in order.
+    todo: VecDeque<(CommandId, DateTime<Utc>)>,
+    /// Commands in `todo`, on their way, or stored and not yet seen by the fold.
+    known: HashSet<CommandId>,
+    publishing: usize,
+    /// Whether the fold may have new commands that are not in `todo`.
+    look_again: bool,
+    locks: HashMap<HostName, Pace>,
+    withdrawals: HashMap<u64, Pace>,
+}
+
+impl Dispatcher {
+    /// Nothing is under way yet; a fence comes first.
+    pub fn new(settings: DispatchSettings, now: Now) -> Self {
+        Self {
+            settings,
+            epoch: 0,
+            fence: Fence::Needed { from: now.monotonic },
+            todo: VecDeque::new(),
+            known: HashSet::new(),
+            publishing: 0,
+            look_again: true,
+            locks: HashMap::new(),
+            withdrawals: HashMap::new(),
+        }
+    }
+
+    /// A record has been committed.
+    pub fn committed(&mut self, record: &Record) {
+        for fact in &record.facts {
+            match fact {
+                Fact::Host { run, host, event: HostEvent::CommandSent { action, attempt, .. } } => {
+                    let (run, host) = (run.clone(), host.clone());
+                    self.known.remove(&CommandId { run, host, action: *action, attempt: *attempt });
+                }
+                Fact::RunStarted { .. }
+                | Fact::FencePassed { .. }
+                | Fact::Host { event: HostEvent::SlotGranted { .. } | HostEvent::RebootRequired, .. } => {
+                    self.look_again = true;
+                }
+                Fact::RunEnded { .. } => {
+                    self.todo.clear();
+                    self.known.clear();
+                }
+                Fact::SettingsAdopted { .. }
+                | Fact::ConfigReplaced { .. }
+                | Fact::Fenced { .. }
+                | Fact::UpgradesBegan { .. }
+                | Fact::RunStopping { .. }
+                | Fact::Host { .. }
+                | Fact::SlotRequested { .. }
+                | Fact::SlotReleaseDue { .. }
+                | Fact::SlotReleased { .. }
+                | Fact::LateCommandSeen { .. }
+                | Fact::Withdrawn { .. }
+                | Fact::Ignored { .. } => {}
+            }
+        }
+    }
+
+    /// What can be begun now.
+    pub fn pump(&mut self, state: &State, now: Now) -> Vec<Dispatch> {
+        let mut begun = Vec::new();
+        if let Fence::Needed { from } = self.fence
+            && from <= now.monotonic
+        {
+            self.fence = Fence::Publishing;
+            begun.push(Dispatch::Fence { epoch: self.epoch });
+        }
+        if let Some(fence) = self.open_fence(state) {
+            self.pump_commands(state, fence, now, &mut begun);
+        }
+        self.pump_duties(state, now, &mut begun);
+        begun
+    }
+
+    /// The fence under which commands may be published: ours, in the journal, and read past.
+    fn open_fence(&self, state: &State) -> Option<u64> {
+        let Fence::Stored { sequence } = self.fence else { return None };
+        state.fence.as_ref().filter(|fence| fence.sequence == sequence && fence.passed).map(|_| sequence)
+    }
+
+    fn pump_commands(&mut self, state: &State, fence: u64, now: Now, begun: &mut Vec<Dispatch>) {
+        if self.look_again {
+            self.look_again = false;
+            for effect in sends(state) {
+                if let Effect::Send { id, not_after } = effect
+                    && self.known.insert(id.clone())
+                {
+                    self.todo.push_back((id, not_after));
+                }
+            }
+        }
+        while self.publishing < self.settings.publishes_max
+            && let Some((id, not_after)) = self.todo.pop_front()
+        {
+            // Nothing is sent after its time. The run is about to end.
+            if now.wall < not_after {
+                self.publishing += 1;
+                begun.push(Dispatch::Command { epoch: self.epoch, fence, id, not_after });
+            }
+        }
+    }
+
+    fn pump_duties(&mut self, state: &State, now: Now, begun: &mut Vec<Dispatch>) {
+        self.locks.retain(|host, pace| pace.is_under_way() || state.slots.contains_key(host));
+        self.withdrawals
+            .retain(|sequence, pace| pace.is_under_way() || state.withdrawals.contains_key(sequence));
+        for duty in duties(state) {
+            match duty {
+                Effect::Lock { host, group } => {
+                    if begin(&mut self.locks, host.clone(), now) {
+                        begun.push(Dispatch::Lock { host, group });
+                    }
+                }
+                Effect::Unlock { host, group } => {
+                    // What made the lock wait is no reason for the unlock to wait.
+                    let pace = self.locks.entry(host.clone()).or_default();
+                    pace.turn_to_unlock();
+                    if begin(&mut self.locks, host.clone(), now) {
+                        begun.push(Dispatch::Unlock { host, group });
+                    }
+                }
+                Effect::NewFence { above } => {
+                    if self.fence == (Fence::Stored { sequence: above }) {
+                        self.refence(now, Duration::ZERO);
+                    }
+                }
+                Effect::Withdraw { host, sequence } => {
+                    if begin(&mut self.withdrawals, sequence, now) {
+                        begun.push(Dispatch::Withdraw { host, sequence });
+                    }
+                }
+                Effect::Send { .. } => {}
+            }
+        }
+    }
+
+    /// A fence came back. Stored, its sequence has to be decided on.
+    pub fn fence_published(&mut self, now: Now, epoch: u64, stored: Option<u64>) -> Option<u64> {
+        if epoch != self.epoch || self.fence != Fence::Publishing {
+            return None;
+        }
+        self.fence = match stored {
+            Some(sequence) => Fence::Stored { sequence },
+            None => Fence::Needed { from: now.monotonic + FENCE_RETRY },
+        };
+        stored
+    }
+
+    /// The sequence of the fence of this leadership, while there is one.
+    pub fn fence(&self) -> Option<u64> {
+        match self.fence {
+            Fence::Stored { sequence } => Some(sequence),
+            Fence::Needed { .. } | Fence::Publishing => None,
+        }
+    }
+
+    /// A command came back.
+    pub fn command_published(
+        &mut self,
+        now: Now,
+        epoch: u64,
+        command: (CommandId, DateTime<Utc>),
+        outcome: PublishOutcome,
+    ) {
+        if epoch != self.epoch {
+            return;
+        }
+        self.publishing -= 1;
+        match outcome {
+            PublishOutcome::Stored => {}
+            PublishOutcome::NotStored => self.todo.push_front(command),
+            PublishOutcome::Fenced | PublishOutcome::Unknown => self.refence(now, FENCE_RETRY),
+        }
+    }
+
+    /// The lock server came back, from either question about `host`.
+    pub fn lock_answered(&mut self, now: Now, host: &HostName, outcome: &LockOutcome) {
+        if let Some(pace) = self.locks.get_mut(host) {
+            let granted = *outcome == LockOutcome::Granted;
+            pace.done(now, if granted { Duration::ZERO } else { self.settings.lock_retry });
+        }
+    }
+
+    /// A withdrawal came back; one that could not be carried out is tried again.
+    pub fn withdrawal_answered(&mut self, now: Now, sequence: u64, done: bool) {
+        if let Some(pace) = self.withdrawals.get_mut(&sequence) {
+            pace.done(now, if done { Duration::ZERO } else { self.settings.lock_retry });
+        }
+    }
+
+    /// Whatever is on its way under the present fence no longer counts; a new one shows what was stored.
+    fn refence(&mut self, now: Now, pause: Duration) {
+        self.epoch += 1;
+        self.publishing = 0;
+        self.todo.clear();
+        self.known.clear();
+        self.look_again = true;
+        self.fence = Fence::Needed { from: now.monotonic + pause };
+    }
+}
+
+/// Begins what `key` stands for, if it may begin now and not too much is under way.
+fn begin<K: std::hash::Hash + Eq>(paces: &mut HashMap<K, Pace>, key: K, now: Now) -> bool {
+    let under_way = paces.values().filter(|pace| pace.is_under_way()).count();
+    under_way < DUTIES_MAX && paces.entry(key).or_default().begin(now)
+}

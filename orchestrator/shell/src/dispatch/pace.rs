@@ -1,0 +1,53 @@
+//! Pacing of one thing that is asked for again and again until it is so: one question at a time, with pauses.
+
+use std::time::Duration;
+
+use crate::clock::Now;
+
+/// The shortest pause after a failed unlock; it doubles with every further one.
+const UNLOCK_RETRY_MIN: Duration = Duration::from_secs(1);
+
+/// When something may be asked next.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Pace {
+    under_way: bool,
+    next: Duration,
+    unlocking: bool,
+    failures: u32,
+}
+
+impl Pace {
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way
+    }
+
+    /// Begins, unless it is under way or its pause is not over.
+    pub(super) fn begin(&mut self, now: Now) -> bool {
+        let may = !self.under_way && self.next <= now.monotonic;
+        self.under_way |= may;
+        may
+    }
+
+    /// From now on a slot is to be given back: the first time at once.
+    pub(super) fn turn_to_unlock(&mut self) {
+        if !self.unlocking {
+            self.unlocking = true;
+            self.failures = 0;
+            self.next = Duration::ZERO;
+        }
+    }
+
+    /// The answer has come; the next question may be asked after `pause`, or earlier when a slot is to be given back.
+    pub(super) fn done(&mut self, now: Now, pause: Duration) {
+        self.under_way = false;
+        let pause = if self.unlocking {
+            let doubled =
+                UNLOCK_RETRY_MIN.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+            self.failures = self.failures.saturating_add(1);
+            doubled.min(pause)
+        } else {
+            pause
+        };
+        self.next = now.monotonic + pause;
+    }
+}

@@ -1,0 +1,219 @@
+//! Appending: a record gets into the stream exactly once, or it is found out that another leads.
+//!
+//! An append whose answer is lost is not a failure yet. The stream is read at the sequence it would have: our own
+//! message there means that it was stored, none that it may be published again as it is, and a foreign one that
+//! somebody else leads.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use os_upgrade_kernel::{Record, State};
+
+use super::codec::{Kind, Message, encode};
+use super::{AppendId, Tip};
+use crate::clock::Now;
+
+/// How long to wait before the stream is asked again, after it did not answer.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
+
+/// What came of publishing a message of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AppendOutcome {
+    /// It is stored, at this sequence.
+    Stored {
+        /// The sequence.
+        sequence: u64,
+    },
+    /// Refused or unanswered: whether it is stored has to be read.
+    Unknown,
+}
+
+/// What came of reading the journal at one sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadBack {
+    /// A message stands there.
+    Found {
+        /// Its append id, if it has one.
+        append_id: Option<AppendId>,
+    },
+    /// None stands there.
+    Absent,
+    /// The stream did not answer.
+    Failed,
+}
+
+/// What the shell has to do for the append under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Publish this message, expecting this sequence to be the stream's last.
+    Publish {
+        /// The last sequence that the stream must have.
+        expected: u64,
+        /// The message.
+        message: Message,
+    },
+    /// Read the message at this sequence.
+    ReadBack {
+        /// The sequence.
+        sequence: u64,
+    },
+    /// Everything is stored.
+    Done {
+        /// The new end of the journal.
+        tip: Tip,
+    },
+    /// Somebody else has appended.
+    Deposed,
+}
+
+/// The append under way: at most one.
+#[derive(Debug)]
+pub struct Appender {
+    nonce: String,
+    appends: u64,
+    under_way: Option<UnderWay>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    messages: VecDeque<Message>,
+    tip: Tip,
+    phase: AppendPhase,
+    since: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AppendPhase {
+    Publishing,
+    ReadingBack,
+    /// The stream did not answer; it is read again at this time.
+    Pausing {
+        until: Duration,
+    },
+}
+
+impl Appender {
+    /// An appender whose ids start with `nonce`, which no other process ever uses.
+    pub fn new(nonce: &str) -> Self {
+        Self { nonce: nonce.to_owned(), appends: 0, under_way: None }
+    }
+
+    /// Whether an append is under way.
+    pub fn is_busy(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// For how long the append under way has been.
+    pub fn busy_for(&self, now: Now) -> Duration {
+        self.under_way.as_ref().map_or(Duration::ZERO, |append| now.monotonic.saturating_sub(append.since))
+    }
+
+    /// Begins to append `record` after `tip`.
+    pub fn record(&mut self, record: &Record, tip: &Tip, now: Now) -> Step {
+        self.begin(Kind::Record, record, tip, now)
+    }
+
+    /// Begins to append a snapshot of `state` after `tip`; the one before it starts at `previous`.
+    pub fn snapshot(&mut self, state: &State, previous: u64, tip: &Tip, now: Now) -> Step {
+        self.begin(Kind::Snapshot { previous }, state, tip, now)
+    }
+
+    /// Gives up the append under way: its writer leads no more, and the journal will tell what became of it.
+    pub fn abandon(&mut self) {
+        self.under_way = None;
+    }
+
+    fn begin<T: serde::Serialize>(&mut self, kind: Kind, content: &T, tip: &Tip, now: Now) -> Step {
+        assert!(self.under_way.is_none(), "one append at a time");
+        let (nonce, appends) = (&self.nonce, &mut self.appends);
+        let messages = encode(kind, content, tip, || {
+            *appends += 1;
+            AppendId::new(&format!("{nonce}-{appends}"))
+        });
+        let append = UnderWay {
+            messages: messages.into(),
+            tip: tip.clone(),
+            phase: AppendPhase::Publishing,
+            since: now.monotonic,
+        };
+        let step = append.publish();
+        self.under_way = Some(append);
+        step
+    }
+
+    /// A publish came back. One that is not the one under way any more changes nothing.
+    pub fn published(&mut self, append_id: &AppendId, outcome: &AppendOutcome) -> Option<Step> {
+        let append = self.awaiting(append_id, AppendPhase::Publishing)?;
+        match outcome {
+            AppendOutcome::Stored { sequence } if *sequence == append.tip.sequence + 1 => Some(self.stored()),
+            // Stored elsewhere than expected cannot be: the expectation is what the server checks.
+            AppendOutcome::Stored { .. } | AppendOutcome::Unknown => Some(append.read_back()),
+        }
+    }
+
+    /// A read came back.
+    pub fn read_back(&mut self, sequence: u64, found: &ReadBack, now: Now) -> Option<Step> {
+        let append = self.under_way.as_mut()?;
+        if append.phase != AppendPhase::ReadingBack || append.tip.sequence + 1 != sequence {
+            return None;
+        }
+        let own = append.messages.front().map(|message| &message.append_id);
+        match found {
+            ReadBack::Found { append_id } if append_id.as_ref() == own => Some(self.stored()),
+            ReadBack::Found { .. } => {
+                self.under_way = None;
+                Some(Step::Deposed)
+            }
+            ReadBack::Absent => {
+                append.phase = AppendPhase::Publishing;
+                Some(append.publish())
+            }
+            ReadBack::Failed => {
+                append.phase = AppendPhase::Pausing { until: now.monotonic + RETRY_AFTER };
+                None
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Now) -> Option<Step> {
+        let append = self.under_way.as_mut()?;
+        match append.phase {
+            AppendPhase::Pausing { until } if until <= now.monotonic => Some(append.read_back()),
+            AppendPhase::Pausing { .. } | AppendPhase::Publishing | AppendPhase::ReadingBack => None,
+        }
+    }
+
+    fn awaiting(&mut self, append_id: &AppendId, phase: AppendPhase) -> Option<&mut UnderWay> {
+        self.under_way.as_mut().filter(|append| {
+            append.phase == phase
+                && append.messages.front().is_some_and(|message| message.append_id == *append_id)
+        })
+    }
+
+    /// The first message is stored: the next one's turn, or done.
+    fn stored(&mut self) -> Step {
+        let append = self.under_way.as_mut().expect("only called with an append under way");
+        let stored = append.messages.pop_front().expect("an append under way has a message");
+        append.tip = Tip { sequence: append.tip.sequence + 1, append_id: Some(stored.append_id) };
+        if append.messages.is_empty() {
+            let tip = append.tip.clone();
+            self.under_way = None;
+            return Step::Done { tip };
+        }
+        append.phase = AppendPhase::Publishing;
+        append.publish()
+    }
+}
+
+impl UnderWay {
+    fn publish(&self) -> Step {
+        let message = self.messages.front().expect("an append under way has a message").clone();
+        Step::Publish { expected: self.tip.sequence, message }
+    }
+
+    fn read_back(&mut self) -> Step {
+        self.phase = AppendPhase::ReadingBack;
+        Step::ReadBack { sequence: self.tip.sequence + 1 }
+    }
+}

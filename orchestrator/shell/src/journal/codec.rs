@@ -1,0 +1,234 @@
+//! How records and snapshots stand in the stream.
+//!
+//! A payload is JSON, deflated when that pays, and split when it would not fit into one message. The parts of one
+//! payload follow each other and take effect with the last; an incomplete set is ignored.
+
+use std::io::{Read, Write};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use os_upgrade_kernel::{Record, State};
+use os_upgrade_protocol::subject;
+use serde::Serialize;
+
+use super::{AppendId, JournalError, Tip};
+
+/// The newest format that this version reads, and the one it writes.
+pub const FORMAT: u32 = 1;
+/// Payloads from this size on are deflated, in bytes.
+const DEFLATE_BYTES_MIN: usize = 8 * 1024;
+/// Largest payload of one message, in bytes; NATS takes 1 MiB by default, headers included.
+const PART_BYTES_MAX: usize = 768 * 1024;
+/// Largest payload of all parts together after inflating, in bytes.
+const INFLATED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// This message's id.
+pub const APPEND_ID: &str = "Os-Upgrade-Append-Id";
+/// The id of the message before it; absent on the first.
+pub const PREVIOUS_ID: &str = "Os-Upgrade-Previous-Append-Id";
+/// The format of the payload.
+pub const FORMAT_HEADER: &str = "Os-Upgrade-Format";
+/// `n/N`: which part of how many.
+pub const PART: &str = "Os-Upgrade-Part";
+/// `deflate`, when the joined parts are deflated.
+pub const ENCODING: &str = "Os-Upgrade-Encoding";
+/// On a snapshot, the sequence at which the one before it starts, 0 if there is none.
+pub const PREVIOUS_SNAPSHOT: &str = "Os-Upgrade-Previous-Snapshot";
+
+const DEFLATE: &str = "deflate";
+
+/// What a payload is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A record of facts.
+    Record,
+    /// The whole state after everything before it.
+    Snapshot {
+        /// The sequence at which the snapshot before it starts, 0 if there is none.
+        previous: u64,
+    },
+}
+
+impl Kind {
+    /// The subject it stands under.
+    pub const fn subject(self) -> &'static str {
+        match self {
+            Self::Record => subject::JOURNAL_FACT,
+            Self::Snapshot { .. } => subject::JOURNAL_SNAPSHOT,
+        }
+    }
+}
+
+/// A message of the journal, to be appended or as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// What the payload is.
+    pub kind: Kind,
+    /// Its id.
+    pub append_id: AppendId,
+    /// The id of the message before it.
+    pub previous: Option<AppendId>,
+    /// Its format.
+    pub format: u32,
+    /// Which part it is, from 1.
+    pub part: u32,
+    /// Of how many.
+    pub parts: u32,
+    /// Whether the joined parts are deflated.
+    pub deflated: bool,
+    /// Its part of the payload.
+    pub payload: Bytes,
+}
+
+/// A payload cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// It does not inflate.
+    #[error("the payload does not inflate")]
+    Inflate(#[source] std::io::Error),
+    /// It is not what it should be.
+    #[error("the payload is not valid")]
+    Json(#[source] serde_json::Error),
+}
+
+/// What a complete payload holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Facts.
+    Record(Record),
+    /// The whole state.
+    Snapshot(Box<State>),
+}
+
+impl Message {
+    /// Its headers.
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
+        let mut headers =
+            vec![(APPEND_ID, self.append_id.to_string()), (FORMAT_HEADER, self.format.to_string())];
+        headers.extend(self.previous.as_ref().map(|previous| (PREVIOUS_ID, previous.to_string())));
+        if self.parts > 1 {
+            headers.push((PART, format!("{}/{}", self.part, self.parts)));
+        }
+        if self.deflated {
+            headers.push((ENCODING, DEFLATE.to_owned()));
+        }
+        if let Kind::Snapshot { previous } = self.kind {
+            headers.push((PREVIOUS_SNAPSHOT, previous.to_string()));
+        }
+        headers
+    }
+
+    /// Reads a message back; `header` looks one up.
+    pub fn read<'a>(
+        sequence: u64,
+        subject: &str,
+        header: impl Fn(&str) -> Option<&'a str>,
+        payload: Bytes,
+    ) -> Result<Self, JournalError> {
+        let missing = |header| JournalError::Header { sequence, header };
+        let format: u32 =
+            header(FORMAT_HEADER).and_then(|text| text.parse().ok()).ok_or_else(|| missing(FORMAT_HEADER))?;
+        if format > FORMAT {
+            return Err(JournalError::Newer { sequence, found: format, known: FORMAT });
+        }
+        let (part, parts) = match header(PART) {
+            None => (1, 1),
+            Some(text) => read_part(text).ok_or_else(|| missing(PART))?,
+        };
+        let kind = if subject == subject::JOURNAL_SNAPSHOT {
+            let previous = header(PREVIOUS_SNAPSHOT).and_then(|text| text.parse().ok());
+            Kind::Snapshot { previous: previous.ok_or_else(|| missing(PREVIOUS_SNAPSHOT))? }
+        } else {
+            Kind::Record
+        };
+        Ok(Self {
+            kind,
+            append_id: header(APPEND_ID).map(AppendId::new).ok_or_else(|| missing(APPEND_ID))?,
+            previous: header(PREVIOUS_ID).map(AppendId::new),
+            format,
+            part,
+            parts,
+            deflated: header(ENCODING) == Some(DEFLATE),
+            payload,
+        })
+    }
+}
+
+fn read_part(text: &str) -> Option<(u32, u32)> {
+    let (part, parts) = text.split_once('/')?;
+    let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
+    (1 <= part && part <= parts).then_some((part, parts))
+}
+
+/// The messages that hold `content`, to follow `tip`; `next_id` gives each its id.
+pub fn encode<T: Serialize>(
+    kind: Kind,
+    content: &T,
+    tip: &Tip,
+    mut next_id: impl FnMut() -> AppendId,
+) -> Vec<Message> {
+    let json = serde_json::to_vec(content).expect("records and states serialise");
+    let deflated = json.len() >= DEFLATE_BYTES_MIN;
+    let payload = Bytes::from(if deflated { deflate(&json) } else { json });
+    let parts = payload.len().div_ceil(PART_BYTES_MAX).max(1);
+    let mut previous = tip.append_id.clone();
+    (0..parts)
+        .map(|index| {
+            let end = payload.len().min((index + 1) * PART_BYTES_MAX);
+            let append_id = next_id();
+            Message {
+                kind,
+                previous: previous.replace(append_id.clone()),
+                append_id,
+                format: FORMAT,
+                part: count(index + 1),
+                parts: count(parts),
+                deflated,
+                payload: payload.slice(index * PART_BYTES_MAX..end),
+            }
+        })
+        .collect()
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).expect("a payload has few parts")
+}
+
+fn deflate(json: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(json).expect("writing to memory does not fail");
+    encoder.finish().expect("writing to memory does not fail")
+}
+
+/// What the joined `payload` of a message like `last` holds.
+pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
+    let inflated;
+    let json = if last.deflated {
+        let mut buffer = Vec::new();
+        let mut decoder = DeflateDecoder::new(payload).take(INFLATED_BYTES_MAX);
+        decoder.read_to_end(&mut buffer).map_err(DecodeError::Inflate)?;
+        inflated = buffer;
+        &inflated[..]
+    } else {
+        payload
+    };
+    match last.kind {
+        Kind::Record => serde_json::from_slice(json).map(Content::Record),
+        Kind::Snapshot { .. } => serde_json::from_slice(json).map(|state| Content::Snapshot(Box::new(state))),
+    }
+    .map_err(DecodeError::Json)
+}
+
+/// Where the snapshot whose last stored part is `message`, at `sequence`, starts; or, when that part is not its
+/// last, where the one before it does. `None`: there is no complete one, read from the beginning.
+pub fn snapshot_start(sequence: u64, message: &Message) -> Option<u64> {
+    match message.kind {
+        Kind::Snapshot { .. } if message.part == message.parts => {
+            Some(sequence + 1 - u64::from(message.parts))
+        }
+        Kind::Snapshot { previous } => (previous > 0).then_some(previous),
+        Kind::Record => None,
+    }
+}

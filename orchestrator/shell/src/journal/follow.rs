@@ -1,0 +1,124 @@
+//! Following the journal: messages are folded into the state in order, and a broken chain is refused.
+
+use bytes::BytesMut;
+use os_upgrade_kernel::State;
+
+use super::codec::{Content, Kind, Message, decode};
+use super::{JournalError, Tip};
+use crate::committed::Committed;
+
+/// The fold of the journal so far.
+#[derive(Debug, Clone, Default)]
+pub struct Follower {
+    /// The committed state.
+    pub state: State,
+    /// The last message read, or appended by ourselves.
+    pub tip: Tip,
+    /// Where the last complete snapshot starts, 0 if none has been seen.
+    pub snapshot: u64,
+    /// How many facts came after it.
+    pub facts_since_snapshot: usize,
+    /// Whether the state has a root: the beginning of the journal, or a snapshot.
+    rooted: bool,
+    parts: BytesMut,
+    parts_read: u32,
+}
+
+impl Follower {
+    /// Folds the message at `sequence`. A record that is complete with it is handed on.
+    pub fn read(&mut self, sequence: u64, message: &Message) -> Result<Option<Committed>, JournalError> {
+        if sequence <= self.tip.sequence {
+            return Ok(None);
+        }
+        let first = self.tip.append_id.is_none();
+        self.check_chain(sequence, message, first)?;
+        self.tip = Tip { sequence, append_id: Some(message.append_id.clone()) };
+        let Some(payload) = self.assemble(message) else {
+            return Ok(None);
+        };
+        let content =
+            decode(message, &payload).map_err(|source| JournalError::Undecodable { sequence, source })?;
+        match content {
+            Content::Record(record) => {
+                self.rooted = true;
+                let before = self.state.clone();
+                self.state
+                    .apply_record(&record)
+                    .map_err(|source| JournalError::Unfit { sequence, source })?;
+                self.facts_since_snapshot += record.facts.len();
+                Ok(Some(Committed { sequence, append_id: message.append_id.clone(), before, record }))
+            }
+            Content::Snapshot(state) => {
+                self.snapshot_read(sequence, message, *state);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Notes a record of our own that has been appended, with the state after it.
+    pub fn appended(&mut self, tip: Tip, committed: Option<(&Committed, State)>) {
+        if let Some((committed, state)) = committed {
+            self.facts_since_snapshot += committed.record.facts.len();
+            self.state = state;
+        }
+        self.tip = tip;
+        self.parts.clear();
+        self.parts_read = 0;
+    }
+
+    /// Notes a snapshot of our own, whose parts start at `start`.
+    pub fn snapshot_appended(&mut self, start: u64) {
+        self.snapshot = start;
+        self.facts_since_snapshot = 0;
+    }
+
+    fn check_chain(&self, sequence: u64, message: &Message, first: bool) -> Result<(), JournalError> {
+        // A journal that is read from a snapshot on starts in the middle of the chain.
+        let root = first && (message.previous.is_none() || matches!(message.kind, Kind::Snapshot { .. }));
+        if root {
+            return Ok(());
+        }
+        if !first && sequence != self.tip.sequence + 1 {
+            return Err(JournalError::Gap { sequence, last: self.tip.sequence });
+        }
+        if message.previous == self.tip.append_id {
+            return Ok(());
+        }
+        let text = |id: &Option<super::AppendId>| {
+            id.as_ref().map_or("the beginning".to_owned(), ToString::to_string)
+        };
+        Err(JournalError::BrokenChain {
+            sequence,
+            expected: text(&self.tip.append_id),
+            found: text(&message.previous),
+        })
+    }
+
+    /// Joins the parts; `None` until the last of a set has come.
+    fn assemble(&mut self, message: &Message) -> Option<BytesMut> {
+        if message.part == 1 {
+            self.parts.clear();
+            self.parts_read = 0;
+        }
+        if message.part != self.parts_read + 1 {
+            // The rest of a set whose beginning was never stored, or was given up.
+            return None;
+        }
+        self.parts_read += 1;
+        self.parts.extend_from_slice(&message.payload);
+        if message.part < message.parts {
+            return None;
+        }
+        self.parts_read = 0;
+        Some(self.parts.split())
+    }
+
+    fn snapshot_read(&mut self, sequence: u64, message: &Message, state: State) {
+        // One that comes after the root says what is known already.
+        if !self.rooted {
+            self.rooted = true;
+            self.state = state;
+        }
+        self.snapshot_appended(sequence + 1 - u64::from(message.parts));
+    }
+}

@@ -1,0 +1,160 @@
+//! The lease: who may try to lead. It saves two instances from getting in each other's way; what keeps a stale leader
+//! from doing harm is the fence of the journal, not this.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Now;
+
+/// How long a lease lasts after its last renewal.
+pub const LEASE_TTL: Duration = Duration::from_secs(6);
+/// How long to wait between looks at the lease, held or not.
+const LEASE_INTERVAL: Duration = Duration::from_secs(2);
+/// How long an answer may take before the question is asked again.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// What stands in the lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LeaseHolder {
+    /// The instance: the same across restarts.
+    pub instance: String,
+    /// The process: never the same twice.
+    pub nonce: String,
+}
+
+/// What the shell has to do about the lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseAction {
+    /// Write the holder if nobody holds it.
+    Create(LeaseHolder),
+    /// Write the holder if the entry still has this revision.
+    Update {
+        /// The holder.
+        holder: LeaseHolder,
+        /// The revision.
+        revision: u64,
+    },
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseOutcome {
+    /// It is written, with this revision.
+    Written {
+        /// The revision.
+        revision: u64,
+    },
+    /// Somebody holds it; perhaps an earlier process of this instance.
+    Taken {
+        /// Who.
+        holder: LeaseHolder,
+        /// The revision of the entry.
+        revision: u64,
+    },
+    /// No answer, or one that could not be read.
+    Failed,
+}
+
+/// What changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseChange {
+    /// This process holds it now.
+    Gained,
+    /// It holds it no longer.
+    Lost,
+}
+
+/// This process's view of the lease.
+#[derive(Debug)]
+pub struct Lease {
+    me: LeaseHolder,
+    held: Option<Held>,
+    other: Option<LeaseHolder>,
+    asked: Option<Asked>,
+    next: Duration,
+}
+
+#[derive(Debug)]
+struct Held {
+    revision: u64,
+    until: Duration,
+}
+
+#[derive(Debug)]
+struct Asked {
+    at: Duration,
+}
+
+impl Lease {
+    /// A lease that `me` does not hold yet.
+    pub fn new(me: LeaseHolder) -> Self {
+        Self { me, held: None, other: None, asked: None, next: Duration::ZERO }
+    }
+
+    /// Whether this process holds it.
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Who else holds it, as far as is known.
+    pub fn other(&self) -> Option<&LeaseHolder> {
+        self.other.as_ref()
+    }
+
+    /// Time has passed: what to do, and what has changed by that alone.
+    pub fn tick(&mut self, now: Now) -> (Option<LeaseAction>, Option<LeaseChange>) {
+        let expired = self.held.as_ref().is_some_and(|held| held.until <= now.monotonic);
+        let change = expired.then(|| {
+            self.held = None;
+            LeaseChange::Lost
+        });
+        let waiting = self.asked.as_ref().is_some_and(|asked| now.monotonic < asked.at + ANSWER_WITHIN);
+        if waiting || now.monotonic < self.next {
+            return (None, change);
+        }
+        let holder = self.me.clone();
+        let action = match &self.held {
+            Some(held) => LeaseAction::Update { holder, revision: held.revision },
+            None => LeaseAction::Create(holder),
+        };
+        (Some(self.ask(now, action)), change)
+    }
+
+    /// The shell did as it was told.
+    pub fn outcome(
+        &mut self,
+        now: Now,
+        outcome: &LeaseOutcome,
+    ) -> (Option<LeaseAction>, Option<LeaseChange>) {
+        let Some(asked) = self.asked.take() else {
+            return (None, None);
+        };
+        self.next = now.monotonic + LEASE_INTERVAL;
+        match outcome {
+            LeaseOutcome::Written { revision } => {
+                let gained = self.held.is_none().then_some(LeaseChange::Gained);
+                // From when the question was asked: the server's time began no earlier.
+                self.held = Some(Held { revision: *revision, until: asked.at + LEASE_TTL });
+                self.other = None;
+                (None, gained)
+            }
+            // An earlier process of this instance is gone: the data directory is locked, and this one has it.
+            LeaseOutcome::Taken { holder, revision } if holder.instance == self.me.instance => {
+                let action = LeaseAction::Update { holder: self.me.clone(), revision: *revision };
+                (Some(self.ask(now, action)), None)
+            }
+            LeaseOutcome::Taken { holder, .. } => {
+                self.other = Some(holder.clone());
+                (None, self.held.take().map(|_| LeaseChange::Lost))
+            }
+            LeaseOutcome::Failed => (None, None),
+        }
+    }
+
+    fn ask(&mut self, now: Now, action: LeaseAction) -> LeaseAction {
+        self.asked = Some(Asked { at: now.monotonic });
+        action
+    }
+}

@@ -1,0 +1,607 @@
+//! The node: one instance of the orchestrator, as logic.
+//!
+//! Events go in one by one, then [`Node::run`] says what to do; so events that arrive together are decided together,
+//! and their facts are one append. A node follows the journal until it holds the lease and has proved, by appending,
+//! that it is at the journal's end; then it leads until an append, or the lease, tells it otherwise.
+
+mod halt;
+mod leading;
+
+use std::time::Duration;
+
+use os_upgrade_kernel::{Answer, ControlMessage, Input, LockOutcome, Request, Settings, State};
+use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
+
+pub use self::halt::{Halt, StoreKnowledge, StreamFacts, Streams};
+use self::leading::{Leading, Queued};
+use crate::clock::Now;
+use crate::committed::Committed;
+use crate::control::{self, RawControl};
+use crate::dispatch::{Dispatch, DispatchSettings, Dispatcher, PublishOutcome};
+use crate::inventory::Inventory;
+use crate::journal::append::{AppendOutcome, Appender, ReadBack, Step};
+use crate::journal::codec::Message;
+use crate::journal::follow::Follower;
+use crate::journal::{AppendId, JournalError, Tip};
+use crate::lease::{Lease, LeaseAction, LeaseChange, LeaseHolder, LeaseOutcome};
+
+/// An append that takes longer than this makes the instance not ready.
+const APPEND_SLOW: Duration = Duration::from_secs(2);
+/// Calls that have waited so long without having been begun are dropped: their askers have been told so.
+const CALL_TTL: Duration = Duration::from_secs(4);
+/// How long to wait before the streams are inspected again, after they did not answer.
+const INSPECT_RETRY: Duration = Duration::from_millis(500);
+
+/// What tells a call from the others.
+pub type CallId = u64;
+
+/// What a node is started with.
+#[derive(Debug, Clone)]
+pub struct NodeSettings {
+    /// The instance's name: the same across restarts.
+    pub instance: String,
+    /// The process's name: never the same twice.
+    pub nonce: String,
+    /// The site's own settings, which the leader puts in force.
+    pub settings: Settings,
+    /// How to dispatch.
+    pub dispatch: DispatchSettings,
+    /// After how many facts a snapshot is written.
+    pub facts_per_snapshot: usize,
+    /// What the store had reached when the process started.
+    pub store: Option<StoreKnowledge>,
+}
+
+/// Something that has happened.
+#[derive(Debug)]
+pub enum Event {
+    /// Time may have passed.
+    Tick,
+    /// The connection to the bus came or went.
+    Connected(bool),
+    /// The streams were inspected; `None` when they did not answer.
+    Inspected(Option<Streams>),
+    /// What came of the last lease action.
+    Lease(LeaseOutcome),
+    /// A message of the journal that is being followed.
+    Journal {
+        /// Its sequence.
+        sequence: u64,
+        /// Itself.
+        message: Result<Message, JournalError>,
+    },
+    /// Everything that stood in the journal when following began has been handed in.
+    JournalEnd,
+    /// An append came back.
+    Appended {
+        /// Its id.
+        append_id: AppendId,
+        /// What came of it.
+        outcome: AppendOutcome,
+    },
+    /// A read of the journal came back.
+    ReadBack {
+        /// The sequence.
+        sequence: u64,
+        /// What stands there.
+        found: ReadBack,
+    },
+    /// A message of the control stream.
+    Control(RawControl),
+    /// A fence came back.
+    FencePublished {
+        /// As it was handed out.
+        epoch: u64,
+        /// Its sequence, if it is certainly stored.
+        stored: Option<u64>,
+    },
+    /// A command came back.
+    CommandPublished {
+        /// As it was handed out.
+        epoch: u64,
+        /// Which command.
+        id: CommandId,
+        /// Its deadline.
+        not_after: chrono::DateTime<chrono::Utc>,
+        /// What came of it.
+        outcome: PublishOutcome,
+    },
+    /// The lock server was asked for a slot.
+    Locked {
+        /// The host.
+        host: HostName,
+        /// What it said.
+        outcome: LockOutcome,
+    },
+    /// The lock server was asked to take a slot back.
+    Unlocked {
+        /// The host.
+        host: HostName,
+        /// What it said.
+        outcome: LockOutcome,
+    },
+    /// A withdrawal came back: whether the command was deleted, if that is known.
+    Withdrawn {
+        /// The host.
+        host: HostName,
+        /// The command's sequence.
+        sequence: u64,
+        /// `Some(true)`: deleted. `Some(false)`: left, a worker has it. `None`: could not be found out.
+        deleted: Option<bool>,
+    },
+    /// Someone asks for a change.
+    Call {
+        /// To be handed back with the answer.
+        call: CallId,
+        /// What is asked.
+        request: Request,
+    },
+    /// A message of the workers' stream.
+    Announced {
+        /// The application its subject names.
+        application: ApplicationName,
+        /// The host its subject names.
+        host: HostName,
+        /// Its payload.
+        payload: bytes::Bytes,
+        /// When the bus took it.
+        at: chrono::DateTime<chrono::Utc>,
+    },
+    /// A message of the versions' stream.
+    VersionsPublished {
+        /// The host its subject names.
+        host: HostName,
+        /// Its payload.
+        payload: bytes::Bytes,
+        /// When the bus took it.
+        at: chrono::DateTime<chrono::Utc>,
+    },
+    /// A heartbeat.
+    Heartbeat(HostName),
+}
+
+/// Something for the shell to carry out.
+#[derive(Debug)]
+pub enum Action {
+    /// Look at the streams.
+    Inspect,
+    /// Do this about the lease.
+    Lease(LeaseAction),
+    /// Hand in the journal from this sequence on, instead of whatever was followed before.
+    FollowJournal {
+        /// The first sequence wanted.
+        from: u64,
+    },
+    /// Stop following the journal.
+    StopJournal,
+    /// Publish to the journal, expecting this sequence to be its last.
+    Append {
+        /// The last sequence that the stream must have.
+        expected: u64,
+        /// The message.
+        message: Message,
+    },
+    /// Read the journal at this sequence, never from a replica.
+    ReadJournal {
+        /// The sequence.
+        sequence: u64,
+    },
+    /// Hand in the control stream from this sequence on, instead of whatever was read before.
+    ReadControl {
+        /// The first sequence wanted.
+        from: u64,
+    },
+    /// Stop reading the control stream.
+    StopControl,
+    /// Carry out an effect.
+    Dispatch(Dispatch),
+    /// Answer a call.
+    Answer {
+        /// Which one.
+        call: CallId,
+        /// The answer, or why there is none.
+        answer: Result<Answer, String>,
+    },
+    /// Hand a committed record to the projection.
+    Project(Box<Committed>),
+    /// Tell the operator.
+    Warn(Warning),
+}
+
+/// Something an operator may want to know.
+#[derive(Debug)]
+pub enum Warning {
+    /// The node stops for good.
+    Halted(Halt),
+    /// A message of the inventory cannot be used.
+    Inventory {
+        /// About which host.
+        host: HostName,
+        /// Why not.
+        error: crate::inventory::InventoryError,
+    },
+    /// This instance leads from now on.
+    Leading,
+    /// This instance leads no more.
+    Deposed {
+        /// Why.
+        why: &'static str,
+    },
+}
+
+/// One instance of the orchestrator.
+#[derive(Debug)]
+pub struct Node {
+    settings: NodeSettings,
+    lease: Lease,
+    follower: Follower,
+    appender: Appender,
+    inventory: Inventory,
+    role: Role,
+    connected: bool,
+    store: Option<StoreKnowledge>,
+    out: Vec<Action>,
+}
+
+#[derive(Debug)]
+enum Role {
+    /// The streams have to be inspected first.
+    Inspecting { asked: Option<Duration> },
+    /// Another leads, or nobody knows yet.
+    Following { at_end: bool },
+    /// The lease is held; an append is to prove that this is the journal's end.
+    Claiming,
+    /// This one leads.
+    Leading(Box<Leading>),
+    /// Nothing is done until an operator has looked.
+    Halted(Halt),
+}
+
+impl Node {
+    /// A node that knows nothing yet.
+    pub fn new(settings: NodeSettings) -> Self {
+        let holder = LeaseHolder { instance: settings.instance.clone(), nonce: settings.nonce.clone() };
+        Self {
+            lease: Lease::new(holder),
+            follower: Follower::default(),
+            appender: Appender::new(&settings.nonce),
+            inventory: Inventory::default(),
+            role: Role::Inspecting { asked: None },
+            connected: true,
+            store: settings.store.clone(),
+            out: Vec::new(),
+            settings,
+        }
+    }
+
+    /// The committed state.
+    pub fn state(&self) -> &State {
+        &self.follower.state
+    }
+
+    /// What is seen of the site.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// Whether this instance leads.
+    pub fn is_leading(&self) -> bool {
+        matches!(self.role, Role::Leading(_))
+    }
+
+    /// Why it has stopped for good, if it has.
+    pub fn halted(&self) -> Option<&Halt> {
+        match &self.role {
+            Role::Halted(halt) => Some(halt),
+            Role::Inspecting { .. } | Role::Following { .. } | Role::Claiming | Role::Leading(_) => None,
+        }
+    }
+
+    /// Why a write cannot be taken now, if it cannot.
+    pub fn not_ready(&self, now: Now) -> Option<String> {
+        if let Role::Halted(halt) = &self.role {
+            return Some(halt.to_string());
+        }
+        if !self.connected {
+            return Some("the bus is away".to_owned());
+        }
+        match &self.role {
+            Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
+                Some("the journal does not answer".to_owned())
+            }
+            Role::Leading(_) => None,
+            Role::Following { .. } | Role::Claiming | Role::Inspecting { .. } | Role::Halted(_) => {
+                Some(match self.lease.other() {
+                    Some(other) => format!("instance {} leads, this one follows", other.instance),
+                    None => "not leading yet".to_owned(),
+                })
+            }
+        }
+    }
+
+    /// Takes in one event. What follows from it is said by the next [`Self::run`].
+    pub fn handle(&mut self, now: Now, event: Event) {
+        if matches!(self.role, Role::Halted(_)) {
+            if let Event::Call { call, .. } = event {
+                self.refuse(call);
+            }
+            return;
+        }
+        match event {
+            Event::Tick => self.tick(now),
+            Event::Connected(connected) => self.connection(connected),
+            Event::Inspected(streams) => self.inspected(now, streams.as_ref()),
+            Event::Lease(outcome) => {
+                let (action, change) = self.lease.outcome(now, &outcome);
+                self.lease_changed(action, change.as_ref());
+            }
+            Event::Journal { sequence, message } => self.journal(sequence, message),
+            Event::JournalEnd => self.journal_end(now),
+            Event::Appended { append_id, outcome } => {
+                let step = self.appender.published(&append_id, &outcome);
+                self.step(now, step);
+            }
+            Event::ReadBack { sequence, found } => {
+                let step = self.appender.read_back(sequence, &found, now);
+                self.step(now, step);
+            }
+            Event::Control(raw) => self.control(now, &raw),
+            Event::FencePublished { epoch, stored } => self.fence_published(now, epoch, stored),
+            Event::CommandPublished { epoch, id, not_after, outcome } => {
+                if let Role::Leading(leading) = &mut self.role {
+                    leading.dispatcher.command_published(now, epoch, (id, not_after), outcome);
+                }
+            }
+            Event::Locked { host, outcome } => self.lock_answered(now, host, outcome, true),
+            Event::Unlocked { host, outcome } => self.lock_answered(now, host, outcome, false),
+            Event::Withdrawn { host, sequence, deleted } => self.withdrawn(now, host, sequence, deleted),
+            Event::Call { call, request } => self.call(now, call, request),
+            Event::Announced { application, host, payload, at } => {
+                let noted = self.inventory.announced(&application, &host, &payload, at);
+                self.warn_of_inventory(&host, noted);
+            }
+            Event::VersionsPublished { host, payload, at } => {
+                let noted = self.inventory.versions_published(&host, &payload, at);
+                self.warn_of_inventory(&host, noted);
+            }
+            Event::Heartbeat(host) => self.inventory.heartbeat(now, &host),
+        }
+    }
+
+    /// What to do now, after everything that has been handed in.
+    pub fn run(&mut self, now: Now) -> Vec<Action> {
+        self.claim(now);
+        self.append_next(now);
+        if let Role::Leading(leading) = &mut self.role {
+            let begun = leading.dispatcher.pump(&self.follower.state, now);
+            self.out.extend(begun.into_iter().map(Action::Dispatch));
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    fn tick(&mut self, now: Now) {
+        self.inventory.tick(now, self.connected);
+        if let Role::Inspecting { asked } = &mut self.role
+            && asked.is_none_or(|asked| asked + INSPECT_RETRY <= now.monotonic)
+        {
+            *asked = Some(now.monotonic);
+            self.out.push(Action::Inspect);
+        }
+        if matches!(self.role, Role::Inspecting { .. }) {
+            return;
+        }
+        let (action, change) = self.lease.tick(now);
+        self.lease_changed(action, change.as_ref());
+        let step = self.appender.tick(now);
+        self.step(now, step);
+        if let Role::Leading(leading) = &mut self.role {
+            leading.time_has_passed();
+        }
+    }
+
+    fn connection(&mut self, connected: bool) {
+        let back = connected && !self.connected;
+        self.connected = connected;
+        if back {
+            self.out.push(Action::Inspect);
+        }
+    }
+
+    /// The streams as they are now: is everything there that has been acknowledged?
+    fn inspected(&mut self, now: Now, streams: Option<&Streams>) {
+        let Some(streams) = streams else {
+            if let Role::Inspecting { asked } = &mut self.role {
+                *asked = Some(now.monotonic);
+            }
+            return;
+        };
+        if let Err(halt) =
+            halt::check(self.store.as_ref(), &self.follower.tip, self.follower.state.control, streams)
+        {
+            self.halt(halt);
+            return;
+        }
+        if matches!(self.role, Role::Inspecting { .. }) {
+            self.role = Role::Following { at_end: false };
+            self.out.push(Action::FollowJournal { from: streams.follow_from });
+        }
+    }
+
+    fn lease_changed(&mut self, action: Option<LeaseAction>, change: Option<&LeaseChange>) {
+        self.out.extend(action.map(Action::Lease));
+        if let Some(LeaseChange::Lost) = change {
+            self.step_down("the lease is lost");
+        }
+    }
+
+    fn journal(&mut self, sequence: u64, message: Result<Message, JournalError>) {
+        // While this one appends itself, what it reads is its own, or will show when an append is refused.
+        if !matches!(self.role, Role::Following { .. }) {
+            return;
+        }
+        let read = message.map_err(Halt::from).and_then(|message| {
+            halt::check_against_store(self.store.as_ref(), sequence, &message)?;
+            self.follower.read(sequence, &message).map_err(Halt::from)
+        });
+        match read {
+            Ok(committed) => self.out.extend(committed.map(|committed| Action::Project(Box::new(committed)))),
+            Err(halt) => self.halt(halt),
+        }
+    }
+
+    fn journal_end(&mut self, now: Now) {
+        if let Role::Following { at_end } = &mut self.role {
+            *at_end = true;
+        }
+        self.claim(now);
+    }
+
+    /// Tries to lead: with the lease held, an empty record is appended where the journal is believed to end.
+    fn claim(&mut self, now: Now) {
+        let ready = matches!(self.role, Role::Following { at_end: true });
+        if !ready || !self.lease.is_held() || self.appender.is_busy() {
+            return;
+        }
+        self.role = Role::Claiming;
+        self.out.push(Action::StopJournal);
+        let leading = Leading::claim(&self.follower.state, now);
+        let step = self.appender.record(&leading, &self.follower.tip, now);
+        self.step(now, Some(step));
+    }
+
+    fn step(&mut self, now: Now, step: Option<Step>) {
+        match step {
+            None => {}
+            Some(Step::Publish { expected, message }) => self.out.push(Action::Append { expected, message }),
+            Some(Step::ReadBack { sequence }) => self.out.push(Action::ReadJournal { sequence }),
+            Some(Step::Done { tip }) => self.appended(now, tip),
+            Some(Step::Deposed) => self.step_down("another instance has appended to the journal"),
+        }
+    }
+
+    fn appended(&mut self, now: Now, tip: Tip) {
+        match &mut self.role {
+            Role::Claiming => {
+                self.follower.appended(tip, None);
+                let dispatcher = Dispatcher::new(self.settings.dispatch.clone(), now);
+                let mut leading = Leading::new(dispatcher);
+                leading.queue.push_back(Queued::Input(Input::Settings(self.settings.settings.clone())));
+                self.role = Role::Leading(Box::new(leading));
+                self.out.push(Action::ReadControl { from: self.follower.state.control + 1 });
+                self.out.push(Action::Warn(Warning::Leading));
+            }
+            Role::Leading(leading) => leading.appended(tip, &mut self.follower, &mut self.out),
+            Role::Inspecting { .. } | Role::Following { .. } | Role::Halted(_) => {}
+        }
+    }
+
+    fn append_next(&mut self, now: Now) {
+        let Role::Leading(leading) = &mut self.role else { return };
+        if self.appender.is_busy() {
+            return;
+        }
+        leading.drop_stale_calls(now, CALL_TTL, &mut self.out);
+        let step = match leading.next_record(&mut self.follower.state, self.inventory.view(), now) {
+            Some(record) => self.appender.record(record, &self.follower.tip, now),
+            None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot => {
+                let start = self.follower.tip.sequence + 1;
+                leading.snapshot_begun(start);
+                self.appender.snapshot(&self.follower.state, self.follower.snapshot, &self.follower.tip, now)
+            }
+            None => return,
+        };
+        self.step(now, Some(step));
+    }
+
+    fn control(&mut self, now: Now, raw: &RawControl) {
+        let Role::Leading(leading) = &mut self.role else { return };
+        leading.clocks.read(raw.sequence, raw.time, now);
+        if let Some(skew) = leading.clocks.skew(leading.dispatcher.fence()) {
+            self.inventory.clocks_compared(skew);
+        }
+        let message: ControlMessage = control::read(raw);
+        leading.queue.push_back(Queued::Input(Input::Control { sequence: raw.sequence, message }));
+    }
+
+    fn fence_published(&mut self, now: Now, epoch: u64, stored: Option<u64>) {
+        let Role::Leading(leading) = &mut self.role else { return };
+        if let Some(sequence) = leading.dispatcher.fence_published(now, epoch, stored) {
+            let leader = self.settings.instance.clone();
+            leading.queue.push_back(Queued::Input(Input::FenceStored { sequence, leader }));
+            if let Some(skew) = leading.clocks.skew(Some(sequence)) {
+                self.inventory.clocks_compared(skew);
+            }
+        }
+    }
+
+    fn lock_answered(&mut self, now: Now, host: HostName, outcome: LockOutcome, lock: bool) {
+        let Role::Leading(leading) = &mut self.role else { return };
+        leading.dispatcher.lock_answered(now, &host, &outcome);
+        let input = if lock { Input::Locked { host, outcome } } else { Input::Unlocked { host, outcome } };
+        leading.queue.push_back(Queued::Input(input));
+    }
+
+    fn withdrawn(&mut self, now: Now, host: HostName, sequence: u64, deleted: Option<bool>) {
+        let Role::Leading(leading) = &mut self.role else { return };
+        leading.dispatcher.withdrawal_answered(now, sequence, deleted.is_some());
+        if let Some(deleted) = deleted {
+            leading.queue.push_back(Queued::Input(Input::Withdrawn { host, sequence, deleted }));
+        }
+    }
+
+    fn call(&mut self, now: Now, call: CallId, request: Request) {
+        match &mut self.role {
+            Role::Leading(leading) if !leading.is_full() => {
+                leading.queue.push_back(Queued::Call { call, request, since: now.monotonic });
+            }
+            Role::Leading(_) => {
+                let answer = Err("too many requests wait for the journal".to_owned());
+                self.out.push(Action::Answer { call, answer });
+            }
+            Role::Inspecting { .. } | Role::Following { .. } | Role::Claiming | Role::Halted(_) => {
+                self.refuse(call);
+            }
+        }
+    }
+
+    fn refuse(&mut self, call: CallId) {
+        let reason = match (&self.role, self.lease.other()) {
+            (Role::Halted(halt), _) => halt.to_string(),
+            (_, Some(other)) => format!("instance {} leads, this one follows", other.instance),
+            (_, None) => "not leading yet: the bus or the journal is away".to_owned(),
+        };
+        self.out.push(Action::Answer { call, answer: Err(reason) });
+    }
+
+    /// Leads no more, or not yet: what is under way is given up, and the journal will tell what became of it.
+    fn step_down(&mut self, why: &'static str) {
+        self.appender.abandon();
+        match &mut self.role {
+            Role::Leading(leading) => {
+                leading.give_up(why, &mut self.out);
+                self.out.push(Action::StopControl);
+                self.out.push(Action::Warn(Warning::Deposed { why }));
+            }
+            Role::Claiming => {}
+            Role::Inspecting { .. } | Role::Following { .. } | Role::Halted(_) => return,
+        }
+        self.role = Role::Following { at_end: false };
+        self.out.push(Action::FollowJournal { from: self.follower.tip.sequence + 1 });
+    }
+
+    fn halt(&mut self, halt: Halt) {
+        self.appender.abandon();
+        if let Role::Leading(leading) = &mut self.role {
+            leading.give_up("the orchestrator has stopped", &mut self.out);
+        }
+        self.out.extend([Action::StopControl, Action::StopJournal]);
+        self.out.push(Action::Warn(Warning::Halted(halt.clone())));
+        self.role = Role::Halted(halt);
+    }
+
+    fn warn_of_inventory(&mut self, host: &HostName, noted: Result<(), crate::inventory::InventoryError>) {
+        if let Err(error) = noted {
+            self.out.push(Action::Warn(Warning::Inventory { host: host.clone(), error }));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What only a leader has: the queue of inputs, the record being appended, and the dispatcher.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::{Answer, Batch, Input, Record, Request, State, View};
+
+use super::{Action, CallId};
+use crate::clock::Now;
+use crate::committed::Committed;
+use crate::dispatch::Dispatcher;
+use crate::journal::Tip;
+use crate::journal::follow::Follower;
+
+/// How many inputs are decided together at most.
+const BATCH_INPUTS_MAX: usize = 4096;
+/// Calls beyond so many waiting inputs are refused.
+const QUEUE_MAX: usize = 100_000;
+
+/// An input that waits for its turn.
+#[derive(Debug)]
+pub(super) enum Queued {
+    /// Nobody waits for an answer.
+    Input(Input),
+    /// Somebody does.
+    Call { call: CallId, request: Request, since: Duration },
+}
+
+/// A leadership.
+#[derive(Debug)]
+pub(super) struct Leading {
+    pub(super) dispatcher: Dispatcher,
+    pub(super) queue: VecDeque<Queued>,
+    pub(super) clocks: Clocks,
+    tick: bool,
+    under_way: Option<UnderWay>,
+}
+
+#[derive(Debug)]
+enum UnderWay {
+    Record(Box<RecordUnderWay>),
+    Snapshot { start: u64 },
+}
+
+#[derive(Debug)]
+struct RecordUnderWay {
+    record: Record,
+    next: State,
+    answers: Vec<(CallId, Answer)>,
+}
+
+/// The last message read of the control stream, against our clock.
+#[derive(Debug, Default)]
+pub(super) struct Clocks {
+    last: Option<(u64, TimeDelta)>,
+}
+
+impl Clocks {
+    /// A message that the bus stored at `time` has been read.
+    pub(super) fn read(&mut self, sequence: u64, time: DateTime<Utc>, now: Now) {
+        self.last = Some((sequence, now.wall - time));
+    }
+
+    /// Our clock minus the bus's. Only what was stored under our own fence was stored just now.
+    pub(super) fn skew(&self, fence: Option<u64>) -> Option<TimeDelta> {
+        self.last.filter(|(sequence, _)| fence.is_some_and(|fence| *sequence >= fence)).map(|(_, skew)| skew)
+    }
+}
+
+impl Leading {
+    pub(super) fn new(dispatcher: Dispatcher) -> Self {
+        Self { dispatcher, queue: VecDeque::new(), clocks: Clocks::default(), tick: false, under_way: None }
+    }
+
+    /// The record by which a leadership is claimed: it says nothing, but where it stands.
+    pub(super) fn claim(state: &State, now: Now) -> Record {
+        Record { at: now.wall, control: state.control, facts: Vec::new() }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.queue.len() >= QUEUE_MAX
+    }
+
+    pub(super) fn time_has_passed(&mut self) {
+        self.tick = true;
+    }
+
+    pub(super) fn drop_stale_calls(&mut self, now: Now, ttl: Duration, out: &mut Vec<Action>) {
+        self.queue.retain(|queued| match queued {
+            Queued::Call { call, since, .. } if *since + ttl <= now.monotonic => {
+                let answer = Err("the journal did not answer in time; nothing was changed".to_owned());
+                out.push(Action::Answer { call: *call, answer });
+                false
+            }
+            Queued::Call { .. } | Queued::Input(_) => true,
+        });
+    }
+
+    /// Decides what waits. The record to append, if something came of it or somebody waits for an answer: a 2xx, also
+    /// to a request that changed nothing, is only given after an append that began after the request had arrived.
+    pub(super) fn next_record(&mut self, state: &mut State, view: &View, now: Now) -> Option<&Record> {
+        let mut batch = Batch::new(state, now.wall);
+        let mut answers = Vec::new();
+        let mut inputs = 0;
+        while inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
+            let Some(queued) = self.queue.pop_front() else { break };
+            inputs += 1;
+            match queued {
+                Queued::Input(input) => {
+                    batch.decide(view, &input);
+                }
+                Queued::Call { call, request, .. } => {
+                    let answer = batch.decide(view, &Input::Request(request));
+                    answers.extend(answer.map(|answer| (call, answer)));
+                }
+            }
+        }
+        if std::mem::take(&mut self.tick) {
+            batch.decide(view, &Input::Tick);
+        }
+        if batch.is_empty() && answers.is_empty() {
+            // Read, and nothing came of it. Read again after a restart, nothing will.
+            *state = batch.finish().1;
+            return None;
+        }
+        let (record, next) = batch.finish();
+        let under_way = RecordUnderWay { record, next, answers };
+        match self.under_way.insert(UnderWay::Record(Box::new(under_way))) {
+            UnderWay::Record(under_way) => Some(&under_way.record),
+            UnderWay::Snapshot { .. } => None,
+        }
+    }
+
+    pub(super) fn snapshot_begun(&mut self, start: u64) {
+        self.under_way = Some(UnderWay::Snapshot { start });
+    }
+
+    /// What was under way is in the journal: it becomes the state, and askers hear of it.
+    pub(super) fn appended(&mut self, tip: Tip, follower: &mut Follower, out: &mut Vec<Action>) {
+        match self.under_way.take() {
+            Some(UnderWay::Record(under_way)) => {
+                let RecordUnderWay { record, next, answers } = *under_way;
+                self.dispatcher.committed(&record);
+                let append_id = tip.append_id.clone().expect("an append has an id");
+                let before = follower.state.clone();
+                let committed = Committed { sequence: tip.sequence, append_id, before, record };
+                follower.appended(tip, Some((&committed, next)));
+                out.push(Action::Project(Box::new(committed)));
+                let answers = answers.into_iter();
+                out.extend(answers.map(|(call, answer)| Action::Answer { call, answer: Ok(answer) }));
+            }
+            Some(UnderWay::Snapshot { start }) => {
+                follower.appended(tip, None);
+                follower.snapshot_appended(start);
+            }
+            None => follower.appended(tip, None),
+        }
+    }
+
+    /// Everyone who waits hears that the outcome is not known.
+    pub(super) fn give_up(&mut self, why: &str, out: &mut Vec<Action>) {
+        let begun = match self.under_way.take() {
+            Some(UnderWay::Record(under_way)) => {
+                under_way.answers.into_iter().map(|(call, _)| call).collect()
+            }
+            Some(UnderWay::Snapshot { .. }) | None => Vec::new(),
+        };
+        let waiting = self.queue.drain(..).filter_map(|queued| match queued {
+            Queued::Call { call, .. } => Some(call),
+            Queued::Input(_) => None,
+        });
+        let calls = begun.into_iter().chain(waiting);
+        out.extend(calls.map(|call| Action::Answer { call, answer: Err(why.to_owned()) }));
+    }
+}
