@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use imbl::OrdMap;
 use os_upgrade_kernel::{Answer, Request, State, View};
 use os_upgrade_protocol::HostName;
-use os_upgrade_shell::inventory::HostVersions;
+pub use os_upgrade_shell::inventory::HostVersions;
 use tokio::sync::{mpsc, oneshot};
 
 /// How long a request may take before its asker is told that the orchestrator is not available.
