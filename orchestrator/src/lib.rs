@@ -1,3 +1,7 @@
-//! The orchestrator: the shell around the kernel, its adapters, API and command line.
+//! The orchestrator: the adapters around the shell's logic, its API and its command line.
+//!
+//! What decides lives in `os-upgrade-kernel`, what drives it without I/O in `os-upgrade-shell`.
 
+pub mod child;
+pub mod managed_nats;
 pub mod site;

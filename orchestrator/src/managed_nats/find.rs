@@ -1,0 +1,276 @@
+//! Finding a nats-server that is new enough.
+//!
+//! `OS_UPGRADE_NATS_SERVER` decides alone when set; else the first good one of every directory of `PATH`, then of
+//! `.tools/bin` in the current directory and those above it, then in the executable's and those above it.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+/// The variable that names the binary to use.
+pub const ENV: &str = "OS_UPGRADE_NATS_SERVER";
+/// The oldest version that knows the fence header, `Nats-Expected-Last-Subject-Sequence-Subject`.
+pub const OLDEST: Version = Version { major: 2, minor: 11 };
+/// How long `nats-server --version` may take.
+const VERSION_WAIT: Duration = Duration::from_secs(10);
+
+/// The part of a nats-server's version that says what it can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// As in `2.x`.
+    pub major: u32,
+    /// As in `x.11`.
+    pub minor: u32,
+}
+
+impl Version {
+    /// Reads `2.15.1`, `v2.15.1`, or `nats-server: v2.15.1`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = text.trim().rsplit(' ').next()?;
+        let mut parts = number.trim_start_matches('v').split('.');
+        Some(Self {
+            major: parts.next()?.parse().ok()?,
+            minor: parts.next()?.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A nats-server on this machine that is new enough.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NatsServer {
+    /// The binary.
+    pub path: PathBuf,
+    /// What it said of itself.
+    pub version: Version,
+}
+
+/// Why a place holds no nats-server to use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// Nothing is there.
+    #[error("not found")]
+    Missing,
+    /// It is older than [`OLDEST`].
+    #[error("version {0} is too old")]
+    TooOld(Version),
+    /// It could not be run, or did not say its version.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// There is no nats-server to use; each place that was looked at, and what was wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFound {
+    /// The places, in the order they were tried; on `PATH` only those that hold a nats-server.
+    pub candidates: Vec<(PathBuf, Unfit)>,
+}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no nats-server {OLDEST} or newer: ")?;
+        for (path, unfit) in &self.candidates {
+            write!(f, "{}: {unfit}; ", path.display())?;
+        }
+        write!(
+            f,
+            "run `make tools`, install one on PATH, or set {ENV} to its path"
+        )
+    }
+}
+
+impl std::error::Error for NotFound {}
+
+/// Finds a nats-server by the environment of this process; see the module for where.
+///
+/// # Errors
+/// [`NotFound`], naming everything that was tried.
+pub async fn find() -> Result<NatsServer, NotFound> {
+    let places = Places {
+        chosen: env::var_os(ENV)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from),
+        path: env::var_os("PATH")
+            .map(|path| env::split_paths(&path).collect())
+            .unwrap_or_default(),
+        starts: [env::current_dir().ok(), env::current_exe().ok()]
+            .into_iter()
+            .flatten()
+            .collect(),
+    };
+    places.find().await
+}
+
+/// Where to look.
+#[derive(Debug, Default)]
+struct Places {
+    /// The one binary to use.
+    chosen: Option<PathBuf>,
+    /// The directories of `PATH`.
+    path: Vec<PathBuf>,
+    /// From where to look upwards for `.tools/bin`.
+    starts: Vec<PathBuf>,
+}
+
+impl Places {
+    async fn find(&self) -> Result<NatsServer, NotFound> {
+        let mut candidates = Vec::new();
+        for path in self.candidates() {
+            match probe(&path).await {
+                Ok(version) => return Ok(NatsServer { path, version }),
+                Err(unfit) => candidates.push((path, unfit)),
+            }
+        }
+        Err(NotFound { candidates })
+    }
+
+    fn candidates(&self) -> Vec<PathBuf> {
+        if let Some(chosen) = &self.chosen {
+            return vec![chosen.clone()];
+        }
+        let mut found: Vec<PathBuf> = Vec::new();
+        let on_path = self.path.iter().map(|dir| dir.join("nats-server"));
+        let in_tools = self.starts.iter().flat_map(|start| start.ancestors()).map(tool);
+        for candidate in on_path.chain(in_tools) {
+            if candidate.is_file() && !found.contains(&candidate) {
+                found.push(candidate);
+            }
+        }
+        if found.is_empty() {
+            // Names the places without listing every directory of PATH.
+            found.push(PathBuf::from("nats-server"));
+            found.extend(self.starts.first().map(|start| tool(start)));
+        }
+        found
+    }
+}
+
+fn tool(dir: &Path) -> PathBuf {
+    dir.join(".tools/bin/nats-server")
+}
+
+/// Asks `path` for its version.
+async fn probe(path: &Path) -> Result<Version, Unfit> {
+    // A bare name stands for "on PATH", which has been searched.
+    if path.file_name() == Some(path.as_os_str()) || !path.exists() {
+        return Err(Unfit::Missing);
+    }
+    let output = version_output(path.as_os_str()).await?;
+    match Version::parse(&output) {
+        Some(version) if version >= OLDEST => Ok(version),
+        Some(version) => Err(Unfit::TooOld(version)),
+        None => Err(Unfit::Unusable(format!(
+            "says its version is {:?}",
+            output.trim()
+        ))),
+    }
+}
+
+async fn version_output(path: &OsStr) -> Result<String, Unfit> {
+    let asked = Command::new(path).arg("--version").kill_on_drop(true).output();
+    match tokio::time::timeout(VERSION_WAIT, asked).await {
+        Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(Err(error)) => Err(Unfit::Unusable(format!("cannot be run: {error}"))),
+        Err(_) => Err(Unfit::Unusable(format!(
+            "did not say its version within {} s",
+            VERSION_WAIT.as_secs()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A program at `dir/name` that prints `output`. Written by a shell: a file that this process has just had open
+    /// for writing may still be open in a child forked meanwhile, and could then not be executed.
+    fn fake(dir: &Path, name: &str, output: &str) -> PathBuf {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let script = format!("#!/bin/sh\necho '{output}'\n");
+        let written = std::process::Command::new("sh")
+            .args(["-c", r#"printf %s "$1" >"$0""#])
+            .args([path.as_os_str(), script.as_ref()])
+            .status()
+            .unwrap();
+        assert!(written.success());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn versions() {
+        for (text, expected) in [
+            ("nats-server: v2.15.1\n", Some((2, 15))),
+            ("v2.11.0", Some((2, 11))),
+            ("2.12.0-RC.1", Some((2, 12))),
+            ("nats-server: v10.0", Some((10, 0))),
+            ("", None),
+            ("hello", None),
+            ("nats-server: v2", None),
+        ] {
+            let expected = expected.map(|(major, minor)| Version { major, minor });
+            assert_eq!(Version::parse(text), expected, "{text:?}");
+        }
+        assert!(Version { major: 2, minor: 9 } < OLDEST);
+    }
+
+    #[tokio::test]
+    async fn the_first_one_that_is_new_enough() {
+        let dir = tempfile::tempdir().unwrap();
+        fake(dir.path(), "old/nats-server", "nats-server: v2.9.10");
+        let new = fake(dir.path(), "new/nats-server", "nats-server: v2.11.0");
+        let tools = fake(dir.path(), "a/.tools/bin/nats-server", "nats-server: v2.15.1");
+        let mut places = Places {
+            path: vec![dir.path().join("old"), dir.path().join("new")],
+            starts: vec![dir.path().join("a/b/c")],
+            chosen: None,
+        };
+        assert_eq!(places.find().await.unwrap().path, new);
+        places.path.pop();
+        assert_eq!(places.find().await.unwrap().path, tools);
+        places.chosen = Some(new.clone());
+        assert_eq!(places.find().await.unwrap().path, new);
+    }
+
+    #[tokio::test]
+    async fn the_error_names_every_candidate_and_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = fake(dir.path(), "old/nats-server", "nats-server: v2.9.10");
+        let odd = fake(dir.path(), ".tools/bin/nats-server", "hello");
+        let mut places = Places {
+            path: vec![dir.path().join("old"), dir.path().join("empty")],
+            starts: vec![dir.path().to_owned()],
+            chosen: None,
+        };
+        assert_eq!(
+            places.find().await.unwrap_err().to_string(),
+            format!(
+                "no nats-server 2.11 or newer: {}: version 2.9 is too old; {}: says its version is \"hello\"; run \
+                 `make tools`, install one on PATH, or set OS_UPGRADE_NATS_SERVER to its path",
+                old.display(),
+                odd.display()
+            )
+        );
+        // A chosen one that is missing is not replaced by another.
+        places.chosen = Some(dir.path().join("gone"));
+        let candidates = vec![(dir.path().join("gone"), Unfit::Missing)];
+        assert_eq!(places.find().await.unwrap_err(), NotFound { candidates });
+
+        let nowhere = Places::default().find().await.unwrap_err();
+        let candidates = vec![(PathBuf::from("nats-server"), Unfit::Missing)];
+        assert_eq!(nowhere, NotFound { candidates });
+    }
+}

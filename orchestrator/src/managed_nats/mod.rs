@@ -1,0 +1,319 @@
+//! A nats-server of our own, as a child process: found, configured, started, watched, stopped, started again.
+//!
+//! For one machine: it listens on loopback and has no accounts. It ends with this process, however that ends
+//! ([`crate::child`]). What to do when it ends before, is the owner's decision; nothing is restarted here.
+//!
+//! Everything it needs is in one directory: `nats-server.conf` (written anew at each start), `jetstream/`,
+//! `nats-server.log`, `nats-server.err` (what it says before it has a log).
+
+mod find;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+pub use find::{ENV, NatsServer, NotFound, OLDEST, Unfit, Version, find};
+
+use crate::child::{self, Child};
+
+/// How long a server may take from its start until it answers a client.
+pub const START_WAIT: Duration = Duration::from_secs(30);
+/// How long a server may take to end after SIGTERM before it is killed.
+pub const STOP_GRACE: Duration = Duration::from_secs(10);
+/// Time between two looks at whether the server is up.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Why there is no running managed nats-server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No binary to start.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// Its directory cannot be used.
+    #[error("cannot use {} for the managed nats-server", path.display())]
+    Directory {
+        /// What could not be made, written or read.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The process could not be started.
+    #[error("cannot start {}", path.display())]
+    Spawn {
+        /// The binary.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It ended before it accepted clients.
+    #[error("the managed nats-server ended at its start ({status}): {detail} (log: {})", log.display())]
+    Ended {
+        /// Its exit status.
+        status: ExitStatus,
+        /// The last line it logged.
+        detail: String,
+        /// Where it logs.
+        log: PathBuf,
+    },
+    /// It did not accept clients in time, and has been killed.
+    #[error("the managed nats-server accepted no client within {} s: {detail} (log: {})", START_WAIT.as_secs(), log.display())]
+    NotReady {
+        /// What was still missing.
+        detail: String,
+        /// Where it logs.
+        log: PathBuf,
+    },
+}
+
+/// What to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Its own directory, made if missing; what it stored there before is there again.
+    pub directory: PathBuf,
+    /// The port on 127.0.0.1; a free one when absent.
+    pub port: Option<u16>,
+}
+
+/// A managed nats-server, running or stopped. Dropping it kills the server.
+#[derive(Debug)]
+pub struct ManagedNats {
+    server: NatsServer,
+    files: Files,
+    port: u16,
+    child: Child,
+}
+
+impl ManagedNats {
+    /// Starts `server` and waits until it accepts clients and JetStream answers, at most [`START_WAIT`].
+    ///
+    /// # Errors
+    /// The directory cannot be used, or the server does not come up; the last line of its log is in the error.
+    pub async fn start(server: NatsServer, options: &Options) -> Result<Self, Error> {
+        let files = Files::new(&options.directory)?;
+        let (child, port) = launch(&server, &files, options.port).await?;
+        Ok(Self {
+            server,
+            files,
+            port,
+            child,
+        })
+    }
+
+    /// Starts the server again after it has ended, on the same port and directory; one that runs is left alone.
+    ///
+    /// # Errors
+    /// As [`ManagedNats::start`]; also when another process has taken the port meanwhile.
+    pub async fn start_again(&mut self) -> Result<(), Error> {
+        if self.child.status().is_some() {
+            (self.child, _) = launch(&self.server, &self.files, Some(self.port)).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the server in order (SIGTERM), killing it after [`STOP_GRACE`].
+    pub async fn stop(&self) -> ExitStatus {
+        self.child.stop(STOP_GRACE).await
+    }
+
+    /// Ends the server at once (SIGKILL).
+    pub async fn kill(&self) -> ExitStatus {
+        self.child.kill().await
+    }
+
+    /// Sends the server a signal, say SIGSTOP, to see how clients take it.
+    pub fn signal(&self, signal: Signal) {
+        self.child.signal(signal);
+    }
+
+    /// Resolves when the server that runs now has ended, by whatever cause.
+    pub fn exited(&self) -> impl Future<Output = ExitStatus> + Send + 'static {
+        self.child.exited()
+    }
+
+    /// For clients: `nats://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        url(self.port)
+    }
+
+    /// The port on 127.0.0.1, the same after each start.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The process id of the server started last.
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// Where the server logs.
+    pub fn log(&self) -> &Path {
+        &self.files.log
+    }
+}
+
+fn url(port: u16) -> String {
+    format!("nats://127.0.0.1:{port}")
+}
+
+/// The files of a server, all in its directory.
+#[derive(Debug)]
+struct Files {
+    directory: PathBuf,
+    config: PathBuf,
+    store: PathBuf,
+    log: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Files {
+    /// Makes the directory. Paths are absolute, as the server must not depend on a current directory.
+    fn new(directory: &Path) -> Result<Self, Error> {
+        let made = fs::create_dir_all(directory).and_then(|()| directory.canonicalize());
+        let directory = made.map_err(unusable(directory))?;
+        Ok(Self {
+            config: directory.join("nats-server.conf"),
+            store: directory.join("jetstream"),
+            log: directory.join("nats-server.log"),
+            stderr: directory.join("nats-server.err"),
+            directory,
+        })
+    }
+
+    /// Where the server of process `pid` says which port it has taken.
+    fn ports(&self, pid: u32) -> PathBuf {
+        self.directory.join(format!("nats-server_{pid}.ports"))
+    }
+
+    fn write_config(&self, port: Option<u16>) -> Result<(), Error> {
+        // With -1 the server takes a free port and names it in its ports file: nobody can take it in between.
+        let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
+        let config = format!(
+            "# Written by os-upgrade at each start of its managed nats-server.\n\
+             listen: \"127.0.0.1:{port}\"\n\
+             ports_file_dir: {directory}\n\
+             log_file: {log}\n\
+             logfile_size_limit: 16MB\n\
+             logfile_max_num: 3\n\
+             jetstream {{\n\
+             \x20 store_dir: {store}\n\
+             \x20 # What is acknowledged is on the disk.\n\
+             \x20 sync_interval: always\n\
+             }}\n",
+            directory = quoted(&self.directory),
+            log = quoted(&self.log),
+            store = quoted(&self.store),
+        );
+        fs::write(&self.config, config).map_err(unusable(&self.config))
+    }
+
+    /// Ports files of servers that were killed would otherwise stay for ever, and their pids may come again.
+    fn remove_stale_ports(&self) -> Result<(), Error> {
+        let entries = fs::read_dir(&self.directory).map_err(unusable(&self.directory))?;
+        for entry in entries.flatten() {
+            if entry
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "ports")
+            {
+                fs::remove_file(entry.path()).map_err(unusable(&entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last thing the server said: a fatal line of the log, else of what it said before it had one.
+    fn last_words(&self) -> String {
+        let last = |path: &Path| {
+            let bytes = fs::read(path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+            // Without process id and time: `[8668] 2026/11/21 03:22:12.829774 [FTL] ...`.
+            Some(
+                line.rsplit_once("[FTL] ")
+                    .map_or(line, |(_, text)| text)
+                    .trim()
+                    .to_owned(),
+            )
+        };
+        last(&self.stderr)
+            .or_else(|| last(&self.log))
+            .unwrap_or_else(|| "it said nothing".to_owned())
+    }
+}
+
+fn unusable(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Directory { path, source }
+}
+
+/// `path` as a string of a nats-server configuration.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{text}\"")
+}
+
+async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result<(Child, u16), Error> {
+    files.remove_stale_ports()?;
+    files.write_config(port)?;
+    let stderr = fs::File::create(&files.stderr).map_err(unusable(&files.stderr))?;
+    let mut command = child::command(&server.path);
+    command.arg("--config").arg(&files.config);
+    command.current_dir(&files.directory).stderr(stderr);
+    let child = Child::start(command).map_err(|source| Error::Spawn {
+        path: server.path.clone(),
+        source,
+    })?;
+    let ready = tokio::time::timeout(START_WAIT, accepts_clients(files, child.pid()));
+    tokio::select! {
+        status = child.exited() => Err(Error::Ended {
+            status,
+            detail: files.last_words(),
+            log: files.log.clone(),
+        }),
+        ready = ready => match ready {
+            Ok(port) => Ok((child, port)),
+            Err(_) => Err(Error::NotReady {
+                detail: files.last_words(),
+                log: files.log.clone(),
+            }),
+        },
+    }
+}
+
+/// Resolves to the port once a client has been served by JetStream.
+async fn accepts_clients(files: &Files, pid: u32) -> u16 {
+    let port = loop {
+        // Half a file does not parse, and is read again.
+        if let Some(port) = fs::read(files.ports(pid))
+            .ok()
+            .and_then(|bytes| client_port(&bytes))
+        {
+            break port;
+        }
+        tokio::time::sleep(POLL).await;
+    };
+    while !answers(port).await {
+        tokio::time::sleep(POLL).await;
+    }
+    port
+}
+
+/// The port of the first client address in `{"nats":["nats://127.0.0.1:38971"]}`.
+fn client_port(ports: &[u8]) -> Option<u16> {
+    let ports: serde_json::Value = serde_json::from_slice(ports).ok()?;
+    ports["nats"][0].as_str()?.rsplit_once(':')?.1.parse().ok()
+}
+
+async fn answers(port: u16) -> bool {
+    let Ok(client) = async_nats::connect(url(port)).await else {
+        return false;
+    };
+    async_nats::jetstream::new(client).query_account().await.is_ok()
+}
+
+#[cfg(test)]
+mod tests;

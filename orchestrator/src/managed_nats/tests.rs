@@ -1,0 +1,146 @@
+//! With a real nats-server; that none is found fails the tests.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use async_nats::jetstream;
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use super::*;
+
+async fn start(directory: &Path) -> ManagedNats {
+    let options = Options {
+        directory: directory.join("nats server \"1\""),
+        port: None,
+    };
+    ManagedNats::start(find().await.unwrap(), &options).await.unwrap()
+}
+
+async fn stream_messages(nats: &ManagedNats) -> u64 {
+    let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+    let config = jetstream::stream::Config {
+        name: "kept".to_owned(),
+        ..Default::default()
+    };
+    let mut stream = context.get_or_create_stream(config).await.unwrap();
+    stream.info().await.unwrap().state.messages
+}
+
+async fn publish(nats: &ManagedNats) {
+    let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+    context.publish("kept", "x".into()).await.unwrap().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_stored_survives_stop_and_kill_on_the_same_port() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut nats = start(dir.path()).await;
+    let url = nats.url();
+    assert_eq!(stream_messages(&nats).await, 0);
+    publish(&nats).await;
+
+    assert!(
+        nats.stop().await.code().is_some(),
+        "a server that is asked to ends by itself"
+    );
+    nats.start_again().await.unwrap();
+    assert_eq!((nats.url(), stream_messages(&nats).await), (url.clone(), 1));
+    publish(&nats).await;
+
+    let ended = nats.exited();
+    assert_eq!(nats.kill().await.signal(), Some(Signal::SIGKILL as i32));
+    assert_eq!(ended.await.signal(), Some(Signal::SIGKILL as i32));
+    nats.start_again().await.unwrap();
+    assert_eq!((nats.url(), stream_messages(&nats).await), (url, 2));
+
+    let pid = nats.pid();
+    nats.start_again().await.unwrap();
+    assert_eq!(nats.pid(), pid, "one that runs is left alone");
+    assert!(nats.log().is_file());
+}
+
+#[tokio::test]
+async fn a_taken_port_is_said_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let options = Options {
+        directory: dir.path().to_owned(),
+        port: Some(taken.local_addr().unwrap().port()),
+    };
+    let error = ManagedNats::start(find().await.unwrap(), &options)
+        .await
+        .unwrap_err();
+    let Error::Ended { detail, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert!(detail.contains("address already in use"), "{detail}");
+    assert_eq!(error.to_string().lines().count(), 1, "{error}");
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_made_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let options = Options {
+        directory: file.join("nats"),
+        port: None,
+    };
+    let error = ManagedNats::start(find().await.unwrap(), &options)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cannot use {} for the managed nats-server",
+            file.join("nats").display()
+        )
+    );
+}
+
+/// Run by the test below in a process of its own.
+#[tokio::test]
+#[ignore = "the parent in `the_server_ends_with_a_killed_parent`"]
+async fn parent_of_a_server() {
+    let directory = PathBuf::from(std::env::var_os("TEST_NATS_DIRECTORY").unwrap());
+    let nats = start(&directory).await;
+    println!("server {} {}", nats.pid(), nats.port());
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn the_server_ends_with_a_killed_parent() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut parent = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "managed_nats::tests::parent_of_a_server",
+            "--ignored",
+            "--nocapture",
+        ])
+        .env("TEST_NATS_DIRECTORY", dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (pid, port) = BufReader::new(parent.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| {
+            let (pid, port) = line.split_once("server ")?.1.split_once(' ')?;
+            Some((pid.parse().ok()?, port.parse().ok()?))
+        })
+        .unwrap();
+    assert!(answers(port).await);
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    while answers(port).await {}
+    // It may be left as a zombie where nothing plays init.
+    let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    while kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH) && !stat().contains(") Z ") {
+        tokio::task::yield_now().await;
+    }
+}
