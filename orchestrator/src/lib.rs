@@ -3,5 +3,6 @@
 //! What decides lives in `os-upgrade-kernel`, what drives it without I/O in `os-upgrade-shell`.
 
 pub mod child;
+pub mod config;
 pub mod managed_nats;
 pub mod site;

@@ -1,0 +1,198 @@
+//! The keys: section, name, type, default and help of each, in one place.
+//!
+//! A key added to [`sections!`] below is read from file and environment, validated by its type's
+//! [`Value`](super::value::Value), held in [`Settings`], and shown in `config/os-upgrade.toml`.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use chrono_tz::Tz;
+use os_upgrade_protocol::GroupName;
+
+use super::merged::Merged;
+use super::problem::Problem;
+use super::value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, OnFailure, Shape, SiteName, Value};
+
+/// One `[section]`.
+#[derive(Debug)]
+pub struct Section {
+    /// As in the file.
+    pub name: &'static str,
+    /// Its help, line by line.
+    pub help: &'static [&'static str],
+    /// Its keys; one that is a table comes last, as TOML wants.
+    pub keys: &'static [Key],
+}
+
+/// One key.
+#[derive(Debug)]
+pub struct Key {
+    /// The section it is in.
+    pub section: &'static str,
+    /// As in the file.
+    pub name: &'static str,
+    /// Its help, line by line.
+    pub help: &'static [&'static str],
+    /// What TOML value it takes.
+    pub shape: Shape,
+    /// What holds when it is not given.
+    pub initial: Initial,
+}
+
+/// What holds for a key that is not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Initial {
+    /// This value, as in an environment variable.
+    Is(&'static str),
+    /// None; a value could look like this.
+    Unset(&'static str),
+}
+
+impl Section {
+    /// The section with every key and its default, as it stands in a configuration file.
+    pub(super) fn as_toml(&self) -> String {
+        let mut text = format!("\n{}[{}]\n", comment(self.help), self.name);
+        for key in self.keys {
+            text += &key.as_toml();
+        }
+        text
+    }
+}
+
+impl Key {
+    /// The environment variable that overrides it.
+    pub fn variable(&self) -> String {
+        let upper = |name: &str| name.to_uppercase().replace('-', "_");
+        format!("OS_UPGRADE_{}__{}", upper(self.section), upper(self.name))
+    }
+
+    fn as_toml(&self) -> String {
+        let mut text = comment(self.help);
+        let (value, out) = match self.initial {
+            Initial::Is(value) => (value, ""),
+            Initial::Unset(value) => (value, "# "),
+        };
+        let line = match self.shape {
+            Shape::String => format!("{out}{} = {value:?}", self.name),
+            Shape::Integer | Shape::Boolean => format!("{out}{} = {value}", self.name),
+            Shape::Table => {
+                let entries = value.replace('=', " = ").replace(',', "\n");
+                text.insert(0, '\n');
+                format!("[{}.{}]\n{entries}", self.section, self.name)
+            }
+        };
+        let _ = writeln!(text, "{line}");
+        text
+    }
+}
+
+fn comment(help: &[&str]) -> String {
+    help.iter().flat_map(|line| ["#", line, "\n"]).collect()
+}
+
+macro_rules! sections {
+    ($(
+        $(#[doc = $section_help:literal])+
+        $section:literal => $section_field:ident: $section_type:ident {$(
+            $(#[doc = $help:literal])+
+            $key:literal => $field:ident: $type:ty = $initial:expr;
+        )+}
+    )+) => {
+        /// A valid configuration. [`Default`] is what an absent file means.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Settings {$(
+            $(#[doc = $section_help])+
+            pub $section_field: $section_type,
+        )+}
+
+        $(
+            $(#[doc = $section_help])+
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $section_type {$(
+                $(#[doc = $help])+
+                pub $field: $type,
+            )+}
+        )+
+
+        /// Every section with its keys.
+        pub static SECTIONS: &[Section] = &[$(Section {
+            name: $section,
+            help: &[$($section_help),+],
+            keys: &[$(Key {
+                section: $section,
+                name: $key,
+                help: &[$($help),+],
+                shape: <$type as Value>::SHAPE,
+                initial: $initial,
+            }),+],
+        }),+];
+
+        impl Settings {
+            /// Each key's value by its own type; rules between keys are not checked here.
+            pub(super) fn read(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Self> {
+                // All keys are read before any is missed, so that all problems are found.
+                $(let $section_field = {
+                    $(let $field = merged.read::<$type>($section, $key, problems);)+
+                    move || Some($section_type { $($field: $field?),+ })
+                };)+
+                Some(Self { $($section_field: $section_field()?),+ })
+            }
+        }
+    };
+}
+
+sections! {
+    /// The site: the hosts that this orchestrator upgrades.
+    "site" => site: Site {
+        /// Its name, in the API and towards other orchestrators.
+        "name" => name: SiteName = Initial::Is("site");
+        /// The time zone that maintenance windows mean by `site-local`: an IANA name.
+        "timezone" => timezone: Tz = Initial::Is("UTC");
+    }
+
+    /// The HTTP API.
+    "api" => api: Api {
+        /// The address and port to listen on. There is no authentication yet: keep it on loopback or behind a proxy.
+        "listen" => listen: SocketAddr = Initial::Is("127.0.0.1:8646");
+    }
+
+    /// The message bus: a nats-server of yours (`url`), or one started here as a child process (`managed`).
+    "nats" => nats: Nats {
+        /// Servers of yours, `nats://` or `tls://`, separated by commas; 2.11 or newer, with JetStream.
+        "url" => url: Option<NatsUrls> = Initial::Unset("nats://127.0.0.1:4222");
+        /// Start a nats-server here, on loopback, its data under `[store] path`. The default unless `url` is given.
+        "managed" => managed: Option<bool> = Initial::Unset("true");
+        /// A credentials file (`.creds`) for the servers of `url`.
+        "credentials" => credentials: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.creds");
+        /// Copies of each stream, 1 to 5: 3 in a cluster of three.
+        "replicas" => replicas: Bounded<1, 5> = Initial::Is("1");
+    }
+
+    /// What this instance keeps on disk.
+    "store" => store: Store {
+        /// A directory, made if missing: the SQLite history, and the data of a managed nats-server.
+        "path" => path: PathBuf = Initial::Is("data");
+    }
+
+    /// The slots that hosts take before they upgrade.
+    "fleet-lock" => fleet_lock: FleetLock {
+        /// A FleetLock server, `http://` or `https://`. Without it the orchestrator's own semaphores are used.
+        "url" => url: Option<HttpUrl> = Initial::Unset("https://fleet-lock.example.com/base");
+        /// The group of hosts that name none.
+        "default-group" => default_group: GroupName = Initial::Is("default");
+        /// What becomes of the slot of a host whose upgrade failed: `hold` keeps it, because the host may be down,
+        /// until an operator releases it or it succeeds; `release` frees it.
+        "on-failure" => on_failure: OnFailure = Initial::Is("hold");
+        /// Time between two requests for a slot that was denied.
+        "retry-interval" => retry_interval: Interval<100, 86_400_000> = Initial::Is("10s");
+        /// Groups of the orchestrator's own semaphores and how many of their hosts may be upgraded at once, 0 to 10000.
+        "groups" => groups: Groups = Initial::Is("default=1");
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::read(&Merged::default(), &mut Vec::new()).expect("every default is valid, as a test shows")
+    }
+}

@@ -1,0 +1,105 @@
+//! The file's values with those of the environment over them. Values are not judged here.
+
+use std::ffi::OsString;
+
+use super::document::{Document, Located, Raw, unknown_key, unknown_section};
+use super::keys::{Initial, Key, SECTIONS, Section};
+use super::problem::{Origin, Problem, nearest};
+use super::value::Value;
+
+const PREFIX: &str = "OS_UPGRADE_";
+
+/// Every key that is given, by file or environment.
+#[derive(Debug, Default)]
+pub(super) struct Merged {
+    values: Vec<(&'static Key, Located<Raw>)>,
+}
+
+impl Merged {
+    /// Puts the variables of `environment` over `document`, adding variables that are no key to `problems`.
+    pub(super) fn new(
+        document: Document,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let mut merged = Self {
+            values: document.values,
+        };
+        for (name, value) in environment {
+            let Some(name) = name.to_str().filter(|name| is_ours(name)) else {
+                continue;
+            };
+            let origin = Origin::Variable(name.to_owned());
+            match (keys().find(|key| key.variable() == name), value.into_string()) {
+                (None, _) => problems.push(Problem {
+                    origin,
+                    message: unknown_variable(name),
+                }),
+                (Some(_), Err(_)) => problems.push(Problem {
+                    origin,
+                    message: "not UTF-8".to_owned(),
+                }),
+                // Compose files and unit files set empty variables for what is not wanted.
+                (Some(_), Ok(value)) if value.is_empty() => {}
+                (Some(key), Ok(value)) => merged.set(
+                    key,
+                    Located {
+                        value: Raw::Variable(value),
+                        origin,
+                    },
+                ),
+            }
+        }
+        merged
+    }
+
+    fn set(&mut self, key: &'static Key, raw: Located<Raw>) {
+        self.values.retain(|(given, _)| !std::ptr::eq(*given, key));
+        self.values.push((key, raw));
+    }
+
+    /// What is given for a key, if anything.
+    pub(super) fn given(&self, section: &str, name: &str) -> Option<&Located<Raw>> {
+        let mut values = self.values.iter();
+        values
+            .find(|(key, _)| key.section == section && key.name == name)
+            .map(|(_, raw)| raw)
+    }
+
+    /// The value of a key: the one given, or its default; none if that one is bad.
+    pub(super) fn read<T: Value>(&self, section: &str, name: &str, problems: &mut Vec<Problem>) -> Option<T> {
+        if let Some(raw) = self.given(section, name) {
+            return T::read(&format!("{section}.{name}"), raw, problems);
+        }
+        match keys()
+            .find(|key| key.section == section && key.name == name)?
+            .initial
+        {
+            Initial::Is(text) => T::parse(text).ok(),
+            Initial::Unset(_) => T::unset(),
+        }
+    }
+}
+
+fn keys() -> impl Iterator<Item = &'static Key> {
+    SECTIONS.iter().flat_map(|section| section.keys)
+}
+
+/// Whether a variable means to be a key. Others, such as `OS_UPGRADE_HOST`, belong to workers.
+fn is_ours(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|rest| rest.contains("__"))
+}
+
+fn unknown_variable(name: &str) -> String {
+    let variables: Vec<String> = keys().map(Key::variable).collect();
+    if let Some(near) = nearest(name, variables.iter().map(String::as_str)) {
+        return format!("no such key; did you mean {near}?");
+    }
+    let lower = name.trim_start_matches(PREFIX).to_lowercase().replace('_', "-");
+    let (section, key) = lower.split_once("--").unwrap_or((&lower, ""));
+    let named = |candidate: &&Section| candidate.name == section;
+    match SECTIONS.iter().find(named) {
+        Some(section) => unknown_key(Some(section), key),
+        None => unknown_section(section),
+    }
+}

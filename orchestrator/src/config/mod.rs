@@ -1,0 +1,76 @@
+//! Configuration of an orchestrator: a TOML file, overridden by the environment, checked as a whole.
+//!
+//! Three types, each made from the one before: [`Document`](document::Document) is what the file says,
+//! [`Merged`](merged::Merged) adds the environment, [`Settings`] is valid. Problems of all three are collected and
+//! reported together. The keys, with types, defaults and help, are declared once, in [`keys`]; `config/os-upgrade.toml`
+//! is printed from there.
+//!
+//! Every key is also a variable `OS_UPGRADE_<SECTION>__<KEY>`: `[fleet-lock] retry-interval` is
+//! `OS_UPGRADE_FLEET_LOCK__RETRY_INTERVAL`, and `[fleet-lock.groups]` as a whole is
+//! `OS_UPGRADE_FLEET_LOCK__GROUPS=default=1,workers=2`. An empty variable counts as unset; a name without `__` is no
+//! key and is left alone. Relative paths are relative to the current directory.
+
+mod document;
+mod keys;
+mod merged;
+mod problem;
+mod settings;
+mod value;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+pub use keys::{Api, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store};
+pub use problem::{Error, Origin, Problem};
+pub use settings::NatsMode;
+pub use value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, OnFailure, Shape, SiteName};
+
+/// The largest configuration file that is read, in bytes.
+pub const FILE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Reads `file` if there is one, and `environment` (say, [`std::env::vars_os`]); what is in neither has its default.
+///
+/// # Errors
+/// [`Error`], which names every problem there is.
+pub fn load(
+    file: Option<&Path>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Settings, Error> {
+    let text = file.map_or_else(|| Ok(String::new()), read)?;
+    let mut problems = Vec::new();
+    let document = document::Document::parse(&text, &mut problems);
+    let merged = merged::Merged::new(document, environment, &mut problems);
+    let settings = settings::validate(&merged, &mut problems);
+    match settings {
+        Some(settings) if problems.is_empty() => Ok(settings),
+        _ => Err(Error::invalid(file, problems)),
+    }
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    let unreadable = |detail: String| Error::Unreadable {
+        path: path.to_owned(),
+        detail,
+    };
+    let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(unreadable(format!(
+            "{} bytes, more than {FILE_BYTES_MAX}",
+            bytes.len()
+        )));
+    }
+    String::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))
+}
+
+/// The text of a configuration file that holds every key with its default and its help.
+pub fn default_file() -> String {
+    let head = "# Every key of the configuration with its default; a key without one is commented out.\n\
+                # Each is also an environment variable, OS_UPGRADE_<SECTION>__<KEY>, which wins over the file:\n\
+                # OS_UPGRADE_FLEET_LOCK__RETRY_INTERVAL=30s\n";
+    let sections = SECTIONS.iter().map(Section::as_toml);
+    std::iter::once(head.to_owned()).chain(sections).collect()
+}
+
+#[cfg(test)]
+mod tests;

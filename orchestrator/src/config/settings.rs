@@ -1,0 +1,118 @@
+//! Valid settings: the rules between keys. What each key may hold is in [`super::value`].
+
+use std::path::{Path, PathBuf};
+
+use os_upgrade_protocol::GroupName;
+
+use super::keys::{Nats, Settings, Store};
+use super::merged::Merged;
+use super::problem::Problem;
+use super::value::{Groups, NatsUrls};
+
+/// Where the message bus is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NatsMode<'a> {
+    /// A nats-server is started here.
+    Managed,
+    /// Servers of the operator's.
+    External {
+        /// Their addresses.
+        urls: &'a NatsUrls,
+        /// The credentials file to use with them.
+        credentials: Option<&'a Path>,
+    },
+}
+
+impl Nats {
+    /// Which of its keys decide.
+    pub fn mode(&self) -> NatsMode<'_> {
+        match &self.url {
+            Some(urls) => NatsMode::External {
+                urls,
+                credentials: self.credentials.as_deref(),
+            },
+            None => NatsMode::Managed,
+        }
+    }
+
+    /// The servers to use from now on, once a managed one is up.
+    pub fn use_servers(&mut self, urls: NatsUrls) {
+        self.url = Some(urls);
+        self.managed = None;
+    }
+}
+
+impl Store {
+    /// The SQLite database.
+    pub fn database(&self) -> PathBuf {
+        self.path.join("os-upgrade.db")
+    }
+
+    /// The directory of a managed nats-server.
+    pub fn nats(&self) -> PathBuf {
+        self.path.join("nats")
+    }
+}
+
+/// Checks every key, then the rules between keys; none if `problems` grew.
+pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Settings> {
+    let settings = Settings::read(merged, problems);
+    let before = problems.len();
+    // These look at what is given, so that they are found next to bad values elsewhere.
+    problems.extend(nats_rules(merged));
+    problems.extend(default_group_exists(merged));
+    settings.filter(|_| problems.len() == before)
+}
+
+fn nats_rules(merged: &Merged) -> Vec<Problem> {
+    let given = |key| merged.given("nats", key);
+    let managed = merged
+        .read::<Option<bool>>("nats", "managed", &mut Vec::new())
+        .flatten();
+    let replicas = merged.read::<super::Bounded<1, 5>>("nats", "replicas", &mut Vec::new());
+    let at = |key, message: String| given(key).map(|raw| raw.problem(message));
+    let url_at = given("url").map(|raw| raw.origin.to_string()).unwrap_or_default();
+    let found = match (given("url"), managed) {
+        (Some(_), Some(true)) => vec![at(
+            "managed",
+            format!("nats.managed: true contradicts nats.url ({url_at}); give one of them"),
+        )],
+        (Some(_), _) => vec![],
+        (None, Some(false)) => vec![at("managed", "nats.managed: false needs nats.url".to_owned())],
+        (None, _) => vec![
+            at(
+                "credentials",
+                "nats.credentials: needs nats.url, as a managed server has no accounts".to_owned(),
+            ),
+            at(
+                "replicas",
+                "nats.replicas: a managed server is a single one; more than 1 needs nats.url".to_owned(),
+            )
+            .filter(|_| replicas.is_some_and(|replicas| replicas.get() > 1)),
+        ],
+    };
+    found.into_iter().flatten().collect()
+}
+
+fn default_group_exists(merged: &Merged) -> Option<Problem> {
+    let mut ignored = Vec::new();
+    let groups = merged.read::<Groups>("fleet-lock", "groups", &mut ignored)?;
+    let group = merged.read::<GroupName>("fleet-lock", "default-group", &mut ignored)?;
+    // Another server's groups are not known here.
+    if groups.slots(&group).is_some() || merged.given("fleet-lock", "url").is_some() {
+        return None;
+    }
+    let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
+    let message = format!(
+        "fleet-lock.default-group: \"{group}\" is not in [fleet-lock.groups], which has {}",
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+    );
+    let culprit = merged
+        .given("fleet-lock", "default-group")
+        .or_else(|| merged.given("fleet-lock", "groups"))?;
+    Some(culprit.problem(message))
+}

@@ -1,0 +1,122 @@
+//! URLs, which may hold passwords: never displayed with them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use reqwest::Url;
+
+use super::{Shape, Value};
+
+/// `text` with user and password of its URLs taken out, for logs and errors.
+pub(in crate::config) fn redacted(text: &str) -> String {
+    let hide = |url: &str| match url.split_once("://") {
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
+            Some((_, host)) => format!("{scheme}://***@{host}"),
+            None => url.to_owned(),
+        },
+        None => url.to_owned(),
+    };
+    text.split(',').map(hide).collect::<Vec<_>>().join(",")
+}
+
+macro_rules! redacted_display {
+    ($type:ty, $text:ident) => {
+        impl fmt::Display for $type {
+            /// Without user and password.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&redacted(&self.$text()))
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+/// Addresses of NATS servers, at least one, `nats://` or `tls://`. Displayed without passwords.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NatsUrls(Vec<String>);
+
+redacted_display!(NatsUrls, joined);
+
+impl NatsUrls {
+    /// Each address, with what user and password it has.
+    pub fn servers(&self) -> &[String] {
+        &self.0
+    }
+
+    fn joined(&self) -> String {
+        self.0.join(",")
+    }
+}
+
+impl FromStr for NatsUrls {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+}
+
+impl Value for NatsUrls {
+    const SHAPE: Shape = Shape::String;
+
+    fn expected() -> String {
+        "nats:// or tls:// addresses such as \"nats://127.0.0.1:4222\", separated by commas".to_owned()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let address = |url: &str| url_of(url.trim(), &["nats", "tls"]).map(|_| url.trim().to_owned());
+        text.split(',')
+            .map(address)
+            .collect::<Option<Vec<_>>>()
+            .map(Self)
+            .ok_or_else(String::new)
+    }
+}
+
+/// An `http://` or `https://` URL. Displayed without password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpUrl(Url);
+
+redacted_display!(HttpUrl, text);
+
+impl HttpUrl {
+    /// The URL, with what user and password it has.
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+impl FromStr for HttpUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+}
+
+impl Value for HttpUrl {
+    const SHAPE: Shape = Shape::String;
+
+    fn expected() -> String {
+        "an http:// or https:// URL".to_owned()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        url_of(text, &["http", "https"]).map(Self).ok_or_else(String::new)
+    }
+}
+
+fn url_of(text: &str, schemes: &[&str]) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let host = url.host_str().is_some_and(|host| !host.is_empty());
+    (host && schemes.contains(&url.scheme())).then_some(url)
+}
