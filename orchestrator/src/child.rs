@@ -70,12 +70,7 @@ impl Child {
             let process = Arc::clone(&process);
             move || reap(pid, &process, &sender)
         })?;
-        Ok(Self {
-            pid,
-            process,
-            exit,
-            reaper: Some(reaper),
-        })
+        Ok(Self { pid, process, exit, reaper: Some(reaper) })
     }
 
     /// The process id; another process may have it after this one has ended.
@@ -161,13 +156,11 @@ type Request = (Command, mpsc::SyncSender<io::Result<std::process::Child>>);
 /// The thread that starts all children; see the module.
 static STARTER: LazyLock<io::Result<mpsc::Sender<Request>>> = LazyLock::new(|| {
     let (sender, requests) = mpsc::channel::<Request>();
-    thread::Builder::new()
-        .name("start-children".to_owned())
-        .spawn(move || {
-            for (mut command, answer) in requests {
-                let _ = answer.send(command.spawn());
-            }
-        })?;
+    thread::Builder::new().name("start-children".to_owned()).spawn(move || {
+        for (mut command, answer) in requests {
+            let _ = answer.send(command.spawn());
+        }
+    })?;
     Ok(sender)
 });
 
@@ -215,10 +208,7 @@ mod tests {
     #[tokio::test]
     async fn stop_asks_first_and_kills_after_the_grace() {
         let polite = Child::start(sleeper()).unwrap();
-        assert_eq!(
-            polite.stop(Duration::from_secs(30)).await.signal(),
-            Some(Signal::SIGTERM as i32)
-        );
+        assert_eq!(polite.stop(Duration::from_secs(30)).await.signal(), Some(Signal::SIGTERM as i32));
 
         let mut deaf = command("sh");
         deaf.args(["-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"]);
@@ -226,10 +216,7 @@ mod tests {
         let deaf = Child::start(deaf).unwrap();
         let output = lock(&deaf.process).stdout.take().unwrap();
         assert_eq!(BufReader::new(output).lines().next().unwrap().unwrap(), "ready");
-        assert_eq!(
-            deaf.stop(Duration::from_millis(10)).await.signal(),
-            Some(Signal::SIGKILL as i32)
-        );
+        assert_eq!(deaf.stop(Duration::from_millis(10)).await.signal(), Some(Signal::SIGKILL as i32));
     }
 
     #[test]
@@ -261,12 +248,7 @@ mod tests {
     #[test]
     fn children_end_with_a_killed_parent() {
         let mut parent = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "child::tests::parent_of_one_child",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["--exact", "child::tests::parent_of_one_child", "--ignored", "--nocapture"])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

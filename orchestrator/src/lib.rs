@@ -2,7 +2,9 @@
 //!
 //! What decides lives in `os-upgrade-kernel`, what drives it without I/O in `os-upgrade-shell`.
 
+pub mod bus;
 pub mod child;
 pub mod config;
+pub mod driver;
 pub mod managed_nats;
 pub mod site;

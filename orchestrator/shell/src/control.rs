@@ -13,8 +13,6 @@ pub struct RawControl {
     pub sequence: u64,
     /// When the server stored it.
     pub time: DateTime<Utc>,
-    /// How many messages stand after it in the stream, as the server saw it when it sent this one.
-    pub pending: u64,
     /// Its subject.
     pub subject: String,
     /// `Nats-Msg-Id`.
@@ -83,7 +81,6 @@ mod tests {
         RawControl {
             sequence: 7,
             time: DateTime::UNIX_EPOCH,
-            pending: 0,
             subject: subject.to_owned(),
             msg_id: None,
             in_reply_to: None,

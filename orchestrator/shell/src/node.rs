@@ -284,6 +284,11 @@ impl Node {
         &self.inventory
     }
 
+    /// What the store had reached when the process started.
+    pub fn store(&self) -> Option<&StoreKnowledge> {
+        self.store.as_ref()
+    }
+
     /// Whether this instance leads.
     pub fn is_leading(&self) -> bool {
         matches!(self.role, Role::Leading(_))

@@ -47,10 +47,7 @@ pub(super) struct Located<T> {
 impl<T> Located<T> {
     /// A problem at this place.
     pub(super) fn problem(&self, message: String) -> Problem {
-        Problem {
-            origin: self.origin.clone(),
-            message,
-        }
+        Problem { origin: self.origin.clone(), message }
     }
 }
 
@@ -64,11 +61,7 @@ impl Document {
     /// Reads `text`, adding what it does not understand to `problems`.
     pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Self {
         let (root, errors) = DeTable::parse_recoverable(text);
-        let mut reader = Reader {
-            text,
-            problems: Vec::new(),
-            document: Self::default(),
-        };
+        let mut reader = Reader { text, problems: Vec::new(), document: Self::default() };
         for error in errors {
             let at = error.span().map_or(text.len(), |span| span.start);
             reader.report(at, error.message().replace('\n', "; "));
@@ -77,9 +70,7 @@ impl Document {
         reader.root(root.get_ref());
         // What the parser made of a broken line is guesswork; its own error is enough.
         let broken: Vec<usize> = problems.iter().filter_map(line).collect();
-        reader
-            .problems
-            .retain(|problem| line(problem).is_none_or(|line| !broken.contains(&line)));
+        reader.problems.retain(|problem| line(problem).is_none_or(|line| !broken.contains(&line)));
         problems.append(&mut reader.problems);
         let broken_value =
             |raw: &Located<Raw>| matches!(raw.origin, Origin::File { line, .. } if broken.contains(&line));
@@ -105,10 +96,7 @@ impl Reader<'_> {
     fn origin(&self, at: usize) -> Origin {
         let before = self.text.get(..at).unwrap_or(self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Origin::File {
-            line: before.matches('\n').count() + 1,
-            column: before[start..].chars().count() + 1,
-        }
+        Origin::File { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1 }
     }
 
     fn report(&mut self, at: usize, message: String) {
@@ -148,10 +136,9 @@ impl Reader<'_> {
             DeValue::String(text) => Raw::String(text.to_string()),
             DeValue::Integer(number) => {
                 let number = i128::from_str_radix(number.as_str(), number.radix());
-                Raw::Integer(number.map_or_else(
-                    |_| "a number out of range".to_owned(),
-                    |number| number.to_string(),
-                ))
+                Raw::Integer(
+                    number.map_or_else(|_| "a number out of range".to_owned(), |number| number.to_string()),
+                )
             }
             DeValue::Boolean(flag) => Raw::Boolean(flag.to_string()),
             DeValue::Table(table) => {
@@ -169,10 +156,7 @@ impl Reader<'_> {
         key: &Spanned<std::borrow::Cow<'_, str>>,
         value: &Spanned<DeValue<'_>>,
     ) -> (Located<String>, Located<Raw>) {
-        let key = Located {
-            value: key.get_ref().to_string(),
-            origin: self.origin(key.span().start),
-        };
+        let key = Located { value: key.get_ref().to_string(), origin: self.origin(key.span().start) };
         (key, self.raw(value))
     }
 }
@@ -190,33 +174,17 @@ pub(super) fn unknown_section(name: &str) -> String {
     let names = SECTIONS.iter().map(|section| section.name);
     let hint = match nearest(name, names.clone()) {
         Some(near) => format!("did you mean [{near}]?"),
-        None => format!(
-            "there are {}",
-            names
-                .map(|name| format!("[{name}]"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
+        None => format!("there are {}", names.map(|name| format!("[{name}]")).collect::<Vec<_>>().join(", ")),
     };
     format!("unknown section [{name}]; {hint}")
 }
 
 /// The message for a key that does not exist in `section`, or for one outside any.
 pub(super) fn unknown_key(section: Option<&'static Section>, name: &str) -> String {
-    let place = section.map_or_else(
-        || "outside any section".to_owned(),
-        |section| format!("in [{}]", section.name),
-    );
-    let keys = || {
-        section
-            .into_iter()
-            .flat_map(|section| section.keys)
-            .map(|key| key.name)
-    };
-    let elsewhere = SECTIONS
-        .iter()
-        .flat_map(|section| section.keys)
-        .find(|key| key.name == name);
+    let place =
+        section.map_or_else(|| "outside any section".to_owned(), |section| format!("in [{}]", section.name));
+    let keys = || section.into_iter().flat_map(|section| section.keys).map(|key| key.name);
+    let elsewhere = SECTIONS.iter().flat_map(|section| section.keys).find(|key| key.name == name);
     let hint = match (nearest(name, keys()), elsewhere) {
         (Some(near), _) => format!("did you mean \"{near}\"?"),
         (None, Some(key)) => format!("did you mean \"{name}\" in [{}]?", key.section),

@@ -22,32 +22,18 @@ impl Merged {
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let mut merged = Self {
-            values: document.values,
-        };
+        let mut merged = Self { values: document.values };
         for (name, value) in environment {
             let Some(name) = name.to_str().filter(|name| is_ours(name)) else {
                 continue;
             };
             let origin = Origin::Variable(name.to_owned());
             match (keys().find(|key| key.variable() == name), value.into_string()) {
-                (None, _) => problems.push(Problem {
-                    origin,
-                    message: unknown_variable(name),
-                }),
-                (Some(_), Err(_)) => problems.push(Problem {
-                    origin,
-                    message: "not UTF-8".to_owned(),
-                }),
+                (None, _) => problems.push(Problem { origin, message: unknown_variable(name) }),
+                (Some(_), Err(_)) => problems.push(Problem { origin, message: "not UTF-8".to_owned() }),
                 // Compose files and unit files set empty variables for what is not wanted.
                 (Some(_), Ok(value)) if value.is_empty() => {}
-                (Some(key), Ok(value)) => merged.set(
-                    key,
-                    Located {
-                        value: Raw::Variable(value),
-                        origin,
-                    },
-                ),
+                (Some(key), Ok(value)) => merged.set(key, Located { value: Raw::Variable(value), origin }),
             }
         }
         merged
@@ -61,9 +47,7 @@ impl Merged {
     /// What is given for a key, if anything.
     pub(super) fn given(&self, section: &str, name: &str) -> Option<&Located<Raw>> {
         let mut values = self.values.iter();
-        values
-            .find(|(key, _)| key.section == section && key.name == name)
-            .map(|(_, raw)| raw)
+        values.find(|(key, _)| key.section == section && key.name == name).map(|(_, raw)| raw)
     }
 
     /// The value of a key: the one given, or its default; none if that one is bad.
@@ -71,10 +55,7 @@ impl Merged {
         if let Some(raw) = self.given(section, name) {
             return T::read(&format!("{section}.{name}"), raw, problems);
         }
-        match keys()
-            .find(|key| key.section == section && key.name == name)?
-            .initial
-        {
+        match keys().find(|key| key.section == section && key.name == name)?.initial {
             Initial::Is(text) => T::parse(text).ok(),
             Initial::Unset(_) => T::unset(),
         }

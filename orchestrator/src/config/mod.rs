@@ -49,16 +49,10 @@ pub fn load(
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    let unreadable = |detail: String| Error::Unreadable {
-        path: path.to_owned(),
-        detail,
-    };
+    let unreadable = |detail: String| Error::Unreadable { path: path.to_owned(), detail };
     let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
     if bytes.len() > FILE_BYTES_MAX {
-        return Err(unreadable(format!(
-            "{} bytes, more than {FILE_BYTES_MAX}",
-            bytes.len()
-        )));
+        return Err(unreadable(format!("{} bytes, more than {FILE_BYTES_MAX}", bytes.len())));
     }
     String::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))
 }

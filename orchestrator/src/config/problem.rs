@@ -58,10 +58,7 @@ impl Error {
     pub(super) fn invalid(path: Option<&Path>, mut problems: Vec<Problem>) -> Self {
         problems.sort();
         problems.dedup();
-        Self::Invalid {
-            path: path.map(Path::to_owned),
-            problems,
-        }
+        Self::Invalid { path: path.map(Path::to_owned), problems }
     }
 }
 
@@ -93,10 +90,7 @@ pub(super) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a s
     candidates
         .into_iter()
         .map(|candidate| {
-            (
-                strsim::damerau_levenshtein(&text.to_lowercase(), &candidate.to_lowercase()),
-                candidate,
-            )
+            (strsim::damerau_levenshtein(&text.to_lowercase(), &candidate.to_lowercase()), candidate)
         })
         .filter(|&(edits, candidate)| edits <= edits_max && edits < candidate.chars().count())
         .min_by_key(|&(edits, _)| edits)

@@ -27,10 +27,7 @@ impl Nats {
     /// Which of its keys decide.
     pub fn mode(&self) -> NatsMode<'_> {
         match &self.url {
-            Some(urls) => NatsMode::External {
-                urls,
-                credentials: self.credentials.as_deref(),
-            },
+            Some(urls) => NatsMode::External { urls, credentials: self.credentials.as_deref() },
             None => NatsMode::Managed,
         }
     }
@@ -66,9 +63,7 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
 
 fn nats_rules(merged: &Merged) -> Vec<Problem> {
     let given = |key| merged.given("nats", key);
-    let managed = merged
-        .read::<Option<bool>>("nats", "managed", &mut Vec::new())
-        .flatten();
+    let managed = merged.read::<Option<bool>>("nats", "managed", &mut Vec::new()).flatten();
     let replicas = merged.read::<super::Bounded<1, 5>>("nats", "replicas", &mut Vec::new());
     let at = |key, message: String| given(key).map(|raw| raw.problem(message));
     let url_at = given("url").map(|raw| raw.origin.to_string()).unwrap_or_default();
@@ -105,14 +100,9 @@ fn default_group_exists(merged: &Merged) -> Option<Problem> {
     let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
     let message = format!(
         "fleet-lock.default-group: \"{group}\" is not in [fleet-lock.groups], which has {}",
-        if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        }
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     );
-    let culprit = merged
-        .given("fleet-lock", "default-group")
-        .or_else(|| merged.given("fleet-lock", "groups"))?;
+    let culprit =
+        merged.given("fleet-lock", "default-group").or_else(|| merged.given("fleet-lock", "groups"))?;
     Some(culprit.problem(message))
 }

@@ -9,9 +9,7 @@ fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Settings, Strin
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.toml");
     fs::write(&path, text).unwrap();
-    let environment = environment
-        .iter()
-        .map(|(name, value)| (name.into(), value.into()));
+    let environment = environment.iter().map(|(name, value)| (name.into(), value.into()));
     let prefix = format!("{}/", dir.path().display());
     load(Some(&path), environment).map_err(|error| error.to_string().replace(&prefix, ""))
 }
@@ -20,11 +18,7 @@ fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Settings, Strin
 fn the_shipped_file_holds_every_key_with_its_default() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/os-upgrade.toml");
     let text = fs::read_to_string(&shipped).unwrap_or_default();
-    assert_eq!(
-        text,
-        default_file(),
-        "run `os-upgrade default-config > config/os-upgrade.toml`"
-    );
+    assert_eq!(text, default_file(), "run `os-upgrade default-config > config/os-upgrade.toml`");
     assert_eq!(load(Some(&shipped), []), Ok(Settings::default()));
     assert_eq!(load(None, []), Ok(Settings::default()));
 }
@@ -37,10 +31,7 @@ fn examples_of_keys_without_default_are_valid() {
             continue;
         };
         let variables = [(key.variable(), example)];
-        let variables = variables
-            .iter()
-            .map(|(name, value)| (name.as_str(), *value))
-            .collect::<Vec<_>>();
+        let variables = variables.iter().map(|(name, value)| (name.as_str(), *value)).collect::<Vec<_>>();
         let problems = load_text("", &variables).err().unwrap_or_default();
         assert!(!problems.contains("expected"), "{problems}");
     }
@@ -51,23 +42,14 @@ fn the_defaults() {
     let settings = Settings::default();
     assert_eq!(settings.site.name.as_str(), "site");
     assert_eq!(settings.site.timezone, chrono_tz::UTC);
-    assert_eq!(
-        settings.api.listen,
-        "127.0.0.1:8646".parse::<SocketAddr>().unwrap()
-    );
+    assert_eq!(settings.api.listen, "127.0.0.1:8646".parse::<SocketAddr>().unwrap());
     assert_eq!(settings.nats.mode(), NatsMode::Managed);
     assert_eq!(settings.nats.replicas.get(), 1);
     assert_eq!(settings.store.nats(), Path::new("data/nats"));
     assert_eq!(settings.fleet_lock.url, None);
     assert_eq!(settings.fleet_lock.on_failure, OnFailure::Hold);
     assert_eq!(settings.fleet_lock.retry_interval.get(), Duration::from_secs(10));
-    assert_eq!(
-        settings
-            .fleet_lock
-            .groups
-            .slots(&settings.fleet_lock.default_group),
-        Some(1)
-    );
+    assert_eq!(settings.fleet_lock.groups.slots(&settings.fleet_lock.default_group), Some(1));
 }
 
 #[test]
@@ -100,24 +82,15 @@ fn file_and_environment_together() {
     assert_eq!(settings.site.name.as_str(), "Malmö");
     assert_eq!(settings.site.timezone, chrono_tz::Europe::Stockholm);
     assert_eq!(settings.api.listen.to_string(), "[::1]:80");
-    let NatsMode::External { urls, credentials } = settings.nats.mode() else {
-        panic!()
-    };
+    let NatsMode::External { urls, credentials } = settings.nats.mode() else { panic!() };
     assert_eq!(urls.servers(), ["nats://a:4222", "tls://u:secret@b:4222"]);
-    assert_eq!(
-        format!("{urls:?} {urls}"),
-        "nats://a:4222,tls://***@b:4222 nats://a:4222,tls://***@b:4222"
-    );
+    assert_eq!(format!("{urls:?} {urls}"), "nats://a:4222,tls://***@b:4222 nats://a:4222,tls://***@b:4222");
     assert_eq!(credentials, Some(Path::new("/c")));
     assert_eq!(settings.nats.replicas.get(), 5);
     assert_eq!(settings.store.path, Path::new("data"));
     assert_eq!(settings.fleet_lock.retry_interval.get(), Duration::from_secs(90));
-    let groups: Vec<_> = settings
-        .fleet_lock
-        .groups
-        .iter()
-        .map(|(group, slots)| (group.as_str(), slots))
-        .collect();
+    let groups: Vec<_> =
+        settings.fleet_lock.groups.iter().map(|(group, slots)| (group.as_str(), slots)).collect();
     assert_eq!(groups, [("a.b", 0), ("workers", 2)]);
 
     let settings = load_text(text, &[("OS_UPGRADE_FLEET_LOCK__GROUPS", "workers=3")]).unwrap();
@@ -183,23 +156,11 @@ fn single_problems() {
             "[site]\nname = \"\"",
             "c.toml:2:8: site.name: expected a name, found \"\": a name must not be empty",
         ),
-        (
-            "[site]\nname = [1]",
-            "c.toml:2:8: site.name: expected a name, found a value of type array",
-        ),
+        ("[site]\nname = [1]", "c.toml:2:8: site.name: expected a name, found a value of type array"),
         ("site = 1", "c.toml:1:1: site is a section: write [site]"),
-        (
-            "[store]\npath = \"\"",
-            "c.toml:2:8: store.path: expected a path, found \"\"",
-        ),
-        (
-            "[nats]\nmanaged = \"true\"",
-            "c.toml:2:11: nats.managed: expected true or false, found \"true\"",
-        ),
-        (
-            "[nats]\nmanaged = false",
-            "c.toml:2:11: nats.managed: false needs nats.url",
-        ),
+        ("[store]\npath = \"\"", "c.toml:2:8: store.path: expected a path, found \"\""),
+        ("[nats]\nmanaged = \"true\"", "c.toml:2:11: nats.managed: expected true or false, found \"true\""),
+        ("[nats]\nmanaged = false", "c.toml:2:11: nats.managed: false needs nats.url"),
         (
             "[nats]\nurl = \"nats://h\"\nmanaged = true",
             "c.toml:3:11: nats.managed: true contradicts nats.url (2:7); give one of them",
@@ -229,10 +190,7 @@ fn single_problems() {
             "[fleet-lock]\ndefault-group = \"g\"",
             "c.toml:2:17: fleet-lock.default-group: \"g\" is not in [fleet-lock.groups], which has default",
         ),
-        (
-            "[api]\nlisten = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"",
-            "c.toml:3:1: duplicate key",
-        ),
+        ("[api]\nlisten = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"", "c.toml:3:1: duplicate key"),
         (
             "[api]\nlisten =\n[stor]\n",
             "c.toml:2:9: string values must be quoted, expected literal string\nc.toml:3:2: unknown section [stor]; did you mean [store]?",
@@ -260,8 +218,5 @@ fn a_variable_at_fault_is_the_source() {
 #[test]
 fn a_file_that_cannot_be_read() {
     let missing = load(Some(Path::new("/nowhere/c.toml")), []).unwrap_err();
-    assert_eq!(
-        missing.to_string(),
-        "cannot read /nowhere/c.toml: No such file or directory (os error 2)"
-    );
+    assert_eq!(missing.to_string(), "cannot read /nowhere/c.toml: No such file or directory (os error 2)");
 }

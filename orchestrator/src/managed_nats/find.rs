@@ -32,10 +32,7 @@ impl Version {
     pub fn parse(text: &str) -> Option<Self> {
         let number = text.trim().rsplit(' ').next()?;
         let mut parts = number.trim_start_matches('v').split('.');
-        Some(Self {
-            major: parts.next()?.parse().ok()?,
-            minor: parts.next()?.parse().ok()?,
-        })
+        Some(Self { major: parts.next()?.parse().ok()?, minor: parts.next()?.parse().ok()? })
     }
 }
 
@@ -81,10 +78,7 @@ impl fmt::Display for NotFound {
         for (path, unfit) in &self.candidates {
             write!(f, "{}: {unfit}; ", path.display())?;
         }
-        write!(
-            f,
-            "run `make tools`, install one on PATH, or set {ENV} to its path"
-        )
+        write!(f, "run `make tools`, install one on PATH, or set {ENV} to its path")
     }
 }
 
@@ -96,16 +90,9 @@ impl std::error::Error for NotFound {}
 /// [`NotFound`], naming everything that was tried.
 pub async fn find() -> Result<NatsServer, NotFound> {
     let places = Places {
-        chosen: env::var_os(ENV)
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from),
-        path: env::var_os("PATH")
-            .map(|path| env::split_paths(&path).collect())
-            .unwrap_or_default(),
-        starts: [env::current_dir().ok(), env::current_exe().ok()]
-            .into_iter()
-            .flatten()
-            .collect(),
+        chosen: env::var_os(ENV).filter(|path| !path.is_empty()).map(PathBuf::from),
+        path: env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default(),
+        starts: [env::current_dir().ok(), env::current_exe().ok()].into_iter().flatten().collect(),
     };
     places.find().await
 }
@@ -168,10 +155,7 @@ async fn probe(path: &Path) -> Result<Version, Unfit> {
     match Version::parse(&output) {
         Some(version) if version >= OLDEST => Ok(version),
         Some(version) => Err(Unfit::TooOld(version)),
-        None => Err(Unfit::Unusable(format!(
-            "says its version is {:?}",
-            output.trim()
-        ))),
+        None => Err(Unfit::Unusable(format!("says its version is {:?}", output.trim()))),
     }
 }
 
@@ -180,10 +164,9 @@ async fn version_output(path: &OsStr) -> Result<String, Unfit> {
     match tokio::time::timeout(VERSION_WAIT, asked).await {
         Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(Err(error)) => Err(Unfit::Unusable(format!("cannot be run: {error}"))),
-        Err(_) => Err(Unfit::Unusable(format!(
-            "did not say its version within {} s",
-            VERSION_WAIT.as_secs()
-        ))),
+        Err(_) => {
+            Err(Unfit::Unusable(format!("did not say its version within {} s", VERSION_WAIT.as_secs())))
+        }
     }
 }
 

@@ -95,12 +95,7 @@ impl ManagedNats {
     pub async fn start(server: NatsServer, options: &Options) -> Result<Self, Error> {
         let files = Files::new(&options.directory)?;
         let (child, port) = launch(&server, &files, options.port).await?;
-        Ok(Self {
-            server,
-            files,
-            port,
-            child,
-        })
+        Ok(Self { server, files, port, child })
     }
 
     /// Starts the server again after it has ended, on the same port and directory; one that runs is left alone.
@@ -214,11 +209,7 @@ impl Files {
     fn remove_stale_ports(&self) -> Result<(), Error> {
         let entries = fs::read_dir(&self.directory).map_err(unusable(&self.directory))?;
         for entry in entries.flatten() {
-            if entry
-                .path()
-                .extension()
-                .is_some_and(|extension| extension == "ports")
-            {
+            if entry.path().extension().is_some_and(|extension| extension == "ports") {
                 fs::remove_file(entry.path()).map_err(unusable(&entry.path()))?;
             }
         }
@@ -232,16 +223,9 @@ impl Files {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
             // Without process id and time: `[8668] 2026/11/21 03:22:12.829774 [FTL] ...`.
-            Some(
-                line.rsplit_once("[FTL] ")
-                    .map_or(line, |(_, text)| text)
-                    .trim()
-                    .to_owned(),
-            )
+            Some(line.rsplit_once("[FTL] ").map_or(line, |(_, text)| text).trim().to_owned())
         };
-        last(&self.stderr)
-            .or_else(|| last(&self.log))
-            .unwrap_or_else(|| "it said nothing".to_owned())
+        last(&self.stderr).or_else(|| last(&self.log)).unwrap_or_else(|| "it said nothing".to_owned())
     }
 }
 
@@ -263,10 +247,7 @@ async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result
     let mut command = child::command(&server.path);
     command.arg("--config").arg(&files.config);
     command.current_dir(&files.directory).stderr(stderr);
-    let child = Child::start(command).map_err(|source| Error::Spawn {
-        path: server.path.clone(),
-        source,
-    })?;
+    let child = Child::start(command).map_err(|source| Error::Spawn { path: server.path.clone(), source })?;
     let ready = tokio::time::timeout(START_WAIT, accepts_clients(files, child.pid()));
     tokio::select! {
         status = child.exited() => Err(Error::Ended {
@@ -288,10 +269,7 @@ async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result
 async fn accepts_clients(files: &Files, pid: u32) -> u16 {
     let port = loop {
         // Half a file does not parse, and is read again.
-        if let Some(port) = fs::read(files.ports(pid))
-            .ok()
-            .and_then(|bytes| client_port(&bytes))
-        {
+        if let Some(port) = fs::read(files.ports(pid)).ok().and_then(|bytes| client_port(&bytes)) {
             break port;
         }
         tokio::time::sleep(POLL).await;

@@ -13,19 +13,13 @@ use nix::unistd::Pid;
 use super::*;
 
 async fn start(directory: &Path) -> ManagedNats {
-    let options = Options {
-        directory: directory.join("nats server \"1\""),
-        port: None,
-    };
+    let options = Options { directory: directory.join("nats server \"1\""), port: None };
     ManagedNats::start(find().await.unwrap(), &options).await.unwrap()
 }
 
 async fn stream_messages(nats: &ManagedNats) -> u64 {
     let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
-    let config = jetstream::stream::Config {
-        name: "kept".to_owned(),
-        ..Default::default()
-    };
+    let config = jetstream::stream::Config { name: "kept".to_owned(), ..Default::default() };
     let mut stream = context.get_or_create_stream(config).await.unwrap();
     stream.info().await.unwrap().state.messages
 }
@@ -43,10 +37,7 @@ async fn what_is_stored_survives_stop_and_kill_on_the_same_port() {
     assert_eq!(stream_messages(&nats).await, 0);
     publish(&nats).await;
 
-    assert!(
-        nats.stop().await.code().is_some(),
-        "a server that is asked to ends by itself"
-    );
+    assert!(nats.stop().await.code().is_some(), "a server that is asked to ends by itself");
     nats.start_again().await.unwrap();
     assert_eq!((nats.url(), stream_messages(&nats).await), (url.clone(), 1));
     publish(&nats).await;
@@ -67,16 +58,10 @@ async fn what_is_stored_survives_stop_and_kill_on_the_same_port() {
 async fn a_taken_port_is_said_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let options = Options {
-        directory: dir.path().to_owned(),
-        port: Some(taken.local_addr().unwrap().port()),
-    };
-    let error = ManagedNats::start(find().await.unwrap(), &options)
-        .await
-        .unwrap_err();
-    let Error::Ended { detail, .. } = &error else {
-        panic!("{error:?}")
-    };
+    let options =
+        Options { directory: dir.path().to_owned(), port: Some(taken.local_addr().unwrap().port()) };
+    let error = ManagedNats::start(find().await.unwrap(), &options).await.unwrap_err();
+    let Error::Ended { detail, .. } = &error else { panic!("{error:?}") };
     assert!(detail.contains("address already in use"), "{detail}");
     assert_eq!(error.to_string().lines().count(), 1, "{error}");
 }
@@ -86,19 +71,11 @@ async fn a_directory_that_cannot_be_made_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let options = Options {
-        directory: file.join("nats"),
-        port: None,
-    };
-    let error = ManagedNats::start(find().await.unwrap(), &options)
-        .await
-        .unwrap_err();
+    let options = Options { directory: file.join("nats"), port: None };
+    let error = ManagedNats::start(find().await.unwrap(), &options).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!(
-            "cannot use {} for the managed nats-server",
-            file.join("nats").display()
-        )
+        format!("cannot use {} for the managed nats-server", file.join("nats").display())
     );
 }
 
@@ -116,12 +93,7 @@ async fn parent_of_a_server() {
 async fn the_server_ends_with_a_killed_parent() {
     let dir = tempfile::tempdir().unwrap();
     let mut parent = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "managed_nats::tests::parent_of_a_server",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "managed_nats::tests::parent_of_a_server", "--ignored", "--nocapture"])
         .env("TEST_NATS_DIRECTORY", dir.path())
         .stdout(Stdio::piped())
         .spawn()

@@ -35,14 +35,7 @@ impl Groups {
         let mut groups = BTreeMap::new();
         for (group, slots) in entries {
             let key = Raw::String(group.value.clone());
-            let read = GroupName::read(
-                name,
-                &Located {
-                    value: key,
-                    origin: group.origin.clone(),
-                },
-                problems,
-            );
+            let read = GroupName::read(name, &Located { value: key, origin: group.origin.clone() }, problems);
             let slots = Slots::read(&format!("{name}.{}", group.value), slots, problems);
             groups.extend(read.zip(slots));
         }

@@ -57,9 +57,7 @@ pub(in crate::config) trait Value: Sized {
             return None;
         };
         let parsed = Self::parse(text);
-        parsed
-            .map_err(|hint| problems.push(raw.problem(wrong::<Self>(name, &raw.value, &hint))))
-            .ok()
+        parsed.map_err(|hint| problems.push(raw.problem(wrong::<Self>(name, &raw.value, &hint)))).ok()
     }
 }
 
@@ -119,11 +117,7 @@ impl<const MIN: u32, const MAX: u32> Value for Bounded<MIN, MAX> {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.trim()
-            .parse()
-            .ok()
-            .and_then(Self::new)
-            .ok_or_else(String::new)
+        text.trim().parse().ok().and_then(Self::new).ok_or_else(String::new)
     }
 }
 
@@ -137,9 +131,7 @@ impl<const MIN_MS: u64, const MAX_MS: u64> Interval<MIN_MS, MAX_MS> {
 
     /// `duration`, if it is within the bounds.
     pub fn new(duration: Duration) -> Option<Self> {
-        (Self::MIN..=Self::MAX)
-            .contains(&duration)
-            .then_some(Self(duration))
+        (Self::MIN..=Self::MAX).contains(&duration).then_some(Self(duration))
     }
 
     /// The duration.
@@ -152,18 +144,12 @@ impl<const MIN_MS: u64, const MAX_MS: u64> Value for Interval<MIN_MS, MAX_MS> {
     const SHAPE: Shape = Shape::String;
 
     fn expected() -> String {
-        let (min, max) = (
-            humantime::format_duration(Self::MIN),
-            humantime::format_duration(Self::MAX),
-        );
+        let (min, max) = (humantime::format_duration(Self::MIN), humantime::format_duration(Self::MAX));
         format!("a duration from {min} to {max}, such as \"10s\" or \"1m 30s\"")
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        humantime::parse_duration(text)
-            .ok()
-            .and_then(Self::new)
-            .ok_or_else(String::new)
+        humantime::parse_duration(text).ok().and_then(Self::new).ok_or_else(String::new)
     }
 }
 
@@ -193,9 +179,7 @@ impl Value for SiteName {
 
     fn parse(text: &str) -> Result<Self, String> {
         // It becomes a token of subjects, so what holds for names of hosts holds for it.
-        HostName::new(text)
-            .map(|name| Self(name.into()))
-            .map_err(|error| format!(": {error}"))
+        HostName::new(text).map(|name| Self(name.into())).map_err(|error| format!(": {error}"))
     }
 }
 
@@ -234,11 +218,7 @@ impl Value for PathBuf {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            Err(String::new())
-        } else {
-            Ok(text.into())
-        }
+        if text.is_empty() { Err(String::new()) } else { Ok(text.into()) }
     }
 }
 

@@ -70,11 +70,7 @@ impl Value for NatsUrls {
 
     fn parse(text: &str) -> Result<Self, String> {
         let address = |url: &str| url_of(url.trim(), &["nats", "tls"]).map(|_| url.trim().to_owned());
-        text.split(',')
-            .map(address)
-            .collect::<Option<Vec<_>>>()
-            .map(Self)
-            .ok_or_else(String::new)
+        text.split(',').map(address).collect::<Option<Vec<_>>>().map(Self).ok_or_else(String::new)
     }
 }
 

@@ -1,0 +1,57 @@
+//! NATS: everything that knows how the shell's actions are carried out on it. Nothing is decided here.
+//!
+//! - [`connect`]: the connection, and the news of its coming and going;
+//! - [`streams`]: the streams as the orchestrator needs them, made and inspected;
+//! - [`journal`], [`control`], [`workers`]: what is published to each stream, and what is read from it;
+//! - [`lease`]: the key that says who may try to lead.
+
+pub mod connect;
+pub mod control;
+pub mod journal;
+pub mod lease;
+pub mod reader;
+pub mod streams;
+pub mod workers;
+
+use std::time::Duration;
+
+use async_nats::jetstream::context::{PublishAckFuture, PublishError};
+use async_nats::jetstream::{self, Context};
+
+/// How long the answer to a publish or a request may take before its outcome counts as unknown.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+/// How many publishes may be without an answer at once; the dispatcher's own bound is lower.
+const UNANSWERED_MAX: usize = 4096;
+
+/// The bus as the adapters use it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Bus {
+    client: async_nats::Client,
+    jetstream: Context,
+}
+
+impl Bus {
+    /// The bus over an established connection.
+    pub fn new(client: async_nats::Client) -> Self {
+        let jetstream = jetstream::ContextBuilder::new()
+            .timeout(ANSWER_WITHIN)
+            .ack_timeout(ANSWER_WITHIN)
+            .max_ack_inflight(UNANSWERED_MAX)
+            .build(client.clone());
+        Self { client, jetstream }
+    }
+
+    async fn publish(
+        &self,
+        subject: String,
+        headers: async_nats::HeaderMap,
+        payload: bytes::Bytes,
+    ) -> Result<PublishAckFuture, PublishError> {
+        self.jetstream.publish_with_headers(subject, headers, payload).await
+    }
+}
+
+/// The last value of a header.
+fn header<'a>(headers: &'a async_nats::HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get_last(name).map(async_nats::HeaderValue::as_str)
+}

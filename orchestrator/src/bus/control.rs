@@ -1,0 +1,145 @@
+//! The control stream.
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer;
+use async_nats::jetstream::context::PublishErrorKind;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use futures::TryStreamExt;
+use os_upgrade_protocol::{Command, CommandId, HostName, header as names, subject};
+use os_upgrade_shell::control::RawControl;
+use os_upgrade_shell::dispatch::PublishOutcome;
+use tokio_util::sync::CancellationToken;
+
+use super::reader::Read;
+use super::{Bus, header};
+
+impl Bus {
+    /// Publishes a fence; its sequence, if it is certainly stored.
+    pub async fn publish_fence(&self, leader: &str, nonce: &str) -> Option<u64> {
+        let payload = serde_json::json!({ "leader": leader, "nonce": nonce }).to_string();
+        let mut headers = HeaderMap::new();
+        headers.insert(names::PRODUCER_NAME, names::CONTROLLER);
+        let sent = self.publish(subject::LEADER.to_owned(), headers, payload.into()).await;
+        sent.ok()?.await.ok().map(|ack| ack.sequence)
+    }
+
+    /// Publishes the command `id`, if `fence` is still the last one. It must not be sent after `not_after`.
+    pub async fn publish_command(
+        &self,
+        id: &CommandId,
+        not_after: DateTime<Utc>,
+        fence: u64,
+    ) -> PublishOutcome {
+        let command = Command::for_host(id.action, id.host.clone(), Some(not_after));
+        let mut headers = HeaderMap::new();
+        headers.insert(names::PRODUCER_NAME, names::CONTROLLER);
+        headers.insert(names::RUN, id.run.as_str());
+        headers.insert(names::MSG_ID, id.to_string());
+        headers.insert(names::EXPECTED_LAST_SUBJECT_SEQUENCE, fence.to_string());
+        headers.insert(names::EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT, subject::LEADER);
+        let sent = self.publish(subject::command(&id.host), headers, command.to_payload().into()).await;
+        let acked = match sent {
+            Ok(acked) => acked.await,
+            Err(error) => Err(error),
+        };
+        match acked {
+            Ok(_) => PublishOutcome::Stored,
+            Err(error) => {
+                tracing::debug!(%error, command = %id, "publish");
+                outcome(&error)
+            }
+        }
+    }
+
+    /// Deletes the command at `sequence`, unless a worker has been given it: `Some(true)` if it was deleted,
+    /// `Some(false)` if a worker has it or it is gone, `None` if that could not be found out.
+    pub async fn withdraw(&self, host: &HostName, sequence: u64) -> Option<bool> {
+        let stream = self.stream(subject::CONTROL_STREAM).await.ok()?;
+        let command = subject::command(host);
+        let consumers: Vec<consumer::Info> = stream.consumers().try_collect().await.ok()?;
+        let of_host = |info: &&consumer::Info| {
+            info.config.filter_subject == command || info.config.filter_subjects.contains(&command)
+        };
+        // A consumer of all subjects may have been given it too.
+        let of_all = |info: &&consumer::Info| {
+            info.config.filter_subject.is_empty() && info.config.filter_subjects.is_empty()
+        };
+        let given = consumers
+            .iter()
+            .filter(|info| {
+                of_host(info) || of_all(info) && info.config.ack_policy != consumer::AckPolicy::None
+            })
+            .any(|info| info.delivered.stream_sequence >= sequence);
+        if given {
+            return Some(false);
+        }
+        match stream.delete_message(sequence).await {
+            Ok(deleted) => Some(deleted),
+            Err(error) => {
+                tracing::debug!(%error, sequence, "withdraw");
+                // Gone already, or the bus is away: the stream knows.
+                match stream.get_raw_message(sequence).await {
+                    Err(error)
+                        if error.kind()
+                            == async_nats::jetstream::stream::RawMessageErrorKind::NoMessageFound =>
+                    {
+                        Some(false)
+                    }
+                    Ok(_) | Err(_) => None,
+                }
+            }
+        }
+    }
+
+    /// Hands the control stream from `from` on to `take`, until `stop`.
+    pub async fn read_control<F>(&self, from: u64, stop: CancellationToken, mut take: F)
+    where
+        F: AsyncFnMut(RawControl),
+    {
+        self.read(subject::CONTROL_STREAM, from, stop, async |sequence, read| {
+            if let Read::Message(message) = read
+                && let Some(raw) = raw(sequence, &message)
+            {
+                take(raw).await;
+            }
+        })
+        .await;
+    }
+}
+
+fn outcome(error: &async_nats::jetstream::context::PublishError) -> PublishOutcome {
+    match error.kind() {
+        PublishErrorKind::WrongLastSequence => PublishOutcome::Fenced,
+        PublishErrorKind::StreamNotFound
+        | PublishErrorKind::WrongLastMessageId
+        | PublishErrorKind::TimedOut
+        | PublishErrorKind::BrokenPipe
+        | PublishErrorKind::MaxAckPending
+        | PublishErrorKind::MaxPayloadExceeded
+        | PublishErrorKind::Other => {
+            let busy = async_nats::jetstream::ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT;
+            let source = std::error::Error::source(error);
+            let code = source
+                .and_then(|source| source.downcast_ref::<async_nats::jetstream::Error>())
+                .map(async_nats::jetstream::Error::error_code);
+            if code == Some(busy) { PublishOutcome::NotStored } else { PublishOutcome::Unknown }
+        }
+    }
+}
+
+fn raw(sequence: u64, message: &async_nats::jetstream::Message) -> Option<RawControl> {
+    let info = message.info().ok()?;
+    let lookup = |name: &str| {
+        let headers = message.headers.as_ref()?;
+        header(headers, name).map(str::to_owned)
+    };
+    Some(RawControl {
+        sequence,
+        time: info.published,
+        subject: message.subject.to_string(),
+        msg_id: lookup(names::MSG_ID),
+        in_reply_to: lookup(names::IN_REPLY_TO),
+        payload: Bytes::clone(&message.payload),
+    })
+}

@@ -1,0 +1,82 @@
+//! The journal's stream.
+
+use async_nats::HeaderMap;
+use os_upgrade_protocol::{header as names, subject};
+use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
+use os_upgrade_shell::journal::codec::{APPEND_ID, Message};
+use os_upgrade_shell::journal::{AppendId, JournalError};
+use tokio_util::sync::CancellationToken;
+
+use super::reader::Read;
+use super::{Bus, header};
+
+/// What following the journal brings.
+#[derive(Debug)]
+pub enum Followed {
+    /// A message.
+    Message {
+        /// Its sequence.
+        sequence: u64,
+        /// Itself.
+        message: Result<Message, JournalError>,
+    },
+    /// The end, as it was when following began.
+    End,
+}
+
+impl Bus {
+    /// Publishes `message`, if `expected` is the journal's last sequence.
+    pub async fn append(&self, expected: u64, message: &Message) -> AppendOutcome {
+        let mut headers = HeaderMap::new();
+        for (name, value) in message.headers() {
+            headers.insert(name, value);
+        }
+        headers.insert(names::EXPECTED_LAST_SEQUENCE, expected.to_string());
+        let acked = async {
+            let sent =
+                self.publish(message.kind.subject().to_owned(), headers, message.payload.clone()).await;
+            sent?.await
+        };
+        match acked.await {
+            Ok(ack) => AppendOutcome::Stored { sequence: ack.sequence },
+            Err(error) => {
+                tracing::debug!(%error, expected, "append");
+                AppendOutcome::Unknown
+            }
+        }
+    }
+
+    /// What stands in the journal at `sequence`, from the stream's leader.
+    pub async fn read_back(&self, sequence: u64) -> ReadBack {
+        use async_nats::jetstream::stream::RawMessageErrorKind;
+        let Ok(stream) = self.stream(subject::JOURNAL_STREAM).await else {
+            return ReadBack::Failed;
+        };
+        match stream.get_raw_message(sequence).await {
+            Ok(message) => {
+                ReadBack::Found { append_id: header(&message.headers, APPEND_ID).map(AppendId::new) }
+            }
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => ReadBack::Absent,
+            Err(_) => ReadBack::Failed,
+        }
+    }
+
+    /// Hands the journal from `from` on to `take`, until `stop`.
+    pub async fn follow_journal<F>(&self, from: u64, stop: CancellationToken, mut take: F)
+    where
+        F: AsyncFnMut(Followed),
+    {
+        self.read(subject::JOURNAL_STREAM, from, stop, async |sequence, read| match read {
+            Read::End => take(Followed::End).await,
+            Read::Message(message) => {
+                let empty = HeaderMap::new();
+                let headers = message.headers.as_ref().unwrap_or(&empty);
+                let lookup = |name: &str| header(headers, name);
+                let message =
+                    Message::read(sequence, message.subject.as_str(), lookup, message.payload.clone());
+                take(Followed::Message { sequence, message }).await;
+            }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,64 @@
+//! The lease: one key of a KV bucket that forgets it after a while.
+
+use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
+use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
+
+use super::Bus;
+use super::streams::StreamsError;
+
+const BUCKET: &str = "os-upgrade-lease";
+const KEY: &str = "leader";
+
+impl Bus {
+    /// Makes the bucket if it is missing.
+    ///
+    /// # Errors
+    /// The server does not give it.
+    pub async fn ensure_lease(&self, replicas: usize) -> Result<(), StreamsError> {
+        let config = kv::Config {
+            bucket: BUCKET.to_owned(),
+            max_age: LEASE_TTL,
+            num_replicas: replicas,
+            ..kv::Config::default()
+        };
+        match self.jetstream.create_key_value(config).await {
+            Ok(_) => Ok(()),
+            Err(error) => match self.jetstream.get_key_value(BUCKET).await {
+                Ok(_) => Ok(()),
+                Err(_) => Err(StreamsError::Unusable { stream: BUCKET.to_owned(), source: error.into() }),
+            },
+        }
+    }
+
+    /// Carries out what the lease wants.
+    pub async fn lease(&self, action: &LeaseAction) -> LeaseOutcome {
+        self.try_lease(action).await.unwrap_or(LeaseOutcome::Failed)
+    }
+
+    async fn try_lease(&self, action: &LeaseAction) -> Option<LeaseOutcome> {
+        let bucket = self.jetstream.get_key_value(BUCKET).await.ok()?;
+        let value = |holder: &LeaseHolder| serde_json::to_vec(holder).ok().map(bytes::Bytes::from);
+        match action {
+            LeaseAction::Create(holder) => match bucket.create(KEY, value(holder)?).await {
+                Ok(revision) => Some(LeaseOutcome::Written { revision }),
+                Err(error) if error.kind() == CreateErrorKind::AlreadyExists => holder_of(&bucket).await,
+                Err(_) => None,
+            },
+            LeaseAction::Update { holder, revision } => {
+                match bucket.update(KEY, value(holder)?, *revision).await {
+                    Ok(revision) => Some(LeaseOutcome::Written { revision }),
+                    Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
+                        holder_of(&bucket).await
+                    }
+                    Err(_) => None,
+                }
+            }
+        }
+    }
+}
+
+async fn holder_of(bucket: &kv::Store) -> Option<LeaseOutcome> {
+    let entry = bucket.entry(KEY).await.ok()?.filter(|entry| entry.operation == Operation::Put)?;
+    let holder = serde_json::from_slice(&entry.value).ok()?;
+    Some(LeaseOutcome::Taken { holder, revision: entry.revision })
+}

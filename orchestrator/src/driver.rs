@@ -1,0 +1,383 @@
+//! The driver: the one task that feeds the node with events and carries out its actions.
+//!
+//! Events that have arrived together are handed in together. Every action that takes time is a task of its own whose
+//! outcome comes back as an event; nothing here waits for one, and nothing here decides anything.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use chrono::Utc;
+use os_upgrade_kernel::LockOutcome;
+use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_shell::clock::Now;
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
+use os_upgrade_shell::journal::append::AppendOutcome;
+use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings, Warning};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::bus::Bus;
+use crate::bus::journal::Followed;
+use crate::bus::workers::Said;
+use crate::fleetlock::client::{Client as LockClient, Outcome};
+use crate::site::{Call, Present, Readiness, Unavailable};
+
+/// Time between two looks at the clock when nothing else happens.
+const TICK: Duration = Duration::from_millis(100);
+/// Events that wait to be handed in; readers wait when there are so many.
+const EVENTS_MAX: usize = 8192;
+/// Events that are handed in before what follows from them is carried out.
+const EVENTS_AT_ONCE: usize = 4096;
+
+/// What the driver works with.
+#[derive(Debug)]
+pub struct Driver {
+    bus: Bus,
+    node: Node,
+    instance: String,
+    nonce: String,
+    started: Instant,
+    locks: Option<Arc<LockClient>>,
+    projection: mpsc::Sender<Committed>,
+    store_problem: watch::Receiver<Option<String>>,
+    present: Arc<ArcSwap<Present>>,
+    calls: mpsc::Receiver<Call>,
+    connected: watch::Receiver<bool>,
+    incoming: mpsc::Receiver<Incoming>,
+    sender: mpsc::Sender<Incoming>,
+    waiting: HashMap<CallId, oneshot::Sender<Result<os_upgrade_kernel::Answer, Unavailable>>>,
+    calls_seen: CallId,
+    journal: Reader,
+    control: Reader,
+    shutdown: CancellationToken,
+}
+
+/// What the driver is given.
+#[derive(Debug)]
+pub struct Parts {
+    /// The bus.
+    pub bus: Bus,
+    /// Whether the bus is there.
+    pub connected: watch::Receiver<bool>,
+    /// The node's settings.
+    pub settings: NodeSettings,
+    /// The lock server, when there is one.
+    pub locks: Option<LockClient>,
+    /// Where committed records go. When it is full, the driver waits: the store has to keep up.
+    pub projection: mpsc::Sender<Committed>,
+    /// What is wrong with the store, if something is.
+    pub store_problem: watch::Receiver<Option<String>>,
+    /// Where the present state is shown.
+    pub present: Arc<ArcSwap<Present>>,
+    /// Requests.
+    pub calls: mpsc::Receiver<Call>,
+    /// Ends the driver.
+    pub shutdown: CancellationToken,
+}
+
+/// A reader of a stream, or none. What an earlier one had still under way does not count any more.
+#[derive(Debug, Default)]
+struct Reader {
+    generation: u64,
+    stop: Option<CancellationToken>,
+}
+
+impl Reader {
+    fn stop(&mut self) {
+        self.generation += 1;
+        if let Some(stop) = self.stop.take() {
+            stop.cancel();
+        }
+    }
+
+    fn start(&mut self, parent: &CancellationToken) -> (u64, CancellationToken) {
+        self.stop();
+        let stop = parent.child_token();
+        self.stop = Some(stop.clone());
+        (self.generation, stop)
+    }
+}
+
+#[derive(Debug)]
+enum Incoming {
+    Event(Event),
+    Journal { generation: u64, event: Event },
+    Control { generation: u64, event: Event },
+}
+
+impl Driver {
+    /// A driver of a node that knows nothing yet.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { bus, connected, settings, locks, projection, store_problem, present, calls, shutdown } =
+            parts;
+        let (sender, incoming) = mpsc::channel(EVENTS_MAX);
+        Self {
+            bus,
+            instance: settings.instance.clone(),
+            nonce: settings.nonce.clone(),
+            node: Node::new(settings),
+            started: Instant::now(),
+            locks: locks.map(Arc::new),
+            projection,
+            store_problem,
+            present,
+            calls,
+            connected,
+            incoming,
+            sender,
+            waiting: HashMap::new(),
+            calls_seen: 0,
+            journal: Reader::default(),
+            control: Reader::default(),
+            shutdown,
+        }
+    }
+
+    /// Runs until it is told to stop.
+    pub async fn run(mut self) {
+        self.watch_workers();
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                Some(incoming) = self.incoming.recv() => self.take(incoming),
+                Some(call) = self.calls.recv() => self.take_call(call),
+                Ok(()) = self.connected.changed() => {
+                    let connected = *self.connected.borrow_and_update();
+                    self.handle(Event::Connected(connected));
+                }
+                _ = tick.tick() => self.handle(Event::Tick),
+            }
+            self.take_what_waits();
+            let now = self.now();
+            for action in self.node.run(now) {
+                self.carry_out(action).await;
+            }
+            self.show(now);
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now { wall: Utc::now(), monotonic: self.started.elapsed() }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = self.now();
+        self.node.handle(now, event);
+    }
+
+    fn take_what_waits(&mut self) {
+        for _ in 0..EVENTS_AT_ONCE {
+            if let Ok(incoming) = self.incoming.try_recv() {
+                self.take(incoming);
+            } else if let Ok(call) = self.calls.try_recv() {
+                self.take_call(call);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Event(event) => self.handle(event),
+            Incoming::Journal { generation, event } if generation == self.journal.generation => {
+                self.handle(event)
+            }
+            Incoming::Control { generation, event } if generation == self.control.generation => {
+                self.handle(event)
+            }
+            Incoming::Journal { .. } | Incoming::Control { .. } => {}
+        }
+    }
+
+    fn take_call(&mut self, Call { request, answer }: Call) {
+        self.calls_seen += 1;
+        self.waiting.insert(self.calls_seen, answer);
+        self.handle(Event::Call { call: self.calls_seen, request });
+    }
+
+    /// Shows the committed state, and whether a write can be taken.
+    fn show(&self, now: Now) {
+        let problem = || self.store_problem.borrow().clone();
+        let readiness = match self.node.not_ready(now).or_else(problem) {
+            None => Readiness::Ready,
+            Some(reason) => Readiness::NotReady(reason),
+        };
+        self.present.store(Arc::new(Present {
+            state: self.node.state().clone(),
+            view: self.node.inventory().view().clone(),
+            versions: self.node.inventory().versions().clone(),
+            readiness,
+        }));
+    }
+
+    async fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Inspect => self.inspect(),
+            Action::Lease(action) => self.spawn(async move |bus| Event::Lease(bus.lease(&action).await)),
+            Action::FollowJournal { from } => self.follow_journal(from),
+            Action::StopJournal => self.journal.stop(),
+            Action::Append { expected, message } => self.spawn(async move |bus| {
+                let outcome: AppendOutcome = bus.append(expected, &message).await;
+                Event::Appended { append_id: message.append_id, outcome }
+            }),
+            Action::ReadJournal { sequence } => self.spawn(async move |bus| {
+                let found = bus.read_back(sequence).await;
+                Event::ReadBack { sequence, found }
+            }),
+            Action::ReadControl { from } => self.read_control(from),
+            Action::StopControl => self.control.stop(),
+            Action::Dispatch(dispatch) => self.dispatch(dispatch),
+            Action::Answer { call, answer } => {
+                if let Some(asker) = self.waiting.remove(&call) {
+                    // An asker that has given up does not want to know.
+                    drop(asker.send(answer.map_err(|reason| Unavailable { reason })));
+                }
+            }
+            Action::Project(committed) => {
+                if self.projection.send(*committed).await.is_err() {
+                    tracing::error!("the projection has ended");
+                }
+            }
+            Action::Warn(warning) => warn(&warning),
+        }
+    }
+
+    /// Runs `work` beside everything else; what it returns comes back as an event.
+    fn spawn<W>(&self, work: W)
+    where
+        W: AsyncFnOnce(Bus) -> Event + Send + 'static,
+        W::CallOnceFuture: Send,
+    {
+        let (bus, sender) = (self.bus.clone(), self.sender.clone());
+        tokio::spawn(async move {
+            let event = work(bus).await;
+            // Nobody listens any more when the driver has stopped.
+            drop(sender.send(Incoming::Event(event)).await);
+        });
+    }
+
+    fn inspect(&self) {
+        let store = self.node.store().cloned();
+        self.spawn(async move |bus| {
+            let inspected = bus.inspect(store.as_ref()).await;
+            if let Err(error) = &inspected {
+                tracing::debug!(%error, "inspect");
+            }
+            Event::Inspected(inspected.ok())
+        });
+    }
+
+    fn follow_journal(&mut self, from: u64) {
+        let (generation, stop) = self.journal.start(&self.shutdown);
+        let (bus, sender) = (self.bus.clone(), self.sender.clone());
+        tokio::spawn(async move {
+            bus.follow_journal(from, stop, async |followed| {
+                let event = match followed {
+                    Followed::Message { sequence, message } => Event::Journal { sequence, message },
+                    Followed::End => Event::JournalEnd,
+                };
+                drop(sender.send(Incoming::Journal { generation, event }).await);
+            })
+            .await;
+        });
+    }
+
+    fn read_control(&mut self, from: u64) {
+        let (generation, stop) = self.control.start(&self.shutdown);
+        let (bus, sender) = (self.bus.clone(), self.sender.clone());
+        tokio::spawn(async move {
+            bus.read_control(from, stop, async |raw| {
+                drop(sender.send(Incoming::Control { generation, event: Event::Control(raw) }).await);
+            })
+            .await;
+        });
+    }
+
+    fn dispatch(&self, dispatch: Dispatch) {
+        match dispatch {
+            Dispatch::Fence { epoch } => {
+                let (instance, nonce) = (self.instance.clone(), self.nonce.clone());
+                self.spawn(async move |bus| {
+                    let stored = bus.publish_fence(&instance, &nonce).await;
+                    Event::FencePublished { epoch, stored }
+                });
+            }
+            Dispatch::Command { epoch, fence, id, not_after } => self.spawn(async move |bus| {
+                let outcome: PublishOutcome = bus.publish_command(&id, not_after, fence).await;
+                Event::CommandPublished { epoch, id, not_after, outcome }
+            }),
+            Dispatch::Lock { host, group } => self.ask_lock_server(host, group, true),
+            Dispatch::Unlock { host, group } => self.ask_lock_server(host, group, false),
+            Dispatch::Withdraw { host, sequence } => self.spawn(async move |bus| {
+                let deleted = bus.withdraw(&host, sequence).await;
+                Event::Withdrawn { host, sequence, deleted }
+            }),
+        }
+    }
+
+    fn ask_lock_server(&self, host: HostName, group: GroupName, lock: bool) {
+        let client = self.locks.clone();
+        self.spawn(async move |_| {
+            let outcome = match &client {
+                None => LockOutcome::Unreachable { detail: "no [fleet-lock] url is configured".to_owned() },
+                Some(client) if lock => lock_outcome(client.lock(&group, host.as_str()).await),
+                Some(client) => lock_outcome(client.unlock(&group, host.as_str()).await),
+            };
+            if lock { Event::Locked { host, outcome } } else { Event::Unlocked { host, outcome } }
+        });
+    }
+
+    fn watch_workers(&self) {
+        let (bus, sender, stop) = (self.bus.clone(), self.sender.clone(), self.shutdown.clone());
+        tokio::spawn(
+            async move { bus.read_announcements(stop, async |said| hand_on(&sender, said).await).await },
+        );
+        let (bus, sender, stop) = (self.bus.clone(), self.sender.clone(), self.shutdown.clone());
+        tokio::spawn(async move { bus.read_versions(stop, async |said| hand_on(&sender, said).await).await });
+        let (bus, sender, stop) = (self.bus.clone(), self.sender.clone(), self.shutdown.clone());
+        tokio::spawn(async move {
+            bus.read_heartbeats(stop, async |host| {
+                drop(sender.send(Incoming::Event(Event::Heartbeat(host))).await);
+            })
+            .await;
+        });
+    }
+}
+
+async fn hand_on(sender: &mpsc::Sender<Incoming>, said: Said) {
+    let event = match said {
+        Said::Announced { application, host, payload, at } => {
+            Event::Announced { application, host, payload, at }
+        }
+        Said::Versions { host, payload, at } => Event::VersionsPublished { host, payload, at },
+        Said::AnnouncementsRead => return,
+    };
+    drop(sender.send(Incoming::Event(event)).await);
+}
+
+fn lock_outcome(outcome: Outcome) -> LockOutcome {
+    match outcome {
+        Outcome::Granted => LockOutcome::Granted,
+        Outcome::Denied { status: _, kind, value } => LockOutcome::Denied { lock_kind: kind, value },
+        Outcome::Unreachable { detail } => LockOutcome::Unreachable { detail },
+        Outcome::Protocol { status: _, detail } => LockOutcome::Protocol { detail },
+    }
+}
+
+fn warn(warning: &Warning) {
+    match warning {
+        Warning::Halted(halt) => tracing::error!(%halt, "stopped: an operator has to look"),
+        Warning::Inventory { host, error } => {
+            tracing::warn!(%host, %error, "what a worker said cannot be used")
+        }
+        Warning::Leading => tracing::info!("leading"),
+        Warning::Deposed { why } => tracing::warn!(why, "leading no more"),
+    }
+}
