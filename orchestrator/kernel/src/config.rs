@@ -1,13 +1,17 @@
 //! What operators set: the site's upgrade configuration, over the API, and the settings of the orchestrator's file.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use os_upgrade_protocol::{ApplicationName, GroupName};
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The intended configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
     /// Every host on which one of these has announced itself takes part; where several have, the first counts.
     #[serde(default)]
@@ -19,7 +23,7 @@ pub struct Config {
 
 /// One entry of `worker-applications`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
 pub struct WorkerApplication {
     /// The name under which its workers announce themselves.
     pub name: ApplicationName,
@@ -27,7 +31,7 @@ pub struct WorkerApplication {
 
 /// How a run goes through the hosts. An extension of the specification; the defaults are its behaviour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Rollout {
     /// How many hosts may be under upgrade at once, at least 1; their groups' slots bound them too.
     pub max_concurrent: u32,
@@ -36,6 +40,40 @@ pub struct Rollout {
     /// What becomes of a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
 }
+
+/// Reads and writes a type as its derived functions do, but from an object only: those would take a list of values
+/// as well, so that `[]` would be a configuration in which everything is left out.
+macro_rules! from_objects_only {
+    ($($name:ident),+) => {
+        $(impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Object(PhantomData<$name>);
+
+                impl<'de> Visitor<'de> for Object {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
+                        $name::deserialize(MapAccessDeserializer::new(map))
+                    }
+                }
+
+                deserializer.deserialize_map(Object(PhantomData))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $name::serialize(self, serializer)
+            }
+        })+
+    };
+}
+
+from_objects_only!(Config, WorkerApplication, Rollout);
 
 impl Default for Rollout {
     fn default() -> Self {
@@ -156,7 +194,13 @@ mod tests {
         assert_eq!(twice.validate(), Err(ConfigError::DuplicateApplication("a".to_owned())));
         let none = parse(r#"{"rollout":{"max-concurrent":0}}"#).unwrap();
         assert_eq!(none.validate(), Err(ConfigError::NoConcurrency));
-        for json in [r#"{"worker-application":[]}"#, r#"{"worker-applications":[{"name":""}]}"#, "[]"] {
+        for json in [
+            r#"{"worker-application":[]}"#,
+            r#"{"worker-applications":[{"name":""}]}"#,
+            "[]",
+            r#"{"worker-applications":[["a"]]}"#,
+            r#"{"rollout":[]}"#,
+        ] {
             assert!(parse(json).is_err(), "{json}");
         }
     }

@@ -13,6 +13,12 @@ use crate::slot::SentCommand;
 use crate::state::State;
 
 pub(super) fn decide(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
+    let mut facts = fence_passed(state, sequence);
+    facts.extend(said(state, sequence, message));
+    facts
+}
+
+fn said(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
     match message {
         ControlMessage::Command { host, id } => command_seen(state, sequence, host, id.as_ref()),
         ControlMessage::Reply { host, reply: Ok(reply), in_reply_to } => {
@@ -22,27 +28,29 @@ pub(super) fn decide(state: &State, sequence: u64, message: &ControlMessage) -> 
         ControlMessage::Reply { host, reply: Err(detail), .. } => {
             vec![ignored(sequence, Some(host), None, IgnoreCause::Malformed { detail: detail.clone() })]
         }
-        ControlMessage::Leader => fence_passed(state, sequence),
+        // A fence says no more than its place, whosever it is.
+        ControlMessage::Leader => Vec::new(),
         ControlMessage::Unknown { subject } => {
             vec![ignored(sequence, None, None, IgnoreCause::UnknownSubject { subject: subject.clone() })]
         }
     }
 }
 
-/// A leader's fence has been stored; it may have been read already.
+/// A leader's fence has been stored; it may have been read already. One that is not above the present one is old news.
 pub(super) fn fence_stored(state: &State, sequence: u64, leader: &str) -> Vec<Fact> {
+    if state.fence.as_ref().is_some_and(|fence| fence.sequence >= sequence) {
+        return Vec::new();
+    }
     let fenced = Fact::Fenced { sequence, leader: leader.to_owned() };
     let passed = (state.control >= sequence).then_some(Fact::FencePassed { sequence });
     [fenced].into_iter().chain(passed).collect()
 }
 
+/// The stream is read in order, so a message at the fence or beyond it shows that everything before has been read,
+/// even when the fence itself is not there to be read.
 fn fence_passed(state: &State, sequence: u64) -> Vec<Fact> {
-    let is_present = |fence: &crate::state::Fence| fence.sequence == sequence && !fence.passed;
-    if state.fence.as_ref().is_some_and(is_present) {
-        vec![Fact::FencePassed { sequence }]
-    } else {
-        Vec::new()
-    }
+    let fence = state.fence.as_ref().filter(|fence| !fence.passed && fence.sequence <= sequence);
+    fence.map(|fence| Fact::FencePassed { sequence: fence.sequence }).into_iter().collect()
 }
 
 fn ignored(sequence: u64, host: Option<&HostName>, reply: Option<&Reply>, why: IgnoreCause) -> Fact {

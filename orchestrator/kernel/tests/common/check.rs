@@ -1,0 +1,148 @@
+//! What must hold after every input, whatever it was: the kernel's share of the promises S1 to S6.
+
+use os_upgrade_kernel::{
+    Batch, Effect, Fact, HostStatus, Input, LockProvider, Record, Standing, State, View, effects,
+};
+use os_upgrade_protocol::Action;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// One input, what it was decided on, and what was decided.
+pub(crate) struct Step<'a> {
+    pub(crate) before: &'a State,
+    pub(crate) view: &'a View,
+    pub(crate) input: &'a Input,
+    pub(crate) record: &'a Record,
+}
+
+/// Checks `step`, which led to `after`.
+pub(crate) fn step(step: &Step<'_>, after: &State, lowered: bool) {
+    replays(step, after);
+    is_settled(step, after);
+    slots_are_counted(after, lowered);
+    slots_cover_what_is_sent(after);
+    external_slots_are_given_back(step, after);
+    runs_end(step, after);
+    let counted: usize =
+        after.run.iter().flat_map(|run| HostStatus::ALL.map(|status| run.count(status))).sum();
+    assert_eq!(counted, after.run.as_ref().map_or(0, |run| run.hosts().len()));
+}
+
+fn round_trip<T: Serialize + DeserializeOwned>(value: &T) -> T {
+    serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
+}
+
+/// The journal leads to the same state, and so does a snapshot: also the index, which is made anew when read.
+fn replays(step: &Step<'_>, after: &State) {
+    let record: Record = round_trip(step.record);
+    assert_eq!(record, *step.record);
+    let mut replayed = step.before.clone();
+    replayed.apply_record(&record).unwrap();
+    assert_eq!(replayed, *after);
+    assert_eq!(round_trip(after), *after);
+}
+
+/// Nothing more follows from the state, nor from the same message once more; effects are a function of the state.
+fn is_settled(step: &Step<'_>, after: &State) {
+    let again = |input: &Input| {
+        let mut batch = Batch::new(after, step.record.at);
+        batch.decide(step.view, input);
+        batch.finish().0.facts
+    };
+    assert_eq!(again(&Input::Tick), []);
+    match step.input {
+        Input::Control { .. } | Input::FenceStored { .. } | Input::Settings(_) | Input::Withdrawn { .. } => {
+            assert_eq!(again(step.input), [], "{:?} once more", step.input);
+        }
+        Input::Request(_) | Input::Locked { .. } | Input::Unlocked { .. } | Input::Tick => {}
+    }
+    let (now, once_more): (Vec<_>, Vec<_>) = (effects(after).collect(), effects(after).collect());
+    assert_eq!(now, once_more);
+    let mut distinct = now.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), now.len(), "the same effect twice: {now:?}");
+}
+
+/// S1: no more holders than slots, but for those who had theirs before slots were taken away. Slots of hosts and
+/// holders of embedded semaphores are the same thing.
+fn slots_are_counted(after: &State, lowered: bool) {
+    let mut holders = 0;
+    for (group, semaphore) in after.semaphores.iter() {
+        assert!(lowered || semaphore.holders.len() <= semaphore.slots as usize, "{group}: {semaphore:?}");
+        for id in semaphore.holders.keys() {
+            let slot = after.slots.iter().find(|(host, _)| host.as_str() == id).map(|(_, slot)| slot);
+            let embedded =
+                slot.filter(|slot| slot.provider == LockProvider::Embedded && slot.group == *group);
+            assert_eq!(embedded.map(|slot| slot.standing), Some(Standing::Held), "{id} in {group}");
+            holders += 1;
+        }
+    }
+    let embedded = after.slots.values().filter(|slot| slot.provider == LockProvider::Embedded).count();
+    assert_eq!(embedded, holders);
+}
+
+/// S4: who is under way holds a slot of its group on behalf of the run. S2: without a run nothing is sent.
+fn slots_cover_what_is_sent(after: &State) {
+    if let Some(run) = &after.run {
+        assert!(run.under_way().len() <= run.rollout.max_concurrent as usize);
+        for name in run.under_way() {
+            let slot = after.slots.get(name).unwrap_or_else(|| panic!("{name} is under way without a slot"));
+            let group = &run.host(name).unwrap().group;
+            assert_eq!((&slot.standing, &slot.run, &slot.group), (&Standing::Held, &run.id, group), "{name}");
+        }
+    }
+    for effect in effects(after) {
+        match effect {
+            Effect::Send { id, not_after } => {
+                let run = after.run.as_ref().expect("nothing is sent without a run");
+                assert_eq!((&id.run, not_after), (&run.id, run.not_after));
+                assert!(after.fence.as_ref().is_some_and(|fence| fence.passed));
+                assert_eq!(run.under_way().contains(&id.host), id.action != Action::Prepare, "{id}");
+            }
+            Effect::Lock { host, group } => {
+                let slot = &after.slots[&host];
+                assert_eq!((slot.provider, &slot.group), (LockProvider::External, &group));
+                assert!(after.run.as_ref().is_some_and(|run| run.waiting().contains(&host)));
+            }
+            Effect::Unlock { host, group } => {
+                let slot = &after.slots[&host];
+                assert_eq!((slot.provider, &slot.group), (LockProvider::External, &group));
+            }
+            Effect::NewFence { .. } | Effect::Withdraw { .. } => {}
+        }
+    }
+}
+
+/// A slot that a lock server may hold for us is forgotten only when it has said that it does not.
+fn external_slots_are_given_back(step: &Step<'_>, after: &State) {
+    for (host, slot) in step.before.slots.iter().filter(|(_, slot)| slot.provider == LockProvider::External) {
+        let released = step
+            .record
+            .facts
+            .iter()
+            .any(|fact| matches!(fact, Fact::SlotReleased { host: released, .. } if released == host));
+        let kept = after
+            .slots
+            .get(host)
+            .is_some_and(|now| now.provider == LockProvider::External && now.group == slot.group);
+        assert!(kept || released, "{host}: {slot:?} is gone");
+        if matches!(slot.standing, Standing::Releasing { .. }) && !released {
+            assert_eq!(after.slots[host].standing, slot.standing, "{host}");
+        }
+    }
+}
+
+/// When a run has ended every host has come to an end, and a run ends when its time is over.
+fn runs_end(step: &Step<'_>, after: &State) {
+    if let Some(ended) = &after.last_run {
+        assert!(ended.is_through() && ended.ended.is_some());
+        assert!(ended.unsent().is_empty() && ended.under_way().is_empty());
+    }
+    if let Some(run) = &after.run {
+        assert!(step.record.at < run.not_after && run.ended.is_none() && !run.is_through());
+    } else {
+        // What was only asked for is not asked for any more.
+        assert!(after.slots.values().all(|slot| slot.standing != Standing::Requested));
+    }
+}

@@ -1,0 +1,146 @@
+//! What the kernel's tests share: a site that is driven input by input, and what must hold after each of them.
+
+// Each test binary uses its own part of this.
+#![allow(dead_code)]
+
+pub(crate) mod check;
+pub(crate) mod render;
+pub(crate) mod script;
+
+use chrono::{DateTime, TimeZone, Utc};
+use os_upgrade_kernel::config::WorkerApplication;
+use os_upgrade_kernel::{
+    Answer, Batch, Config, ControlMessage, Effect, Fact, Input, Request, SeenHost, State, View, effects,
+};
+use os_upgrade_protocol::{Action, ApplicationName, CommandId, GroupName, HostName, Outcome, Reply, RunId};
+
+/// The application that every host serves unless a test says otherwise.
+pub(crate) const APPLICATION: &str = "debian";
+
+pub(crate) fn host(name: &str) -> HostName {
+    HostName::new(name).unwrap()
+}
+
+pub(crate) fn group(name: &str) -> GroupName {
+    GroupName::new(name).unwrap()
+}
+
+pub(crate) fn run(id: &str) -> RunId {
+    RunId::new(id).unwrap()
+}
+
+pub(crate) fn application(name: &str) -> ApplicationName {
+    ApplicationName::new(name).unwrap()
+}
+
+/// When every test begins.
+pub(crate) fn start() -> DateTime<Utc> {
+    Utc.with_ymd_and_hms(2026, 11, 21, 1, 0, 0).unwrap()
+}
+
+/// A configuration with one application.
+pub(crate) fn config() -> Config {
+    Config {
+        worker_applications: vec![WorkerApplication { name: application(APPLICATION) }],
+        rollout: os_upgrade_kernel::config::Rollout::default(),
+    }
+}
+
+/// A host as a worker of the usual application shows it.
+pub(crate) fn seen(group_name: Option<&str>) -> SeenHost {
+    SeenHost {
+        applications: [application(APPLICATION)].into_iter().collect(),
+        group: group_name.map(group),
+        ..SeenHost::default()
+    }
+}
+
+/// What came of one input.
+#[derive(Debug)]
+pub(crate) struct Came {
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) answer: Option<Answer>,
+}
+
+/// A site: the state, what is seen, the time, and the end of its control stream.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) state: State,
+    pub(crate) view: View,
+    pub(crate) now: DateTime<Utc>,
+    pub(crate) last_sequence: u64,
+    /// Holders beyond the slots are no error for these groups: they came under way while there were more slots.
+    pub(crate) lowered: bool,
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        let state = State::default();
+        Self { state, view: View::default(), now: start(), last_sequence: 0, lowered: false }
+    }
+}
+
+impl Site {
+    /// A site with these hosts, the usual configuration and settings, and a fence that has been read.
+    pub(crate) fn ready(hosts: &[&str]) -> Self {
+        let mut site = Self::default();
+        for name in hosts {
+            site.view.hosts.insert(host(name), seen(None));
+        }
+        site.input(Input::Settings(os_upgrade_kernel::Settings::default()));
+        site.input(Input::Request(Request::PutConfig {
+            config: config(),
+            actor: "admin".to_owned(),
+            validate: false,
+        }));
+        site.fence();
+        site
+    }
+
+    /// Decides one input, folds what comes of it, and checks what must hold.
+    pub(crate) fn input(&mut self, input: Input) -> Came {
+        let mut batch = Batch::new(&self.state, self.now);
+        let answer = batch.decide(&self.view, &input);
+        let (record, after) = batch.finish();
+        if let Input::Settings(settings) = &input {
+            self.lowered |=
+                self.state.semaphores.iter().any(|(group, semaphore)| {
+                    settings.groups.get(group).copied().unwrap_or(0) < semaphore.slots
+                });
+        }
+        let step = check::Step { before: &self.state, view: &self.view, input: &input, record: &record };
+        check::step(&step, &after, self.lowered);
+        self.state = after;
+        Came { facts: record.facts, answer }
+    }
+
+    /// A message at the end of the control stream.
+    pub(crate) fn control(&mut self, message: ControlMessage) -> Came {
+        self.last_sequence += 1;
+        self.input(Input::Control { sequence: self.last_sequence, message })
+    }
+
+    /// A fence, stored and read.
+    pub(crate) fn fence(&mut self) -> Vec<Fact> {
+        let (sequence, leader) = (self.last_sequence + 1, "one".to_owned());
+        let mut facts = self.input(Input::FenceStored { sequence, leader }).facts;
+        facts.extend(self.control(ControlMessage::Leader).facts);
+        facts
+    }
+
+    /// A command appears in the control stream.
+    pub(crate) fn command(&mut self, id: CommandId) -> Came {
+        self.control(ControlMessage::Command { host: id.host.clone(), id: Some(id) })
+    }
+
+    /// A reply appears in the control stream.
+    pub(crate) fn reply(&mut self, from: &str, action: Action, result: Outcome, in_reply_to: Option<u64>) -> Came {
+        let reply = Ok(Reply { action, result });
+        self.control(ControlMessage::Reply { host: host(from), reply, in_reply_to })
+    }
+
+    /// Everything that should be under way.
+    pub(crate) fn effects(&self) -> Vec<Effect> {
+        effects(&self.state).collect()
+    }
+}

@@ -1,0 +1,101 @@
+//! Facts, answers, effects and states as short lines of text. Facts are shown whole: their JSON without its noise.
+
+use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, State};
+use serde_json::Value;
+
+/// `{"type":"slot-released","host":"h1","why":"upgraded"}` as `slot-released host=h1 why=upgraded`.
+fn compact(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let tag = ["type", "kind"].into_iter().find_map(|key| Some((key, fields.get(key)?.as_str()?)));
+            let rest = fields.iter().filter(|(key, _)| tag.is_none_or(|(tag, _)| tag != key.as_str()));
+            let mut words: Vec<String> = tag.iter().map(|(_, word)| (*word).to_owned()).collect();
+            words.extend(rest.map(|(key, value)| format!("{key}={}", nested(value))));
+            words.join(" ")
+        }
+        Value::Array(items) => items.iter().map(nested).collect::<Vec<_>>().join(" "),
+        Value::String(text) if text.contains(' ') => format!("{text:?}"),
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+fn nested(value: &Value) -> String {
+    match value {
+        Value::Object(fields) if fields.len() == 1 && (fields.contains_key("kind")) => compact(value),
+        Value::Object(_) => format!("({})", compact(value)),
+        Value::Array(_) => format!("[{}]", compact(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => compact(value),
+    }
+}
+
+/// A fact; what happens to a host of a run begins with both.
+pub(crate) fn fact(fact: &Fact) -> String {
+    match fact {
+        Fact::Host { run, host, event } => {
+            format!("{run} {host}: {}", compact(&serde_json::to_value(event).unwrap()))
+        }
+        _ => compact(&serde_json::to_value(fact).unwrap()),
+    }
+}
+
+/// An answer.
+pub(crate) fn answer(answer: &Answer) -> String {
+    match answer {
+        Ok(accepted) => compact(&serde_json::to_value(accepted).unwrap()),
+        Err(refusal) => format!("refused: {refusal}"),
+    }
+}
+
+/// All effects in one line.
+pub(crate) fn effects(effects: &[Effect]) -> String {
+    let one = |effect: &Effect| match effect {
+        Effect::Send { id, not_after } => {
+            format!("send {id} until {}", os_upgrade_protocol::time::format(*not_after))
+        }
+        Effect::Lock { host, group } => format!("lock {host} of {group}"),
+        Effect::Unlock { host, group } => format!("unlock {host} of {group}"),
+        Effect::NewFence { above } => format!("new fence above {above}"),
+        Effect::Withdraw { host, sequence } => format!("withdraw {sequence} of {host}"),
+    };
+    if effects.is_empty() {
+        "nothing".to_owned()
+    } else {
+        effects.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// An explanation.
+pub(crate) fn explanation(explanation: &Explanation) -> String {
+    let Explanation { status, since, why, reason, until } = explanation;
+    let time = |time: &chrono::DateTime<chrono::Utc>| os_upgrade_protocol::time::format(*time);
+    let mut text = why.clone();
+    let parts = [
+        status.map(|status| format!("status={status}")),
+        since.as_ref().map(|since| format!("since={}", time(since))),
+        reason.as_ref().map(|reason| format!("reason={}", reason.kind())),
+        until.as_ref().map(|until| format!("until={}", time(until))),
+    ];
+    for part in parts.into_iter().flatten() {
+        text.push_str(" | ");
+        text.push_str(&part);
+    }
+    text
+}
+
+/// Where every host of the active run, or of the last, is; every slot; every holder.
+pub(crate) fn state(state: &State) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(run) = state.run.as_ref().or(state.last_run.as_ref()) {
+        let result = run.ended.map_or("active", |ended| ended.result.as_str());
+        lines.push(format!("{} {result}", run.id));
+        for (name, host) in run.hosts() {
+            let reason = host.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            lines.push(format!("{name} {}{reason}", host.status));
+        }
+    }
+    for (host, slot) in &state.slots {
+        lines.push(format!("slot {host}: {}", compact(&serde_json::to_value(slot).unwrap())));
+    }
+    lines
+}

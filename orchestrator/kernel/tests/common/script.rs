@@ -1,0 +1,231 @@
+//! The language of the stories: one input a line, after `> `. What comes of it is written below it.
+//!
+//! `host`, `gone`, `skew` and `wait` change what is seen and the time, and decide nothing by themselves.
+
+use std::fmt::Write as _;
+
+use chrono::TimeDelta;
+use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
+use os_upgrade_kernel::{
+    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Request,
+    Settings, explain,
+};
+use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
+
+use super::{Came, Site, application, group, host, render, run, seen};
+
+/// Plays a story and returns it with what came of every input. Lines that are not inputs or comments are ignored.
+pub(crate) fn play(story: &str) -> String {
+    let mut site = Site::default();
+    let mut told = String::new();
+    for line in story.lines() {
+        if let Some(input) = line.strip_prefix("> ") {
+            let before = site.effects();
+            writeln!(told, "{line}").unwrap();
+            for output in perform(&mut site, input) {
+                writeln!(told, "  {output}").unwrap();
+            }
+            let after = site.effects();
+            if before != after {
+                writeln!(told, "  ! {}", render::effects(&after)).unwrap();
+            }
+        } else if line.starts_with('#') || line.is_empty() {
+            writeln!(told, "{line}").unwrap();
+        }
+    }
+    told
+}
+
+/// The words of an input: those without `=` in order, and the others by name.
+struct Words<'a> {
+    line: &'a str,
+    plain: Vec<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn at(&self, index: usize) -> &'a str {
+        self.plain.get(index).unwrap_or_else(|| panic!("{:?} needs {index} words", self.line))
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.plain.contains(&word)
+    }
+
+    fn named(&self, name: &str) -> Option<&'a str> {
+        self.line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.named(name).map(|number| number.parse().unwrap())
+    }
+
+    fn rest(&self, words: usize) -> &'a str {
+        self.line.splitn(words + 1, ' ').nth(words).unwrap_or_default()
+    }
+}
+
+fn perform(site: &mut Site, line: &str) -> Vec<String> {
+    let words = Words { line, plain: line.split(' ').filter(|word| !word.contains('=')).collect() };
+    match words.at(0) {
+        "host" | "gone" | "skew" | "wait" => {
+            look(site, &words);
+            Vec::new()
+        }
+        "state" => render::state(&site.state),
+        "explain" => {
+            vec![render::explanation(&explain(&site.state, &site.view, &host(words.at(1))))]
+        }
+        "wakeup" => vec![
+            os_upgrade_kernel::next_wakeup(&site.state)
+                .map_or("never".to_owned(), os_upgrade_protocol::time::format),
+        ],
+        "fence" => site.fence().iter().map(|fact| format!("+ {}", render::fact(fact))).collect(),
+        "deliver" => deliver(site),
+        "sent" => told(&sent(site, &words)),
+        "reply" => told(&reply(site, &words)),
+        "garbage" | "unknown" | "foreign" => {
+            let message = match words.at(0) {
+                "garbage" => ControlMessage::Reply {
+                    host: host(words.at(1)),
+                    reply: Err("payload is not a valid message".to_owned()),
+                    in_reply_to: words.number("to"),
+                },
+                "unknown" => ControlMessage::Unknown { subject: words.at(1).to_owned() },
+                _ => ControlMessage::Command { host: host(words.at(1)), id: None },
+            };
+            told(&site.control(message))
+        }
+        _ => {
+            let input = input(&words);
+            told(&site.input(input))
+        }
+    }
+}
+
+fn told(came: &Came) -> Vec<String> {
+    let facts = came.facts.iter().map(|fact| format!("+ {}", render::fact(fact)));
+    let answer = came.answer.iter().map(|answer| format!("= {}", render::answer(answer)));
+    facts.chain(answer).collect()
+}
+
+fn look(site: &mut Site, words: &Words<'_>) {
+    match words.at(0) {
+        "host" => {
+            let mut host_seen = seen(words.named("group"));
+            if let Some(applications) = words.named("applications") {
+                host_seen.applications = applications.split(',').map(application).collect();
+            }
+            if words.has("unreachable") {
+                host_seen.reachability = Reachability::Unreachable;
+            }
+            host_seen.clock_skew_secs = words.named("skew").map(|seconds| seconds.parse().unwrap());
+            site.view.hosts.insert(host(words.at(1)), host_seen);
+        }
+        "gone" => {
+            site.view.hosts.remove(&host(words.at(1)));
+        }
+        "skew" => site.view.clock_skew = words.at(1).parse().ok().map(TimeDelta::seconds),
+        _ => site.now += TimeDelta::seconds(words.at(1).parse().unwrap()),
+    }
+}
+
+/// Every command that is to be sent now appears in the control stream.
+fn deliver(site: &mut Site) -> Vec<String> {
+    let mut lines = Vec::new();
+    for effect in site.effects() {
+        if let Effect::Send { id, .. } = effect {
+            lines.extend(told(&site.command(id)));
+        }
+    }
+    lines
+}
+
+fn action(word: &str) -> Action {
+    Action::ALL.into_iter().find(|action| action.as_str() == word).unwrap()
+}
+
+fn sent(site: &mut Site, words: &Words<'_>) -> Came {
+    let active = || site.state.run.as_ref().unwrap().id.clone();
+    site.command(CommandId {
+        run: words.named("run").map_or_else(active, run),
+        host: host(words.at(1)),
+        action: action(words.at(2)),
+        attempt: words.number("attempt").map_or(1, |attempt| u32::try_from(attempt).unwrap()),
+    })
+}
+
+fn reply(site: &mut Site, words: &Words<'_>) -> Came {
+    let skipped = 3 + usize::from(words.named("to").is_some());
+    let result = Outcome::from(words.rest(skipped).to_owned());
+    let reply = Reply { action: action(words.at(2)), result };
+    let in_reply_to = words.number("to");
+    site.control(ControlMessage::Reply { host: host(words.at(1)), reply: Ok(reply), in_reply_to })
+}
+
+fn input(words: &Words<'_>) -> Input {
+    let actor = words.named("by").unwrap_or("admin").to_owned();
+    let validate = words.has("validate");
+    match words.at(0) {
+        "tick" => Input::Tick,
+        "put-config" => {
+            let names = words.at(1).split(',').filter(|name| *name != "none");
+            let number = |name| words.number(name).map(|number| u32::try_from(number).unwrap());
+            let default = Rollout::default();
+            let rollout = Rollout {
+                max_concurrent: number("concurrent").unwrap_or(default.max_concurrent),
+                max_failures: number("failures").unwrap_or(default.max_failures),
+                unreachable: words
+                    .named("unreachable")
+                    .map_or(default.unreachable, |_| UnreachablePolicy::Fail),
+            };
+            let worker_applications =
+                names.map(|name| WorkerApplication { name: application(name) }).collect();
+            let config = Config { worker_applications, rollout };
+            Input::Request(Request::PutConfig { config, actor, validate })
+        }
+        "trigger" => Input::Request(Request::Trigger {
+            run: run(words.at(1)),
+            timeout: words.named("timeout").unwrap_or("4h").parse().unwrap(),
+            actor,
+            validate,
+        }),
+        "cancel" => Input::Request(Request::Cancel { actor }),
+        "settings" => Input::Settings(settings(words)),
+        "fence-stored" => {
+            Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }
+        }
+        "leader" => Input::Control { sequence: words.number("at").unwrap(), message: ControlMessage::Leader },
+        "locked" => Input::Locked { host: host(words.at(1)), outcome: outcome(words.at(2)) },
+        "unlocked" => Input::Unlocked { host: host(words.at(1)), outcome: outcome(words.at(2)) },
+        "withdrawn" => Input::Withdrawn {
+            host: host(words.at(1)),
+            sequence: words.number("at").unwrap(),
+            deleted: words.has("deleted"),
+        },
+        other => panic!("no input is called {other:?}"),
+    }
+}
+
+/// `settings external release default:1 edge:2`
+fn settings(words: &Words<'_>) -> Settings {
+    let groups = words.plain.iter().filter_map(|word| word.split_once(':'));
+    Settings {
+        provider: if words.has("external") { LockProvider::External } else { LockProvider::Embedded },
+        default_group: group("default"),
+        on_failure: if words.has("release") { OnFailure::Release } else { OnFailure::Hold },
+        groups: groups.map(|(name, slots)| (group(name), slots.parse().unwrap())).collect(),
+    }
+}
+
+fn outcome(word: &str) -> LockOutcome {
+    match word {
+        "granted" => LockOutcome::Granted,
+        "denied" => LockOutcome::Denied {
+            lock_kind: "failed_lock_semaphore_full".to_owned(),
+            value: "semaphore currently full, all slots are locked already".to_owned(),
+        },
+        "unreachable" => LockOutcome::Unreachable { detail: "connection refused".to_owned() },
+        "protocol" => LockOutcome::Protocol { detail: "200 with a body of HTML".to_owned() },
+        other => panic!("no outcome is called {other:?}"),
+    }
+}
