@@ -13,7 +13,7 @@ use crate::semaphore::{Holder, Semaphores};
 use crate::slot::{SentCommand, Slot, Standing};
 
 /// Everything durable about a site. Cheap to clone: what is large is shared between copies.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct State {
     /// Settings in force.
@@ -34,6 +34,26 @@ pub struct State {
     pub fence: Option<Fence>,
     /// The position in the control stream up to which messages have been taken into account.
     pub control: u64,
+}
+
+impl Default for State {
+    /// A site of which nothing is known, with the default settings in force: their semaphores are there too.
+    fn default() -> Self {
+        let settings = Settings::default();
+        let mut semaphores = Semaphores::default();
+        semaphores.configure(&settings.groups);
+        Self {
+            settings,
+            config: None,
+            semaphores,
+            slots: OrdMap::new(),
+            run: None,
+            last_run: None,
+            withdrawals: OrdMap::new(),
+            fence: None,
+            control: 0,
+        }
+    }
 }
 
 /// The fence under which commands are sent.

@@ -35,40 +35,59 @@
 > reply h2 prepare done
   + r1 h2: prepared
   + upgrades-began run=r1
-  + r1 h1: waiting reason=(slot-denied group=default lock-kind=unknown_group value="there is no group default")
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
 > state
   r1 active
-  h1 waiting: denied a slot of group default: there is no group default (unknown_group)
+  h1 upgrading
   h2 prepared
   h3 prepared
+  slot h1: command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > explain h1
-  denied a slot of group default: there is no group default (unknown_group) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
 > explain h2
-  waiting for its turn | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  waiting for its turn: h1 is under way | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
 > deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=8
+  ! nothing
 > explain h1
-  denied a slot of group default: there is no group default (unknown_group) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  its worker has not answered upgrade yet | status=upgrading | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
 > reply h1 upgrade done
-  + ignored host=h1 reply=(action=upgrade result=done) sequence=8 why=nothing-outstanding
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + r1 h2: slot-granted group=default provider=embedded
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
 > deliver
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=10
+  ! nothing
 > reply h2 upgrade reboot-required
-  + ignored host=h2 reply=(action=upgrade result=reboot-required) sequence=9 why=nothing-outstanding
+  + r1 h2: reboot-required
+  ! send r1/h2/reboot/1 until 2026-11-21T05:00:00Z
 > explain h2
-  waiting for its turn | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  its reboot command is about to be sent | status=rebooting | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
 > deliver
+  + r1 h2: command-sent action=reboot attempt=1 sequence=12
+  ! nothing
 > explain h2
-  waiting for its turn | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
 > reply h2 reboot done
-  + ignored host=h2 reply=(action=reboot result=done) sequence=10 why=nothing-outstanding
+  + r1 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + r1 h3: slot-granted group=default provider=embedded
+  ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z
 > explain h2
-  waiting for its turn | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  upgraded in this run | status=upgraded | since=2026-11-21T01:00:00Z
 > deliver
+  + r1 h3: command-sent action=upgrade attempt=1 sequence=14
+  ! nothing
 > reply h3 upgrade done
-  + ignored host=h3 reply=(action=upgrade result=done) sequence=11 why=nothing-outstanding
+  + r1 h3: upgraded
+  + slot-released host=h3 why=upgraded
+  + run-ended result=completed run=r1
 > state
-  r1 active
-  h1 waiting: denied a slot of group default: there is no group default (unknown_group)
-  h2 prepared
-  h3 prepared
+  r1 completed
+  h1 upgraded
+  h2 upgraded
+  h3 upgraded
 > explain h1
-  denied a slot of group default: there is no group default (unknown_group) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  no run is active
