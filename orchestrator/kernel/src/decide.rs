@@ -10,6 +10,7 @@ mod release;
 mod request;
 
 pub(crate) use self::advance::has_room as may_start;
+pub(crate) use self::locks::is_asked_for;
 
 use chrono::{DateTime, Utc};
 
@@ -59,7 +60,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Request(request) => request::decide(state, view, request, now),
         Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
         Input::Control { sequence, message } => Decision::facts(control::decide(state, *sequence, message)),
-        Input::Locked { host, outcome } => Decision::facts(locks::locked(state, host, outcome)),
+        Input::Locked { host, outcome } => Decision::facts(locks::locked(state, view, host, outcome)),
         Input::Unlocked { host, outcome } => Decision::facts(locks::unlocked(state, host, outcome)),
         Input::Withdrawn { host, sequence, deleted } => {
             Decision::facts(control::withdrawn(state, host, *sequence, *deleted))

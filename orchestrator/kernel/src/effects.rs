@@ -3,8 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 
-use crate::config::LockProvider;
-use crate::decide::may_start;
+use crate::decide::{is_asked_for, may_start};
 use crate::slot::Standing;
 use crate::state::State;
 
@@ -76,10 +75,8 @@ fn locks(state: &State) -> impl Iterator<Item = Effect> + '_ {
     let run = state.run.as_ref().filter(|run| may_start(run));
     run.into_iter().flat_map(|run| {
         run.waiting().iter().filter_map(|name| {
-            let slot = state.slots.get(name)?;
-            let asked = slot.provider == LockProvider::External
-                && matches!(slot.standing, Standing::Requested | Standing::Held);
-            asked.then(|| Effect::Lock { host: name.clone(), group: slot.group.clone() })
+            let group = &run.host(name).filter(|_| is_asked_for(state, run, name))?.group;
+            Some(Effect::Lock { host: name.clone(), group: group.clone() })
         })
     })
 }

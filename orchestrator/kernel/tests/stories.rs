@@ -44,5 +44,7 @@ macro_rules! stories {
 }
 
 stories! {
+    clock_skew,
     happy_path,
+    provider_switched,
 }

@@ -4,8 +4,8 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
-use super::release;
 use super::request::host_fact;
+use super::{locks, release};
 use crate::config::{LockProvider, OnFailure};
 use crate::fact::{Fact, HostEvent, ReleaseCause};
 use crate::reason::Reason;
@@ -134,7 +134,7 @@ fn admit(state: &State, view: &View, run: &Run) -> Option<Vec<Fact>> {
     }
     match state.settings.provider {
         LockProvider::Embedded => admit_embedded(state, run, &fronts),
-        LockProvider::External => admit_external(run, &fronts),
+        LockProvider::External => admit_external(state, run, &fronts),
     }
 }
 
@@ -155,7 +155,7 @@ fn front<'a>(
 }
 
 /// Whether `slot` is one that a host of `group` can use now.
-fn fits(state: &State, group: &GroupName, slot: &Slot) -> bool {
+pub(super) fn fits(state: &State, group: &GroupName, slot: &Slot) -> bool {
     slot.provider == state.settings.provider && slot.group == *group
 }
 
@@ -167,9 +167,10 @@ fn give_back_unfit(state: &State, host: &HostName) -> Option<Fact> {
 type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
 
 fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
-    let admitted =
-        fronts.iter().find(|(group, host, _)| state.semaphores.admits(group, host.as_str()).is_ok());
-    if let Some((group, host, _)) = admitted {
+    let admitted = |(group, host, slot): &&Front<'_>| {
+        !is_given_back(*slot) && state.semaphores.admits(group, host.as_str()).is_ok()
+    };
+    if let Some((group, host, _)) = fronts.iter().find(admitted) {
         let event = HostEvent::SlotGranted { group: (*group).clone(), provider: LockProvider::Embedded };
         return Some(vec![host_fact(&run.id, host, event)]);
     }
@@ -191,13 +192,15 @@ fn why_held(state: &State, group: &GroupName) -> String {
     held.find_map(|(host, _)| unhappy(host).map(|reason| format!("; {host}: {reason}"))).unwrap_or_default()
 }
 
-fn admit_external(run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
+/// One that is being given back has to be gone before another can be had.
+fn is_given_back(slot: Option<&Slot>) -> bool {
+    slot.is_some_and(|slot| matches!(slot.standing, Standing::Releasing { .. }))
+}
+
+fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
     let mut facts = Vec::new();
     for (group, host, slot) in fronts {
-        // One that is being given back has to be gone before it can be asked for again.
-        if run.waiting().contains(*host)
-            || slot.is_some_and(|slot| matches!(slot.standing, Standing::Releasing { .. }))
-        {
+        if is_given_back(*slot) || locks::is_asked_for(state, run, host) {
             continue;
         }
         if slot.is_none() {

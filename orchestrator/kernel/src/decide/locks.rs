@@ -8,26 +8,46 @@ use crate::config::LockProvider;
 use crate::fact::{Fact, HostEvent};
 use crate::input::LockOutcome;
 use crate::reason::Reason;
-use crate::run::Run;
+use crate::run::{HostStatus, Run, RunHost};
 use crate::slot::{Slot, Standing};
 use crate::state::State;
+use crate::view::View;
 
-/// The lock server was asked for the slot of `host`.
-pub(super) fn locked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
-    let Some(slot) = state.slots.get(host) else {
-        return Vec::new();
+/// Whether the lock server is to be asked for a slot for `host`: it waits for the answer, and for nothing else.
+pub(crate) fn is_asked_for(state: &State, run: &Run, host: &HostName) -> bool {
+    let waits = |in_run: &&RunHost| {
+        in_run.status == HostStatus::Waiting && !matches!(in_run.reason, Some(Reason::ClockSkew { .. }))
     };
-    let waiting = state.run.as_ref().filter(|run| run.waiting().contains(host) && run.stopping.is_none());
-    match (waiting, outcome) {
-        (Some(run), LockOutcome::Granted) => granted(state, run, host, slot),
-        (Some(run), refused) => refuse(run, host, slot, refused),
-        // Nobody waits for it any more. If it was only asked for, it has been or will be withdrawn.
-        (None, _) => Vec::new(),
+    let slot = state.slots.get(host).filter(|slot| !matches!(slot.standing, Standing::Releasing { .. }));
+    match (run.host(host).filter(waits), slot) {
+        (Some(in_run), Some(slot)) => {
+            advance::fits(state, &in_run.group, slot) && slot.provider == LockProvider::External
+        }
+        (None, _) | (_, None) => false,
     }
 }
 
-fn granted(state: &State, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
+/// The lock server was asked for the slot of `host`. Once nobody waits for the answer it says nothing any more: what
+/// had been asked for has been taken back, and is not held until it has been asked for again.
+pub(super) fn locked(state: &State, view: &View, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
+    let waiting = state.run.as_ref().filter(|run| run.stopping.is_none() && is_asked_for(state, run, host));
+    let Some((run, slot)) = waiting.zip(state.slots.get(host)) else {
+        return Vec::new();
+    };
+    match outcome {
+        LockOutcome::Granted => granted(state, view, run, host, slot),
+        refused @ (LockOutcome::Denied { .. }
+        | LockOutcome::Unreachable { .. }
+        | LockOutcome::Protocol { .. }) => refuse(run, host, slot, refused),
+    }
+}
+
+fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
     if advance::has_room(run) {
+        // Asked for again once the clocks agree; until then it may be held.
+        if view.excessive_skew().is_some() {
+            return Vec::new();
+        }
         let event = HostEvent::SlotGranted { group: slot.group.clone(), provider: LockProvider::External };
         return vec![host_fact(&run.id, host, event)];
     }

@@ -134,7 +134,13 @@ impl Site {
     }
 
     /// A reply appears in the control stream.
-    pub(crate) fn reply(&mut self, from: &str, action: Action, result: Outcome, in_reply_to: Option<u64>) -> Came {
+    pub(crate) fn reply(
+        &mut self,
+        from: &str,
+        action: Action,
+        result: Outcome,
+        in_reply_to: Option<u64>,
+    ) -> Came {
         let reply = Ok(Reply { action, result });
         self.control(ControlMessage::Reply { host: host(from), reply, in_reply_to })
     }

@@ -1,0 +1,70 @@
+# Nothing is started while the clocks differ, whoever grants the slots; afterwards it goes on.
+> host h1
+> host h2
+> settings external
+  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> skew 31
+> trigger r1
+  = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree
+> skew -30
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare done
+  + r1 h2: prepared
+  + upgrades-began run=r1
+  + slot-requested group=default host=h1 run=r1
+  + r1 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default
+> skew -31
+# The answer comes before the skew has been considered: the slot may be held, and is asked for again.
+> locked h1 granted
+  + r1 h1: waiting reason=(clock-skew seconds=-31)
+  ! nothing
+> locked h1 denied
+> tick
+> explain h1
+  the clocks of orchestrator and bus differ by -31 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | until=2026-11-21T05:00:00Z
+> skew 0
+> tick
+  + r1 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default
+> locked h1 granted
+  + r1 h1: slot-granted group=default provider=external
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=6
+  ! nothing
+> settings embedded default:1
+  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+> skew 99
+> reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-release-due host=h1 why=upgraded
+  + r1 h2: waiting reason=(clock-skew seconds=99)
+  ! unlock h1 of default
+> explain h2
+  the clocks of orchestrator and bus differ by 99 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | until=2026-11-21T05:00:00Z
+> skew 98
+> tick
+  + r1 h2: waiting reason=(clock-skew seconds=98)
+> unlocked h1 granted
+  + slot-released host=h1 why=upgraded
+  ! nothing
+> skew none
+> tick
+  + r1 h2: slot-granted group=default provider=embedded
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z

@@ -1,0 +1,92 @@
+# The provider of slots is changed while a slot is asked for, and back again.
+> host h1
+> host h2
+> settings external
+  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare done
+  + r1 h2: prepared
+  + upgrades-began run=r1
+  + slot-requested group=default host=h1 run=r1
+  + r1 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default
+> explain h2
+  waiting for its turn | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+# What was asked for is given back before the embedded semaphore is asked; an answer that comes late is not a slot.
+> settings embedded default:1
+  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + slot-release-due host=h1 why=not-needed
+  ! unlock h1 of default
+> explain h1
+  asking for a slot of group default | status=waiting | since=2026-11-21T01:00:00Z | reason=asking-for-slot | until=2026-11-21T05:00:00Z
+> locked h1 granted
+> tick
+> unlocked h1 unreachable
+> unlocked h1 granted
+  + slot-released host=h1 why=not-needed
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=6
+  ! nothing
+# Back to the lock server: who is under way keeps the slot it has, the next one asks there.
+> settings external
+  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+> reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + slot-requested group=default host=h2 run=r1
+  + r1 h2: waiting reason=(asking-for-slot group=default)
+  ! lock h2 of default
+> state
+  r1 active
+  h1 upgraded
+  h2 waiting: asking for a slot of group default
+  slot h2: command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
+# No slot at the embedded semaphore, so the host waits there; then it asks the lock server after all.
+> settings embedded default:0
+  + settings-adopted settings=(default-group=default groups=(default=0) on-failure=hold provider=embedded)
+  + slot-release-due host=h2 why=not-needed
+  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots")
+  ! unlock h2 of default
+> unlocked h2 granted
+  + slot-released host=h2 why=not-needed
+  ! nothing
+> settings external
+  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+  + slot-requested group=default host=h2 run=r1
+  + r1 h2: waiting reason=(asking-for-slot group=default)
+  ! lock h2 of default
+> locked h2 granted
+  + r1 h2: slot-granted group=default provider=external
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=8
+  ! nothing
+> reply h2 upgrade done
+  + r1 h2: upgraded
+  + slot-release-due host=h2 why=upgraded
+  + run-ended result=completed run=r1
+  ! unlock h2 of default
+> unlocked h2 granted
+  + slot-released host=h2 why=upgraded
+  ! nothing
+> state
+  r1 completed
+  h1 upgraded
+  h2 upgraded
