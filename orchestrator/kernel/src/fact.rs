@@ -102,7 +102,8 @@ pub enum Fact {
         /// Why.
         why: ReleaseCause,
     },
-    /// The command of a step whose run has ended appeared after all; its slot is held for it.
+    /// A command appeared though its host's part in its run was over; it is to be withdrawn, and if a slot is still
+    /// held in case it appears, it is held for it from here on.
     LateCommandSeen {
         /// The host.
         host: HostName,

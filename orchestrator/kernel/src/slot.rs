@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::LockProvider;
 use crate::fact::ReleaseCause;
+use crate::state::Fence;
 
 /// A host's slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,9 +24,21 @@ pub struct Slot {
     pub run: RunId,
     /// The last command of the step it was taken for: `done` to this very command releases it, however late.
     pub command: Option<SentCommand>,
+    /// Whether any command of the step it was taken for has ever stood in the stream, in this run or in the ones
+    /// before in which it was held: if so, the host may be at work, and only its `done` shows that it is not.
+    #[serde(default)]
+    pub begun: bool,
     /// For a slot whose run ended before its command was seen in the stream: the fence of that time. Once a newer
-    /// fence has been read past, the command can no longer appear, and the slot is released.
+    /// fence has been read past, the command can no longer appear, and a slot whose step has not begun is released.
     pub unsent_at_fence: Option<u64>,
+}
+
+impl Slot {
+    /// Whether a command of a run that has ended may still appear for it, given the fence in force.
+    pub fn may_see_late_command(&self, fence: Option<&Fence>) -> bool {
+        let passed = fence.filter(|fence| fence.passed).map_or(0, |fence| fence.sequence);
+        self.unsent_at_fence.is_some_and(|unsent| passed <= unsent)
+    }
 }
 
 /// How a slot stands.

@@ -155,9 +155,12 @@ impl State {
             }
             Fact::SlotReleased { host, why: _ } => self.apply_slot_released(host),
             Fact::LateCommandSeen { host, action, sequence } => {
-                let slot = self.slot(host)?;
-                slot.command = Some(SentCommand { action: *action, sequence: *sequence });
-                slot.unsent_at_fence = None;
+                let of_slot = self.slots.get_mut(host).filter(|slot| slot.unsent_at_fence.is_some());
+                if let Some(slot) = of_slot.filter(|_| *action != Action::Prepare) {
+                    slot.command = Some(SentCommand { action: *action, sequence: *sequence });
+                    slot.begun = true;
+                    slot.unsent_at_fence = None;
+                }
                 self.withdrawals.insert(*sequence, host.clone());
                 Ok(())
             }
@@ -200,7 +203,7 @@ impl State {
             if let Some(sequence) = host.unanswered().and_then(|command| command.sequence) {
                 self.withdrawals.insert(sequence, name.clone());
             }
-            let not_seen = |command: Issued| command.action == Action::Upgrade && command.sequence.is_none();
+            let not_seen = |command: Issued| command.action != Action::Prepare && command.sequence.is_none();
             let held = |slot: &&mut Slot| slot.run == *run && slot.standing == Standing::Held;
             if host.command.is_some_and(not_seen)
                 && let Some(slot) = self.slots.get_mut(name).filter(held)
@@ -229,7 +232,9 @@ impl State {
                     standing: Standing::Held,
                     since: held.map_or(at, |slot| slot.since),
                     run: run.clone(),
-                    command: None,
+                    // What it has been held for goes on until the new command stands in the stream.
+                    command: held.and_then(|slot| slot.command),
+                    begun: held.is_some_and(|slot| slot.begun),
                     unsent_at_fence: None,
                 };
                 if *provider == LockProvider::Embedded {
@@ -241,9 +246,13 @@ impl State {
                 }
                 self.slots.insert(host.clone(), slot);
             }
-            HostEvent::CommandSent { action, sequence, .. } => {
+            HostEvent::CommandSent { action: Action::Prepare, .. } => {}
+            HostEvent::CommandSent {
+                action: action @ (Action::Upgrade | Action::Reboot), sequence, ..
+            } => {
                 if let Some(slot) = self.slots.get_mut(host).filter(|slot| slot.run == *run) {
                     slot.command = Some(SentCommand { action: *action, sequence: *sequence });
+                    slot.begun = true;
                 }
             }
             HostEvent::RebootRequired => {
@@ -275,6 +284,7 @@ impl State {
             since: at,
             run: run.clone(),
             command: None,
+            begun: false,
             unsent_at_fence: None,
         };
         self.slots.insert(host.clone(), slot);

@@ -45,6 +45,10 @@ macro_rules! stories {
 
 stories! {
     clock_skew,
+    held_then_unsent,
+    late_command,
+    reboot_unsent,
+    unsent_at_the_end,
     happy_path,
     provider_switched,
 }

@@ -123,6 +123,8 @@ fn admit(state: &State, view: &View, run: &Run) -> Option<Vec<Fact>> {
     }
     let mut fronts: Vec<(&GroupName, &HostName, Option<&Slot>)> =
         run.ready().iter().filter_map(|(group, hosts)| front(state, run, group, hosts)).collect();
+    // Were a host started anew while its earlier command may still appear, it could be told twice.
+    fronts.retain(|(_, _, slot)| !slot.is_some_and(|slot| slot.may_see_late_command(state.fence.as_ref())));
     // A host that holds its slot already goes first.
     fronts.sort_by_key(|(_, _, slot)| slot.is_none_or(|slot| slot.standing != Standing::Held));
     if let Some(seconds) = view.excessive_skew() {
@@ -227,10 +229,16 @@ fn wait_each(
     fronts.iter().filter_map(wait).collect()
 }
 
-/// Slots whose command was never sent, as a fence read past has shown.
+/// Slots whose last command was never sent, as a fence read past has shown.
 fn forget_unsent(state: &State) -> Option<Vec<Fact>> {
-    let fence = state.fence.as_ref().filter(|fence| fence.passed)?;
-    let gone = |slot: &Slot| slot.unsent_at_fence.is_some_and(|sequence| fence.sequence > sequence);
-    let hosts = state.slots.iter().filter(|(_, slot)| gone(slot) && slot.standing == Standing::Held);
-    some(hosts.filter_map(|(host, _)| release::release(state, host, ReleaseCause::NeverSent)).collect())
+    let fence = state.fence.as_ref();
+    let gone = |slot: &Slot| slot.unsent_at_fence.is_some() && !slot.may_see_late_command(fence);
+    let cause = |slot: &Slot| match (slot.begun, state.settings.on_failure) {
+        (false, OnFailure::Hold | OnFailure::Release) => Some(ReleaseCause::NeverSent),
+        (true, OnFailure::Release) => Some(ReleaseCause::Failed),
+        // An earlier command of its step was seen: the host may be at work on that.
+        (true, OnFailure::Hold) => None,
+    };
+    let unsent = state.slots.iter().filter(|(_, slot)| gone(slot) && slot.standing == Standing::Held);
+    some(unsent.filter_map(|(host, slot)| release::release(state, host, cause(slot)?)).collect())
 }

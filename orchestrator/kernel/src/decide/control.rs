@@ -8,7 +8,7 @@ use crate::config::OnFailure;
 use crate::fact::{Fact, HostEvent, IgnoreCause, ReleaseCause};
 use crate::input::ControlMessage;
 use crate::reason::Reason;
-use crate::run::{HostStatus, Run, RunHost, StopCause};
+use crate::run::{HostStatus, Issued, Run, RunHost, StopCause};
 use crate::slot::SentCommand;
 use crate::state::State;
 
@@ -83,10 +83,21 @@ fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
     expected.then(|| host_fact(&run.id, &id.host, event))
 }
 
-/// The command is one whose run ended before it was seen: its slot stays held for it.
+/// The command is one of ours whose host was given up before it was seen.
 fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
-    state.slots.get(&id.host).filter(|slot| slot.run == id.run && slot.unsent_at_fence.is_some())?;
-    Some(Fact::LateCommandSeen { host: id.host.clone(), action: id.action, sequence })
+    let mut runs = state.run.iter().chain(&state.last_run).filter(|run| run.id == id.run);
+    let given_up = |host: &RunHost| {
+        let unseen = |command: Issued| {
+            (command.action, command.attempt, command.sequence) == (id.action, id.attempt, None)
+        };
+        host.status.is_final() && host.command.is_some_and(unseen)
+    };
+    // The slot knows of runs before the last one.
+    let held_for_it = state.slots.get(&id.host).is_some_and(|slot| {
+        slot.run == id.run && slot.unsent_at_fence.is_some() && id.action != Action::Prepare
+    });
+    let late = held_for_it || runs.any(|run| run.host(&id.host).is_some_and(given_up));
+    late.then(|| Fact::LateCommandSeen { host: id.host.clone(), action: id.action, sequence })
 }
 
 /// A reply as it stands in the stream.

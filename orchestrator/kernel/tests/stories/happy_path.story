@@ -42,7 +42,7 @@
   h1 upgrading
   h2 prepared
   h3 prepared
-  slot h1: command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h1: begun=false command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > explain h1
   its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
 > explain h2

@@ -57,7 +57,7 @@
   r1 active
   h1 upgraded
   h2 waiting: asking for a slot of group default
-  slot h2: command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
+  slot h2: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
 # No slot at the embedded semaphore, so the host waits there; then it asks the lock server after all.
 > settings embedded default:0
   + settings-adopted settings=(default-group=default groups=(default=0) on-failure=hold provider=embedded)

@@ -1,0 +1,67 @@
+# The run's time is over while an upgrade may or may not have been sent: a new fence tells.
+> host h1
+> host h2
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> trigger r1 timeout=1h
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T02:00:00Z, send r1/h2/prepare/1 until 2026-11-21T02:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare done
+  + r1 h2: prepared
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T02:00:00Z
+> wait 3600
+> tick
+  + r1 h1: timed-out reason=(not-sent action=upgrade)
+  + r1 h2: cancelled reason=run-timed-out
+  + run-ended result=timed-out run=r1
+  ! new fence above 1
+> state
+  r1 timed-out
+  h1 timed-out: upgrade could not be sent before not-after
+  h2 cancelled: the run's time was over before its turn came
+  slot h1: begun=false command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=1
+# In the meantime the next run begins. The host is not told again before it is certain that the first upgrade is not
+# on its way.
+> trigger r2
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T06:00:00Z, send r2/h2/prepare/1 until 2026-11-21T06:00:00Z, new fence above 1
+> deliver
+  + r2 h1: command-sent action=prepare attempt=1 sequence=6
+  + r2 h2: command-sent action=prepare attempt=1 sequence=7
+  ! new fence above 1
+> reply h1 prepare done
+  + r2 h1: prepared
+> reply h2 prepare done
+  + r2 h2: prepared
+  + upgrades-began run=r2
+> explain h1
+  waiting for its turn | status=prepared | since=2026-11-21T02:00:00Z | until=2026-11-21T06:00:00Z
+> explain h2
+  waiting for its turn | status=prepared | since=2026-11-21T02:00:00Z | until=2026-11-21T06:00:00Z
+> fence-stored one at=9
+  + fenced leader=one sequence=9
+  + fence-passed sequence=9
+  + r2 h1: slot-granted group=default provider=embedded
+  ! send r2/h1/upgrade/1 until 2026-11-21T06:00:00Z
+> unknown some.subject
+  + ignored host=null reply=null sequence=10 why=(unknown-subject subject=some.subject)
+> leader at=9
+> state
+  r2 active
+  h1 upgrading
+  h2 prepared
+  slot h1: begun=false command=null group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
