@@ -1,12 +1,14 @@
 //! Why a host is not moving, and when it could.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{HostName, time};
 
+use crate::decide::may_start;
 use crate::reason::Reason;
 use crate::run::{HostStatus, Phase, Run, RunHost};
+use crate::slot::Standing;
 use crate::state::State;
-use crate::view::{Reachability, View};
+use crate::view::{CLOCK_SKEW_SECS_MAX, Reachability, View};
 
 /// Why a host is where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub fn explain(state: &State, view: &View, host: &HostName) -> Explanation {
         Some((run, in_run)) => Explanation {
             status: Some(in_run.status),
             since: Some(in_run.since),
-            why: in_active_run(run, in_run),
+            why: in_active_run(state, run, host, in_run) + &clock_of(view, host, in_run),
             reason: in_run.reason.clone(),
             until: (!in_run.status.is_final()).then_some(run.not_after),
         },
@@ -43,16 +45,16 @@ pub fn explain(state: &State, view: &View, host: &HostName) -> Explanation {
     }
 }
 
-fn in_active_run(run: &Run, host: &RunHost) -> String {
+fn in_active_run(state: &State, run: &Run, name: &HostName, host: &RunHost) -> String {
     match host.status {
         HostStatus::Pending => "its prepare command is about to be sent".to_owned(),
         HostStatus::Preparing => "its worker has not answered prepare yet".to_owned(),
         HostStatus::Prepared => match run.phase {
-            Phase::Preparing => format!("waiting until {} more hosts are prepared", run.unprepared()),
-            Phase::Upgrading => format!("waiting for its turn{}", who_is_under_way(run)),
+            Phase::Preparing => format!("waiting until {} prepared", more_hosts(run.unprepared())),
+            Phase::Upgrading => its_turn(state, run, name, host),
         },
-        HostStatus::Waiting if !run.under_way().is_empty() => {
-            format!("waiting for its turn{}", who_is_under_way(run))
+        HostStatus::Waiting if !may_start(run) || its_old_slot(state, name).is_some() => {
+            its_turn(state, run, name, host)
         }
         HostStatus::Waiting
         | HostStatus::Failed
@@ -72,8 +74,65 @@ fn in_active_run(run: &Run, host: &RunHost) -> String {
     }
 }
 
-fn who_is_under_way(run: &Run) -> String {
-    run.under_way().get_min().map(|host| format!(": {host} is under way")).unwrap_or_default()
+/// What keeps a host from its turn: its own earlier slot, those under way, or the first of its group, which waits.
+fn its_turn(state: &State, run: &Run, name: &HostName, host: &RunHost) -> String {
+    if let Some(why) = its_old_slot(state, name) {
+        return why.to_owned();
+    }
+    let under_way = || run.under_way().get_min().map(|first| format!(": {first} is under way"));
+    let first = || {
+        let group = run.ready().get(&host.group)?;
+        let ahead = |other: &&HostName| *other != name && group.contains(*other);
+        let first = run.waiting().iter().find(ahead).or_else(|| state.slots.keys().find(ahead))?;
+        let why = its_old_slot(state, first).map(ToOwned::to_owned);
+        let why = why.or_else(|| run.host(first)?.reason.as_ref().map(ToString::to_string))?;
+        Some(format!(": {first} is first: {why}"))
+    };
+    let who = if may_start(run) { first().or_else(under_way) } else { under_way() };
+    format!("waiting for its turn{}", who.unwrap_or_default())
+}
+
+/// Why the slot that a host already has keeps it from starting.
+fn its_old_slot(state: &State, name: &HostName) -> Option<&'static str> {
+    let slot = state.slots.get(name)?;
+    if slot.may_see_late_command(state.fence.as_ref()) {
+        Some("waiting until it is certain that its earlier command can no longer appear")
+    } else if matches!(slot.standing, Standing::Releasing { .. }) {
+        Some("waiting until its earlier slot has been given back")
+    } else {
+        None
+    }
+}
+
+/// A worker whose clock is wrong may take a command for one whose time is over.
+fn clock_of(view: &View, name: &HostName, host: &RunHost) -> String {
+    let seconds = view.hosts.get(name).and_then(|seen| seen.clock_skew_secs);
+    match seconds.filter(|seconds| seconds.saturating_abs() > CLOCK_SKEW_SECS_MAX) {
+        Some(seconds) if !host.status.is_final() => {
+            format!("; its clock differs from the bus's by {seconds} s")
+        }
+        Some(_) | None => String::new(),
+    }
+}
+
+/// The slot that a host still holds outside of runs, and what it is held for.
+fn its_slot(state: &State, name: &HostName) -> String {
+    let Some(slot) = state.slots.get(name) else {
+        return String::new();
+    };
+    let (group, since) = (&slot.group, time::format(slot.since));
+    match slot.standing {
+        Standing::Releasing { .. } => format!("; its slot of group {group} is being given back"),
+        Standing::Requested | Standing::Held => {
+            let ended = state.last_run.as_ref().and_then(|run| run.host(name)?.reason.as_ref());
+            let why = ended.map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("; it holds a slot of group {group} since {since}{why}")
+        }
+    }
+}
+
+fn more_hosts(count: usize) -> String {
+    if count == 1 { "1 more host is".to_owned() } else { format!("{count} more hosts are") }
 }
 
 fn outside_of_runs(state: &State, view: &View, host: &HostName) -> String {
@@ -91,7 +150,9 @@ fn outside_of_runs(state: &State, view: &View, host: &HostName) -> String {
         return "it appeared after the run had started".to_owned();
     }
     match seen.reachability {
-        Reachability::Unreachable => "unreachable, and no run is active".to_owned(),
-        Reachability::Reachable | Reachability::Unknown => "no run is active".to_owned(),
+        Reachability::Unreachable => format!("unreachable, and no run is active{}", its_slot(state, host)),
+        Reachability::Reachable | Reachability::Unknown => {
+            format!("no run is active{}", its_slot(state, host))
+        }
     }
 }

@@ -88,6 +88,9 @@ pub enum ApplyError {
     /// The fact is about a slot that is not there.
     #[error("host {0} has no slot")]
     NoSlot(HostName),
+    /// A slot is taken for a host that has another one, or one that is on its way back.
+    #[error("host {0} has another slot, which has to be given back first")]
+    SlotTaken(HostName),
     /// The fact is about a fence that is not the present one.
     #[error("fence {0} is not the present one")]
     WrongFence(u64),
@@ -143,10 +146,7 @@ impl State {
             }
             Fact::RunEnded { run, result } => self.apply_run_ended(run, Ended { at, result: *result }),
             Fact::Host { run, host, event } => self.apply_host(run, host, event, at),
-            Fact::SlotRequested { host, group, run } => {
-                self.apply_slot_requested(host, group, run, at);
-                Ok(())
-            }
+            Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
             Fact::SlotReleaseDue { host, why } => {
                 let slot = self.slot(host)?;
                 slot.standing = Standing::Releasing { why: *why };
@@ -222,6 +222,9 @@ impl State {
         event: &HostEvent,
         at: DateTime<Utc>,
     ) -> Result<(), ApplyError> {
+        if let HostEvent::SlotGranted { group, provider } = event {
+            self.check_slot_free(host, group, *provider)?;
+        }
         self.active(run)?.apply(host, event, at)?;
         match event {
             HostEvent::SlotGranted { group, provider } => {
@@ -272,10 +275,35 @@ impl State {
         Ok(())
     }
 
-    fn apply_slot_requested(&mut self, host: &HostName, group: &GroupName, run: &RunId, at: DateTime<Utc>) {
-        // A slot that is held already stays held while it is asked for again.
-        if self.slots.get(host).is_some_and(|slot| slot.standing == Standing::Held) {
-            return;
+    /// A slot that a host has may become one of the same kind only: of another there would be nothing left to tell
+    /// that it has to be given back.
+    fn check_slot_free(
+        &self,
+        host: &HostName,
+        group: &GroupName,
+        provider: LockProvider,
+    ) -> Result<(), ApplyError> {
+        let differs = |slot: &Slot| {
+            slot.provider != provider
+                || slot.group != *group
+                || matches!(slot.standing, Standing::Releasing { .. })
+        };
+        if self.slots.get(host).is_some_and(differs) {
+            return Err(ApplyError::SlotTaken(host.clone()));
+        }
+        Ok(())
+    }
+
+    fn apply_slot_requested(
+        &mut self,
+        host: &HostName,
+        group: &GroupName,
+        run: &RunId,
+        at: DateTime<Utc>,
+    ) -> Result<(), ApplyError> {
+        // A slot that is held is asked for again without a word in the journal.
+        if self.slots.contains_key(host) {
+            return Err(ApplyError::SlotTaken(host.clone()));
         }
         let slot = Slot {
             group: group.clone(),
@@ -288,6 +316,7 @@ impl State {
             unsent_at_fence: None,
         };
         self.slots.insert(host.clone(), slot);
+        Ok(())
     }
 
     fn apply_slot_released(&mut self, host: &HostName) -> Result<(), ApplyError> {

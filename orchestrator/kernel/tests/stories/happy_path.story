@@ -31,7 +31,7 @@
 > reply h3 prepare to=4 done
   + r1 h3: prepared
 > explain h1
-  waiting until 1 more hosts are prepared | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  waiting until 1 more host is prepared | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
 > reply h2 prepare done
   + r1 h2: prepared
   + upgrades-began run=r1

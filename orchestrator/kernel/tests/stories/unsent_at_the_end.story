@@ -49,9 +49,9 @@
   + r2 h2: prepared
   + upgrades-began run=r2
 > explain h1
-  waiting for its turn | status=prepared | since=2026-11-21T02:00:00Z | until=2026-11-21T06:00:00Z
+  waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | until=2026-11-21T06:00:00Z
 > explain h2
-  waiting for its turn | status=prepared | since=2026-11-21T02:00:00Z | until=2026-11-21T06:00:00Z
+  waiting for its turn: h1 is first: waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | until=2026-11-21T06:00:00Z
 > fence-stored one at=9
   + fenced leader=one sequence=9
   + fence-passed sequence=9
@@ -65,3 +65,19 @@
   h1 upgrading
   h2 prepared
   slot h1: begun=false command=null group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+# Nothing that was decided before the fence is sent, and what is sent now ends the story.
+> deliver
+  + r2 h1: command-sent action=upgrade attempt=1 sequence=11
+  ! nothing
+> reply h1 upgrade done
+  + r2 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + r2 h2: slot-granted group=default provider=embedded
+  ! send r2/h2/upgrade/1 until 2026-11-21T06:00:00Z
+> deliver
+  + r2 h2: command-sent action=upgrade attempt=1 sequence=13
+  ! nothing
+> reply h2 upgrade done
+  + r2 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + run-ended result=completed run=r2
