@@ -6,5 +6,7 @@ pub mod bus;
 pub mod child;
 pub mod config;
 pub mod driver;
+pub mod fleetlock;
+pub mod http_client;
 pub mod managed_nats;
 pub mod site;
