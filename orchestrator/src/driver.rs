@@ -220,14 +220,14 @@ impl Driver {
     async fn carry_out(&mut self, action: Action) {
         match action {
             Action::Inspect => self.inspect(),
-            Action::Lease(action) => self.spawn(async move |bus| Event::Lease(bus.lease(&action).await)),
+            Action::Lease(action) => self.spawn(|bus| async move { Event::Lease(bus.lease(&action).await) }),
             Action::FollowJournal { from } => self.follow_journal(from),
             Action::StopJournal => self.journal.stop(),
-            Action::Append { expected, message } => self.spawn(async move |bus| {
+            Action::Append { expected, message } => self.spawn(|bus| async move {
                 let outcome: AppendOutcome = bus.append(expected, &message).await;
                 Event::Appended { append_id: message.append_id, outcome }
             }),
-            Action::ReadJournal { sequence } => self.spawn(async move |bus| {
+            Action::ReadJournal { sequence } => self.spawn(|bus| async move {
                 let found = bus.read_back(sequence).await;
                 Event::ReadBack { sequence, found }
             }),
@@ -250,14 +250,10 @@ impl Driver {
     }
 
     /// Runs `work` beside everything else; what it returns comes back as an event.
-    fn spawn<W>(&self, work: W)
-    where
-        W: AsyncFnOnce(Bus) -> Event + Send + 'static,
-        W::CallOnceFuture: Send,
-    {
-        let (bus, sender) = (self.bus.clone(), self.sender.clone());
+    fn spawn<F: Future<Output = Event> + Send + 'static>(&self, work: impl FnOnce(Bus) -> F) {
+        let (work, sender) = (work(self.bus.clone()), self.sender.clone());
         tokio::spawn(async move {
-            let event = work(bus).await;
+            let event = work.await;
             // Nobody listens any more when the driver has stopped.
             drop(sender.send(Incoming::Event(event)).await);
         });
@@ -265,7 +261,7 @@ impl Driver {
 
     fn inspect(&self) {
         let store = self.node.store().cloned();
-        self.spawn(async move |bus| {
+        self.spawn(|bus| async move {
             let inspected = bus.inspect(store.as_ref()).await;
             if let Err(error) = &inspected {
                 tracing::debug!(%error, "inspect");
@@ -278,14 +274,14 @@ impl Driver {
         let (generation, stop) = self.journal.start(&self.shutdown);
         let (bus, sender) = (self.bus.clone(), self.sender.clone());
         tokio::spawn(async move {
-            bus.follow_journal(from, stop, async |followed| {
-                let event = match followed {
+            let map = |followed| Incoming::Journal {
+                generation,
+                event: match followed {
                     Followed::Message { sequence, message } => Event::Journal { sequence, message },
                     Followed::End => Event::JournalEnd,
-                };
-                drop(sender.send(Incoming::Journal { generation, event }).await);
-            })
-            .await;
+                },
+            };
+            bus.follow_journal(from, stop, sender, map).await;
         });
     }
 
@@ -293,10 +289,8 @@ impl Driver {
         let (generation, stop) = self.control.start(&self.shutdown);
         let (bus, sender) = (self.bus.clone(), self.sender.clone());
         tokio::spawn(async move {
-            bus.read_control(from, stop, async |raw| {
-                drop(sender.send(Incoming::Control { generation, event: Event::Control(raw) }).await);
-            })
-            .await;
+            let map = |raw| Incoming::Control { generation, event: Event::Control(raw) };
+            bus.read_control(from, stop, sender, map).await;
         });
     }
 
@@ -304,18 +298,18 @@ impl Driver {
         match dispatch {
             Dispatch::Fence { epoch } => {
                 let (instance, nonce) = (self.instance.clone(), self.nonce.clone());
-                self.spawn(async move |bus| {
+                self.spawn(|bus| async move {
                     let stored = bus.publish_fence(&instance, &nonce).await;
                     Event::FencePublished { epoch, stored }
                 });
             }
-            Dispatch::Command { epoch, fence, id, not_after } => self.spawn(async move |bus| {
+            Dispatch::Command { epoch, fence, id, not_after } => self.spawn(|bus| async move {
                 let outcome: PublishOutcome = bus.publish_command(&id, not_after, fence).await;
                 Event::CommandPublished { epoch, id, not_after, outcome }
             }),
             Dispatch::Lock { host, group } => self.ask_lock_server(host, group, true),
             Dispatch::Unlock { host, group } => self.ask_lock_server(host, group, false),
-            Dispatch::Withdraw { host, sequence } => self.spawn(async move |bus| {
+            Dispatch::Withdraw { host, sequence } => self.spawn(|bus| async move {
                 let deleted = bus.withdraw(&host, sequence).await;
                 Event::Withdrawn { host, sequence, deleted }
             }),
@@ -324,7 +318,7 @@ impl Driver {
 
     fn ask_lock_server(&self, host: HostName, group: GroupName, lock: bool) {
         let client = self.locks.clone();
-        self.spawn(async move |_| {
+        self.spawn(|_| async move {
             let outcome = match &client {
                 None => LockOutcome::Unreachable { detail: "no [fleet-lock] url is configured".to_owned() },
                 Some(client) if lock => lock_outcome(client.lock(&group, host.as_str()).await),
@@ -335,31 +329,24 @@ impl Driver {
     }
 
     fn watch_workers(&self) {
-        let (bus, sender, stop) = (self.bus.clone(), self.sender.clone(), self.shutdown.clone());
-        tokio::spawn(
-            async move { bus.read_announcements(stop, async |said| hand_on(&sender, said).await).await },
-        );
-        let (bus, sender, stop) = (self.bus.clone(), self.sender.clone(), self.shutdown.clone());
-        tokio::spawn(async move { bus.read_versions(stop, async |said| hand_on(&sender, said).await).await });
-        let (bus, sender, stop) = (self.bus.clone(), self.sender.clone(), self.shutdown.clone());
-        tokio::spawn(async move {
-            bus.read_heartbeats(stop, async |host| {
-                drop(sender.send(Incoming::Event(Event::Heartbeat(host))).await);
-            })
-            .await;
-        });
+        let parts = || (self.bus.clone(), self.shutdown.clone(), self.sender.clone());
+        let (bus, stop, sink) = parts();
+        tokio::spawn(async move { bus.read_announcements(stop, sink, said).await });
+        let (bus, stop, sink) = parts();
+        tokio::spawn(async move { bus.read_versions(stop, sink, said).await });
+        let (bus, stop, sink) = parts();
+        tokio::spawn(async move { bus.read_heartbeats(stop, sink, said).await });
     }
 }
 
-async fn hand_on(sender: &mpsc::Sender<Incoming>, said: Said) {
-    let event = match said {
+fn said(said: Said) -> Incoming {
+    Incoming::Event(match said {
         Said::Announced { application, host, payload, at } => {
             Event::Announced { application, host, payload, at }
         }
         Said::Versions { host, payload, at } => Event::VersionsPublished { host, payload, at },
-        Said::AnnouncementsRead => return,
-    };
-    drop(sender.send(Incoming::Event(event)).await);
+        Said::Heartbeat(host) => Event::Heartbeat(host),
+    })
 }
 
 fn lock_outcome(outcome: Outcome) -> LockOutcome {

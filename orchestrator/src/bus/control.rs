@@ -9,6 +9,7 @@ use futures::TryStreamExt;
 use os_upgrade_protocol::{Command, CommandId, HostName, header as names, subject};
 use os_upgrade_shell::control::RawControl;
 use os_upgrade_shell::dispatch::PublishOutcome;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::reader::Read;
@@ -92,17 +93,17 @@ impl Bus {
         }
     }
 
-    /// Hands the control stream from `from` on to `take`, until `stop`.
-    pub async fn read_control<F>(&self, from: u64, stop: CancellationToken, mut take: F)
-    where
-        F: AsyncFnMut(RawControl),
-    {
-        self.read(subject::CONTROL_STREAM, from, stop, async |sequence, read| {
-            if let Read::Message(message) = read
-                && let Some(raw) = raw(sequence, &message)
-            {
-                take(raw).await;
-            }
+    /// Hands what `map` makes of the control stream from `from` on to `sink`, until `stop`.
+    pub async fn read_control<T: Send>(
+        &self,
+        from: u64,
+        stop: CancellationToken,
+        sink: mpsc::Sender<T>,
+        map: impl Fn(RawControl) -> T + Send,
+    ) {
+        self.read(subject::CONTROL_STREAM, from, stop, sink, |sequence, read| match read {
+            Read::Message(message) => raw(sequence, &message).map(&map),
+            Read::End => None,
         })
         .await;
     }

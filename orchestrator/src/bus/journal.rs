@@ -5,6 +5,7 @@ use os_upgrade_protocol::{header as names, subject};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::journal::codec::{APPEND_ID, Message};
 use os_upgrade_shell::journal::{AppendId, JournalError};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::reader::Read;
@@ -61,22 +62,25 @@ impl Bus {
         }
     }
 
-    /// Hands the journal from `from` on to `take`, until `stop`.
-    pub async fn follow_journal<F>(&self, from: u64, stop: CancellationToken, mut take: F)
-    where
-        F: AsyncFnMut(Followed),
-    {
-        self.read(subject::JOURNAL_STREAM, from, stop, async |sequence, read| match read {
-            Read::End => take(Followed::End).await,
-            Read::Message(message) => {
-                let empty = HeaderMap::new();
-                let headers = message.headers.as_ref().unwrap_or(&empty);
-                let lookup = |name: &str| header(headers, name);
-                let message =
-                    Message::read(sequence, message.subject.as_str(), lookup, message.payload.clone());
-                take(Followed::Message { sequence, message }).await;
-            }
+    /// Hands what `map` makes of the journal from `from` on to `sink`, until `stop`.
+    pub async fn follow_journal<T: Send>(
+        &self,
+        from: u64,
+        stop: CancellationToken,
+        sink: mpsc::Sender<T>,
+        map: impl Fn(Followed) -> T + Send,
+    ) {
+        self.read(subject::JOURNAL_STREAM, from, stop, sink, |sequence, read| {
+            Some(map(followed(sequence, read)))
         })
         .await;
     }
+}
+
+fn followed(sequence: u64, read: Read) -> Followed {
+    let Read::Message(stored) = read else { return Followed::End };
+    let headers = stored.headers.clone().unwrap_or_default();
+    let lookup = |name: &str| header(&headers, name);
+    let message = Message::read(sequence, stored.subject.as_str(), lookup, stored.payload.clone());
+    Followed::Message { sequence, message }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy, push};
 use futures::StreamExt;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
@@ -20,19 +21,23 @@ pub(super) enum Read {
 }
 
 impl Bus {
-    /// Reads `stream` from sequence `from` on and hands every message to `take` once, in order, until `stop`.
-    /// `take` may wait: that holds the reader back.
-    pub(super) async fn read<F>(&self, stream: &str, from: u64, stop: CancellationToken, mut take: F)
-    where
-        F: AsyncFnMut(u64, Read),
-    {
-        let mut next = from.max(1);
-        let mut end_said = false;
+    /// Reads `stream` from sequence `from` on and hands what `map` makes of each message to `sink`, once and in
+    /// order, until `stop`. A sink that is full holds the reader back.
+    pub(super) async fn read<T: Send>(
+        &self,
+        stream: &str,
+        from: u64,
+        stop: CancellationToken,
+        sink: mpsc::Sender<T>,
+        map: impl Fn(u64, Read) -> Option<T> + Send,
+    ) {
+        let mut reading = Reading { next: from.max(1), end_said: false, sink, map };
         loop {
-            let reading = self.read_once(stream, &mut next, &mut end_said, &mut take);
             tokio::select! {
                 () = stop.cancelled() => return,
-                error = reading => tracing::debug!(stream, %error, "reading is begun again"),
+                error = self.read_once(stream, &mut reading) => {
+                    tracing::debug!(stream, %error, "reading is begun again");
+                }
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -41,27 +46,21 @@ impl Bus {
         }
     }
 
-    async fn read_once<F>(
+    async fn read_once<T: Send, M: Fn(u64, Read) -> Option<T> + Send>(
         &self,
         name: &str,
-        next: &mut u64,
-        end_said: &mut bool,
-        take: &mut F,
-    ) -> async_nats::Error
-    where
-        F: AsyncFnMut(u64, Read),
-    {
+        reading: &mut Reading<T, M>,
+    ) -> async_nats::Error {
         let stream = match self.stream(name).await {
             Ok(stream) => stream,
             Err(error) => return error.into(),
         };
         let last = stream.cached_info().state.last_sequence;
-        if !*end_said && *next > last {
-            *end_said = true;
-            take(last, Read::End).await;
+        if reading.next > last {
+            reading.say_end(last).await;
         }
         // A consumer that starts beyond the end would miss what comes next; one message is read again instead.
-        let deliver_policy = match *next {
+        let deliver_policy = match reading.next {
             0 | 1 => DeliverPolicy::All,
             next => DeliverPolicy::ByStartSequence { start_sequence: next - 1 },
         };
@@ -88,16 +87,39 @@ impl Bus {
                 Ok(info) => info.stream_sequence,
                 Err(error) => return error,
             };
-            if sequence < *next {
+            if sequence < reading.next {
                 continue;
             }
-            *next = sequence + 1;
-            take(sequence, Read::Message(Box::new(message))).await;
-            if !*end_said && sequence >= last {
-                *end_said = true;
-                take(sequence, Read::End).await;
+            reading.next = sequence + 1;
+            reading.hand_on(sequence, Read::Message(Box::new(message))).await;
+            if sequence >= last {
+                reading.say_end(sequence).await;
             }
         }
         "the subscription ended".into()
+    }
+}
+
+/// How far a reader has come.
+struct Reading<T, M> {
+    next: u64,
+    end_said: bool,
+    sink: mpsc::Sender<T>,
+    map: M,
+}
+
+impl<T: Send, M: Fn(u64, Read) -> Option<T> + Send> Reading<T, M> {
+    async fn hand_on(&mut self, sequence: u64, read: Read) {
+        if let Some(item) = (self.map)(sequence, read) {
+            // Nobody listens any more when everything is about to stop.
+            drop(self.sink.send(item).await);
+        }
+    }
+
+    async fn say_end(&mut self, sequence: u64) {
+        if !self.end_said {
+            self.end_said = true;
+            self.hand_on(sequence, Read::End).await;
+        }
     }
 }

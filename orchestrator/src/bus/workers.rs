@@ -4,6 +4,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use os_upgrade_protocol::{ApplicationName, HostName, subject};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
@@ -32,53 +33,39 @@ pub enum Said {
         /// When the bus took it.
         at: DateTime<Utc>,
     },
-    /// All announcements that stood in the stream have been handed on.
-    AnnouncementsRead,
+    /// It is alive.
+    Heartbeat(HostName),
 }
 
 impl Bus {
-    /// Hands announcements to `take`, those that stand in the stream first, until `stop`.
-    pub async fn read_announcements<F>(&self, stop: CancellationToken, mut take: F)
-    where
-        F: AsyncFnMut(Said),
-    {
-        self.read(subject::WORKERS_STREAM, 1, stop, async |_, read| match read {
-            Read::End => take(Said::AnnouncementsRead).await,
-            Read::Message(message) => {
-                let Ok(at) = message.info().map(|info| info.published) else { return };
-                match subject::worker_parts(&message.subject) {
-                    Ok((application, host)) => {
-                        take(Said::Announced { application, host, payload: message.payload.clone(), at })
-                            .await;
-                    }
-                    Err(error) => tracing::warn!(subject = %message.subject, %error, "announcement"),
-                }
-            }
-        })
-        .await;
+    /// Hands what `map` makes of announcements to `sink`, those that stand in the stream first, until `stop`.
+    pub async fn read_announcements<T: Send>(
+        &self,
+        stop: CancellationToken,
+        sink: mpsc::Sender<T>,
+        map: impl Fn(Said) -> T + Send,
+    ) {
+        self.read(subject::WORKERS_STREAM, 1, stop, sink, |_, read| announced(&read).map(&map)).await;
     }
 
-    /// Hands versions to `take`, those that stand in the stream first, until `stop`.
-    pub async fn read_versions<F>(&self, stop: CancellationToken, mut take: F)
-    where
-        F: AsyncFnMut(Said),
-    {
-        self.read(subject::VERSIONS_STREAM, 1, stop, async |_, read| {
-            let Read::Message(message) = read else { return };
-            let Ok(at) = message.info().map(|info| info.published) else { return };
-            match subject::versions_host(&message.subject) {
-                Ok(host) => take(Said::Versions { host, payload: message.payload.clone(), at }).await,
-                Err(error) => tracing::warn!(subject = %message.subject, %error, "versions"),
-            }
-        })
-        .await;
+    /// Hands what `map` makes of versions to `sink`, those that stand in the stream first, until `stop`.
+    pub async fn read_versions<T: Send>(
+        &self,
+        stop: CancellationToken,
+        sink: mpsc::Sender<T>,
+        map: impl Fn(Said) -> T + Send,
+    ) {
+        self.read(subject::VERSIONS_STREAM, 1, stop, sink, |_, read| versions(&read).map(&map)).await;
     }
 
-    /// Hands heartbeats to `take`, until `stop`. Across reconnects the client subscribes again by itself.
-    pub async fn read_heartbeats<F>(&self, stop: CancellationToken, mut take: F)
-    where
-        F: AsyncFnMut(HostName),
-    {
+    /// Hands what `map` makes of heartbeats to `sink`, until `stop`. Across reconnects the client subscribes again by
+    /// itself.
+    pub async fn read_heartbeats<T: Send>(
+        &self,
+        stop: CancellationToken,
+        sink: mpsc::Sender<T>,
+        map: impl Fn(Said) -> T + Send,
+    ) {
         let Ok(mut heartbeats) = self.client.subscribe(subject::PRESENCES).await else { return };
         loop {
             let message = tokio::select! {
@@ -87,9 +74,35 @@ impl Bus {
             };
             let Some(message) = message else { return };
             match subject::presence_host(&message.subject) {
-                Ok(host) => take(host).await,
+                Ok(host) => drop(sink.send(map(Said::Heartbeat(host))).await),
                 Err(error) => tracing::debug!(subject = %message.subject, %error, "heartbeat"),
             }
+        }
+    }
+}
+
+fn announced(read: &Read) -> Option<Said> {
+    let Read::Message(message) = read else { return None };
+    let at = message.info().ok()?.published;
+    match subject::worker_parts(&message.subject) {
+        Ok((application, host)) => {
+            Some(Said::Announced { application, host, payload: message.payload.clone(), at })
+        }
+        Err(error) => {
+            tracing::warn!(subject = %message.subject, %error, "announcement");
+            None
+        }
+    }
+}
+
+fn versions(read: &Read) -> Option<Said> {
+    let Read::Message(message) = read else { return None };
+    let at = message.info().ok()?.published;
+    match subject::versions_host(&message.subject) {
+        Ok(host) => Some(Said::Versions { host, payload: message.payload.clone(), at }),
+        Err(error) => {
+            tracing::warn!(subject = %message.subject, %error, "versions");
+            None
         }
     }
 }

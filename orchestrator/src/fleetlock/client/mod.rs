@@ -63,10 +63,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self {
-            connect: CONNECT_TIMEOUT,
-            total: TOTAL_TIMEOUT,
-        }
+        Self { connect: CONNECT_TIMEOUT, total: TOTAL_TIMEOUT }
     }
 }
 
@@ -115,10 +112,7 @@ impl FleetLockClient {
             .connect_timeout(timeouts.connect)
             .timeout(timeouts.total)
             .build()
-            .map_err(|source| BuildError {
-                url: base.clone(),
-                source,
-            })?;
+            .map_err(|source| BuildError { url: base.clone(), source })?;
         Ok(Self {
             http,
             lock: endpoint(base.url(), "v1/pre-reboot"),
@@ -138,11 +132,7 @@ impl FleetLockClient {
 
     async fn ask(&self, endpoint: &Endpoint, group: &GroupName, id: &HostName) -> Answer {
         let params = serde_json::json!({ "client_params": { "id": id, "group": group } });
-        let request = self
-            .http
-            .post(endpoint.0.clone())
-            .header("fleet-lock-protocol", "true")
-            .json(&params);
+        let request = self.http.post(endpoint.0.clone()).header("fleet-lock-protocol", "true").json(&params);
         match request.send().await {
             Ok(response) => judge(response).await,
             Err(error) => failure(None, &error),
@@ -168,10 +158,7 @@ async fn judge(response: Response) -> Answer {
     if status.is_client_error() || status.is_server_error() {
         return refusal(status, response).await;
     }
-    let location = response
-        .headers()
-        .get(header::LOCATION)
-        .map(header::HeaderValue::as_bytes);
+    let location = response.headers().get(header::LOCATION).map(header::HeaderValue::as_bytes);
     let detail = match location {
         Some(location) if status.is_redirection() => {
             format!("{status}: redirect to {} not followed", excerpt(location))
@@ -192,10 +179,7 @@ async fn refusal(status: StatusCode, response: Response) -> Answer {
     let body = match bounded_body(response).await {
         Ok(Some(body)) => body,
         Ok(None) => {
-            return protocol(
-                status,
-                &format!("{status}: a body of more than {BODY_BYTES_MAX} bytes"),
-            );
+            return protocol(status, &format!("{status}: a body of more than {BODY_BYTES_MAX} bytes"));
         }
         Err(error) => return failure(Some(status), &error),
     };
@@ -206,10 +190,7 @@ async fn refusal(status: StatusCode, response: Response) -> Answer {
             value: bounded_message(&value),
         },
         _ if body.is_empty() => protocol(status, &format!("{status}: no body")),
-        _ => protocol(
-            status,
-            &format!("{status}: not a FleetLock error: {}", excerpt(&body)),
-        ),
+        _ => protocol(status, &format!("{status}: not a FleetLock error: {}", excerpt(&body))),
     }
 }
 
@@ -229,21 +210,12 @@ async fn bounded_body(mut response: Response) -> Result<Option<Vec<u8>>, reqwest
 fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let plain = line.chars().map(|character| {
-        if character.is_control() {
-            '\u{fffd}'
-        } else {
-            character
-        }
-    });
+    let plain = line.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character });
     plain.take(EXCERPT_CHARS_MAX).collect()
 }
 
 fn protocol(status: StatusCode, detail: &str) -> Answer {
-    Answer::Protocol {
-        status: Some(status.as_u16()),
-        detail: bounded_message(detail),
-    }
+    Answer::Protocol { status: Some(status.as_u16()), detail: bounded_message(detail) }
 }
 
 /// A request or body that did not come to its end; `status` is known once headers have come.

@@ -28,10 +28,7 @@ async fn serve(router: Router) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    Server {
-        address,
-        _task: AbortOnDropHandle::new(task),
-    }
+    Server { address, _task: AbortOnDropHandle::new(task) }
 }
 
 /// A server that reads a request, answers `bytes`, and closes.
@@ -47,10 +44,7 @@ async fn serve_bytes(bytes: impl Into<Vec<u8>>) -> Server {
             stream.write_all(&bytes).await.unwrap();
         }
     });
-    Server {
-        address,
-        _task: AbortOnDropHandle::new(task),
-    }
+    Server { address, _task: AbortOnDropHandle::new(task) }
 }
 
 fn client(base: &str, timeouts: Timeouts) -> FleetLockClient {
@@ -76,10 +70,7 @@ fn denied(status: u16, kind: &str, value: &str) -> Answer {
 }
 
 fn odd(status: u16, detail: &str) -> Answer {
-    Answer::Protocol {
-        status: Some(status),
-        detail: detail.to_owned(),
-    }
+    Answer::Protocol { status: Some(status), detail: detail.to_owned() }
 }
 
 /// Answers by the base path that the client was given: `/409/json/v1/pre-reboot`.
@@ -94,11 +85,7 @@ async fn by_path(uri: Uri) -> axum::response::Response {
         "html" => (status, HTML).into_response(),
         "other" => (status, axum::Json(json!({ "kind": 7, "value": "x" }))).into_response(),
         "unkind" => (status, axum::Json(json!({ "kind": "", "value": "x" }))).into_response(),
-        "long" => (
-            status,
-            axum::Json(json!({ "kind": "k", "value": "v".repeat(10_000) })),
-        )
-            .into_response(),
+        "long" => (status, axum::Json(json!({ "kind": "k", "value": "v".repeat(10_000) }))).into_response(),
         "huge" => (status, "x".repeat(10 * 1024 * 1024)).into_response(),
         "moved" => (status, [(header::LOCATION, "/200/empty")]).into_response(),
         "login" => Redirect::to("/200/html").into_response(),
@@ -119,101 +106,50 @@ async fn only_200_grants_and_every_other_answer_is_told_apart() {
         ("202/empty", odd(202, "202 Accepted: only 200 grants")),
         ("204/empty", odd(204, "204 No Content: only 200 grants")),
         ("304/empty", odd(304, "304 Not Modified: only 200 grants")),
-        (
-            "301/moved",
-            odd(301, "301 Moved Permanently: redirect to /200/empty not followed"),
-        ),
-        (
-            "302/moved",
-            odd(302, "302 Found: redirect to /200/empty not followed"),
-        ),
-        (
-            "302/login",
-            odd(303, "303 See Other: redirect to /200/html not followed"),
-        ),
-        (
-            "307/moved",
-            odd(307, "307 Temporary Redirect: redirect to /200/empty not followed"),
-        ),
+        ("301/moved", odd(301, "301 Moved Permanently: redirect to /200/empty not followed")),
+        ("302/moved", odd(302, "302 Found: redirect to /200/empty not followed")),
+        ("302/login", odd(303, "303 See Other: redirect to /200/html not followed")),
+        ("307/moved", odd(307, "307 Temporary Redirect: redirect to /200/empty not followed")),
         ("401/html", odd(401, &format!("401 Unauthorized: {quoted}"))),
         ("404/empty", odd(404, "404 Not Found: no body")),
         ("409/kind", full(409)),
         ("423/kind", full(423)),
         ("429/empty", odd(429, "429 Too Many Requests: no body")),
         ("500/kind", full(500)),
-        (
-            "500/html",
-            odd(500, &format!("500 Internal Server Error: {quoted}")),
-        ),
+        ("500/html", odd(500, &format!("500 Internal Server Error: {quoted}"))),
         (
             "500/other",
-            odd(
-                500,
-                r#"500 Internal Server Error: not a FleetLock error: {"kind":7,"value":"x"}"#,
-            ),
+            odd(500, r#"500 Internal Server Error: not a FleetLock error: {"kind":7,"value":"x"}"#),
         ),
         (
             "500/unkind",
-            odd(
-                500,
-                r#"500 Internal Server Error: not a FleetLock error: {"kind":"","value":"x"}"#,
-            ),
+            odd(500, r#"500 Internal Server Error: not a FleetLock error: {"kind":"","value":"x"}"#),
         ),
         ("503/kind", full(503)),
         ("503/empty", odd(503, "503 Service Unavailable: no body")),
-        (
-            "500/long",
-            denied(500, "k", &bounded_message(&"v".repeat(10_000))),
-        ),
-        (
-            "500/huge",
-            odd(500, "500 Internal Server Error: a body of more than 65536 bytes"),
-        ),
+        ("500/long", denied(500, "k", &bounded_message(&"v".repeat(10_000)))),
+        ("500/huge", odd(500, "500 Internal Server Error: a body of more than 65536 bytes")),
     ] {
-        assert_eq!(
-            answer(&format!("http://{}/{path}", server.address)).await,
-            expected,
-            "{path}"
-        );
+        assert_eq!(answer(&format!("http://{}/{path}", server.address)).await, expected, "{path}");
     }
 }
 
 #[tokio::test]
 async fn no_answer_is_unreachable() {
     let server = serve(Router::new().fallback(by_path)).await;
-    let short = Timeouts {
-        total: Duration::from_millis(100),
-        ..Timeouts::default()
-    };
+    let short = Timeouts { total: Duration::from_millis(100), ..Timeouts::default() };
     let hung = answer_with(&format!("http://{}/200/hang", server.address), short).await;
-    assert_eq!(
-        hung,
-        Answer::Unreachable {
-            detail: "timed out".to_owned()
-        }
-    );
+    assert_eq!(hung, Answer::Unreachable { detail: "timed out".to_owned() });
 
-    let address = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let refused = answer(&format!("http://user:secret@{address}")).await;
-    let Answer::Unreachable { detail } = &refused else {
-        panic!("{refused:?}")
-    };
-    assert!(
-        detail.contains("Connection refused") && !detail.contains("secret"),
-        "{detail}"
-    );
+    let Answer::Unreachable { detail } = &refused else { panic!("{refused:?}") };
+    assert!(detail.contains("Connection refused") && !detail.contains("secret"), "{detail}");
 
     for half in [&b""[..], b"HTTP/1.1 200"] {
         let server = serve_bytes(half).await;
         let answer = answer(&format!("http://{}", server.address)).await;
-        assert!(
-            matches!(answer, Answer::Unreachable { .. }),
-            "{half:?}: {answer:?}"
-        );
+        assert!(matches!(answer, Answer::Unreachable { .. }), "{half:?}: {answer:?}");
     }
 
     // Plain HTTP where TLS is expected.
@@ -225,36 +161,19 @@ async fn no_answer_is_unreachable() {
 async fn what_is_not_http_is_a_protocol_error() {
     let server = serve_bytes(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n\r\n").await;
     let garbage = answer(&format!("http://{}", server.address)).await;
-    assert!(
-        matches!(garbage, Answer::Protocol { status: None, .. }),
-        "{garbage:?}"
-    );
+    assert!(matches!(garbage, Answer::Protocol { status: None, .. }), "{garbage:?}");
 
-    for body in [
-        "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "Content-Length: 9\r\n\r\n{",
-    ] {
+    for body in ["Transfer-Encoding: chunked\r\n\r\nzz\r\n", "Content-Length: 9\r\n\r\n{"] {
         let server = serve_bytes(format!("HTTP/1.1 500 Oops\r\n{body}")).await;
         let garbage = answer(&format!("http://{}", server.address)).await;
-        assert!(
-            matches!(
-                garbage,
-                Answer::Protocol {
-                    status: Some(500),
-                    ..
-                }
-            ),
-            "{body}: {garbage:?}"
-        );
+        assert!(matches!(garbage, Answer::Protocol { status: Some(500), .. }), "{body}: {garbage:?}");
     }
 }
 
 type Seen = Arc<Mutex<Vec<(Method, String, HeaderMap, Bytes)>>>;
 
 async fn record(State(seen): State<Seen>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) {
-    seen.lock()
-        .unwrap()
-        .push((method, uri.to_string(), headers, body));
+    seen.lock().unwrap().push((method, uri.to_string(), headers, body));
 }
 
 #[tokio::test]
@@ -267,42 +186,24 @@ async fn requests_are_those_of_the_protocol() {
         ("http://HOST/", "", None),
         ("http://HOST/base", "/base", None),
         ("http://HOST/base/?x=1#y", "/base", None),
-        (
-            "http://us%40er:pass@HOST/base",
-            "/base",
-            Some("Basic dXNAZXI6cGFzcw=="),
-        ),
+        ("http://us%40er:pass@HOST/base", "/base", Some("Basic dXNAZXI6cGFzcw==")),
     ] {
-        let client = client(
-            &base.replace("HOST", &server.address.to_string()),
-            Timeouts::default(),
-        );
+        let client = client(&base.replace("HOST", &server.address.to_string()), Timeouts::default());
         assert_eq!(client.lock(&group, &id).await, Answer::Granted);
         assert_eq!(client.unlock(&group, &id).await, Answer::Granted);
         assert!(!format!("{client:?}").contains("pass@"));
         let requests = std::mem::take(&mut *seen.lock().unwrap());
         let paths: Vec<_> = requests.iter().map(|(_, path, _, _)| path.as_str()).collect();
-        assert_eq!(
-            paths,
-            [
-                format!("{prefix}/v1/pre-reboot"),
-                format!("{prefix}/v1/steady-state")
-            ]
-        );
+        assert_eq!(paths, [format!("{prefix}/v1/pre-reboot"), format!("{prefix}/v1/steady-state")]);
         for (method, _, headers, body) in requests {
             assert_eq!(method, Method::POST);
             assert_eq!(headers["fleet-lock-protocol"], "true");
             assert_eq!(
-                headers
-                    .get(header::AUTHORIZATION)
-                    .map(|value| value.to_str().unwrap()),
+                headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap()),
                 authorization
             );
             let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(
-                body,
-                json!({ "client_params": { "id": "häst", "group": "workers" } })
-            );
+            assert_eq!(body, json!({ "client_params": { "id": "häst", "group": "workers" } }));
         }
     }
 }
