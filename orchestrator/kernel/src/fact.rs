@@ -134,6 +134,29 @@ pub enum Fact {
     },
 }
 
+impl Fact {
+    /// The fact's name: the `type` in its JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::SettingsAdopted { .. } => "settings-adopted",
+            Self::ConfigReplaced { .. } => "config-replaced",
+            Self::Fenced { .. } => "fenced",
+            Self::FencePassed { .. } => "fence-passed",
+            Self::RunStarted { .. } => "run-started",
+            Self::UpgradesBegan { .. } => "upgrades-began",
+            Self::RunStopping { .. } => "run-stopping",
+            Self::RunEnded { .. } => "run-ended",
+            Self::Host { .. } => "host",
+            Self::SlotRequested { .. } => "slot-requested",
+            Self::SlotReleaseDue { .. } => "slot-release-due",
+            Self::SlotReleased { .. } => "slot-released",
+            Self::LateCommandSeen { .. } => "late-command-seen",
+            Self::Withdrawn { .. } => "withdrawn",
+            Self::Ignored { .. } => "ignored",
+        }
+    }
+}
+
 /// A host in the list of a run's start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -248,4 +271,45 @@ pub enum IgnoreCause {
     AlreadyAnswered,
     /// A command that nobody here has decided.
     ForeignCommand,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_facts_name_is_the_type_in_its_json() {
+        let host = HostName::new("h01").unwrap();
+        let group = GroupName::new("default").unwrap();
+        let run = RunId::new("r1").unwrap();
+        let why = ReleaseCause::Upgraded;
+        let facts = [
+            Fact::SettingsAdopted { settings: Settings::default() },
+            Fact::ConfigReplaced { config: None, actor: "api".to_owned() },
+            Fact::Fenced { sequence: 1, leader: "a".to_owned() },
+            Fact::FencePassed { sequence: 1 },
+            Fact::RunStarted {
+                run: run.clone(),
+                trigger: Trigger::Operator { actor: "api".to_owned() },
+                not_after: DateTime::UNIX_EPOCH,
+                rollout: Rollout::default(),
+                hosts: Vec::new(),
+            },
+            Fact::UpgradesBegan { run: run.clone() },
+            Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: host.clone() } },
+            Fact::RunEnded { run: run.clone(), result: RunResult::Completed },
+            Fact::Host { run: run.clone(), host: host.clone(), event: HostEvent::Prepared },
+            Fact::SlotRequested { host: host.clone(), group, run },
+            Fact::SlotReleaseDue { host: host.clone(), why },
+            Fact::SlotReleased { host: host.clone(), why },
+            Fact::LateCommandSeen { host: host.clone(), action: Action::Upgrade, sequence: 1 },
+            Fact::Withdrawn { host, sequence: 1, deleted: true },
+            Fact::Ignored { sequence: 1, host: None, reply: None, why: IgnoreCause::NothingOutstanding },
+        ];
+        for fact in facts {
+            let json = serde_json::to_value(&fact).unwrap();
+            assert_eq!(json["type"], fact.name());
+            assert_eq!(serde_json::from_value::<Fact>(json).unwrap(), fact);
+        }
+    }
 }

@@ -98,6 +98,16 @@ pub enum Phase {
     Upgrading,
 }
 
+impl Phase {
+    /// The word in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Upgrading => "upgrading",
+        }
+    }
+}
+
 /// Why no further host is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
