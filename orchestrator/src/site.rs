@@ -63,12 +63,19 @@ pub struct Call {
 pub struct SiteHandle {
     present: Arc<ArcSwap<Present>>,
     calls: mpsc::Sender<Call>,
+    timeout: Duration,
 }
 
 impl SiteHandle {
     /// A handle that reads from `present` and sends to `calls`.
     pub fn new(present: Arc<ArcSwap<Present>>, calls: mpsc::Sender<Call>) -> Self {
-        Self { present, calls }
+        Self { present, calls, timeout: REQUEST_TIMEOUT }
+    }
+
+    /// The same handle, whose requests may take `timeout` before their asker is told that nothing was heard.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// The present state. It never shows what is not durable yet.
@@ -86,7 +93,7 @@ impl SiteHandle {
             self.calls.send(Call { request, answer }).await.ok()?;
             answered.await.ok()
         };
-        match tokio::time::timeout(REQUEST_TIMEOUT, ask).await {
+        match tokio::time::timeout(self.timeout, ask).await {
             Ok(Some(answer)) => answer,
             Ok(None) => Err(Unavailable { reason: "the orchestrator is stopping".to_owned() }),
             Err(_) => Err(Unavailable { reason: self.why_silent() }),
