@@ -10,3 +10,7 @@ pub mod fleetlock;
 pub mod http_client;
 pub mod managed_nats;
 pub mod site;
+pub mod store;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,304 @@
+//! The reader: runs newest first, and one run with its hosts and facts. Its connections cannot write.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::RunId;
+use serde_json::value::RawValue;
+use sqlx::sqlite::{SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
+use sqlx::{Row as _, query, query_scalar};
+
+use super::error::{OpenError, StoreError};
+use super::{open, time};
+
+/// How many lists are read at once; further ones wait.
+const CONNECTIONS_MAX: u32 = 4;
+
+/// Reads what the projector has written. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct History {
+    pool: SqlitePool,
+}
+
+/// A run, without its hosts.
+#[derive(Debug)]
+pub struct RunRow {
+    /// Its id.
+    pub id: String,
+    /// What started it, as one word.
+    pub trigger_kind: String,
+    /// Who started it, where somebody did.
+    pub actor: Option<String>,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// When it ends at the latest.
+    pub not_after: DateTime<Utc>,
+    /// How far it is, or was at its end.
+    pub phase: String,
+    /// How it goes through the hosts: the JSON object of the configuration.
+    pub rollout: Box<RawValue>,
+    /// Why no further host is started, as a JSON object.
+    pub stopping: Option<Box<RawValue>>,
+    /// When it ended.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// How it went.
+    pub result: Option<String>,
+    /// JSON object: status to number of hosts, where there are any.
+    pub counts: Box<RawValue>,
+}
+
+/// A host of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRow {
+    /// Its name.
+    pub host: String,
+    /// The application that serves it.
+    pub application: String,
+    /// The group whose slot it needs.
+    pub group: String,
+    /// Where it is.
+    pub status: String,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// Why it waits, or came to an unhappy end: the sentence.
+    pub reason: Option<String>,
+    /// The same as one word.
+    pub reason_kind: Option<String>,
+    /// What its current command asks, or its last.
+    pub command_action: Option<String>,
+    /// Where that stands in the control stream.
+    pub command_sequence: Option<u64>,
+    /// When its slot was granted.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When its part in the run ended.
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// A fact.
+#[derive(Debug)]
+pub struct FactRow {
+    /// The sequence of its record in the journal.
+    pub sequence: u64,
+    /// Its place in that record, from 0.
+    pub place: u64,
+    /// When it became true.
+    pub at: DateTime<Utc>,
+    /// Its name.
+    pub name: String,
+    /// For a fact about a host: what happened to it.
+    pub event: Option<String>,
+    /// Who caused it, where somebody did.
+    pub actor: Option<String>,
+    /// The host it is about.
+    pub host: Option<String>,
+    /// The fact as a JSON object, as it stands in the journal.
+    pub fact: Box<RawValue>,
+}
+
+/// The place of a fact: where the next page begins after. As text `<sequence>.<place>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FactCursor {
+    /// The sequence of its record in the journal.
+    pub sequence: u64,
+    /// Its place in that record, from 0.
+    pub place: u64,
+}
+
+impl fmt::Display for FactCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.sequence, self.place)
+    }
+}
+
+impl FromStr for FactCursor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let cursor = text.split_once('.').and_then(|(sequence, place)| {
+            Some(Self { sequence: sequence.parse().ok()?, place: place.parse().ok()? })
+        });
+        cursor.ok_or_else(|| format!("{text:?} is not a value of \"facts-next\""))
+    }
+}
+
+/// Some runs, newest first.
+#[derive(Debug)]
+pub struct RunPage {
+    /// The runs.
+    pub items: Vec<RunRow>,
+    /// The last of them, when older ones follow.
+    pub next: Option<String>,
+}
+
+/// Some facts, in order.
+#[derive(Debug)]
+pub struct FactPage {
+    /// The facts.
+    pub items: Vec<FactRow>,
+    /// The last of them, when more follow.
+    pub next: Option<FactCursor>,
+}
+
+/// A run with its hosts, by name, and its facts.
+#[derive(Debug)]
+pub struct RunDetail {
+    /// The run.
+    pub run: RunRow,
+    /// All of its hosts.
+    pub hosts: Vec<HostRow>,
+    /// Facts in whose history it is.
+    pub facts: FactPage,
+}
+
+const RUN_COLUMNS: &str = "id, trigger_kind, actor, started_at, not_after, phase, rollout, stopping, ended_at, \
+                           result, counts";
+
+impl History {
+    /// Opens the store at `path` for reading; a [`super::Projector`] has made sure what it is.
+    pub(super) async fn open(path: &Path) -> Result<Self, OpenError> {
+        let options = open::options(path).read_only(true);
+        let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS_MAX).connect_with(options).await;
+        Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))? })
+    }
+
+    /// At most `limit` runs, newest first, older than `after` if that is given.
+    ///
+    /// # Errors
+    /// There is no run `after`, or the store cannot be read.
+    pub async fn runs(&self, limit: u32, after: Option<&RunId>) -> Result<RunPage, StoreError> {
+        let mut reader = self.pool.begin().await?;
+        let before = match after {
+            None => i64::MAX,
+            Some(id) => query_scalar("SELECT number FROM runs WHERE id = ?")
+                .bind(id.as_str())
+                .fetch_optional(&mut *reader)
+                .await?
+                .ok_or_else(|| StoreError::UnknownRun(id.to_string()))?,
+        };
+        let select =
+            format!("SELECT {RUN_COLUMNS} FROM runs WHERE number < ? ORDER BY number DESC LIMIT ? + 1");
+        let rows =
+            query(sqlx::AssertSqlSafe(select)).bind(before).bind(limit).fetch_all(&mut *reader).await?;
+        let items = rows.iter().map(RunRow::read).collect::<Result<_, _>>()?;
+        let (items, next) = page(items, limit, |run: &RunRow| run.id.clone());
+        Ok(RunPage { items, next })
+    }
+
+    /// Run `id`, with at most `facts_limit` of its facts, those after `facts_after` if that is given; `None` when
+    /// there is no such run.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn run(
+        &self,
+        id: &RunId,
+        facts_limit: u32,
+        facts_after: Option<FactCursor>,
+    ) -> Result<Option<RunDetail>, StoreError> {
+        // One transaction: run, hosts and facts are of the same moment.
+        let mut reader = self.pool.begin().await?;
+        let select = sqlx::AssertSqlSafe(format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = ?"));
+        let Some(row) = query(select).bind(id.as_str()).fetch_optional(&mut *reader).await? else {
+            return Ok(None);
+        };
+        let run = RunRow::read(&row)?;
+        let hosts = hosts(&mut reader, id).await?;
+        let facts = facts(&mut reader, id, facts_limit, facts_after).await?;
+        Ok(Some(RunDetail { run, hosts, facts }))
+    }
+}
+
+async fn hosts(reader: &mut SqliteConnection, run: &RunId) -> Result<Vec<HostRow>, StoreError> {
+    let select = "SELECT host, application, lock_group, status, since, reason, reason_kind, command_action, \
+                  command_sequence, started_at, ended_at FROM run_hosts WHERE run = ? ORDER BY host";
+    let rows = query(select).bind(run.as_str()).fetch_all(reader).await?;
+    rows.iter().map(HostRow::read).collect()
+}
+
+async fn facts(
+    reader: &mut SqliteConnection,
+    run: &RunId,
+    limit: u32,
+    after: Option<FactCursor>,
+) -> Result<FactPage, StoreError> {
+    let (sequence, place) =
+        after.map_or((-1, -1), |after| (after.sequence.cast_signed(), after.place.cast_signed()));
+    let select = "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
+                  WHERE run = ? AND (sequence, place) > (?, ?) ORDER BY sequence, place LIMIT ? + 1";
+    let rows =
+        query(select).bind(run.as_str()).bind(sequence).bind(place).bind(limit).fetch_all(reader).await?;
+    let items = rows.iter().map(FactRow::read).collect::<Result<_, _>>()?;
+    let last = |fact: &FactRow| FactCursor { sequence: fact.sequence, place: fact.place };
+    let (items, next) = page(items, limit, last);
+    Ok(FactPage { items, next })
+}
+
+/// Of up to `limit` + 1 rows the first `limit`, and the cursor to go on from when there are more.
+fn page<T, C>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> (Vec<T>, Option<C>) {
+    let limit = limit as usize;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(cursor);
+    (items, next)
+}
+
+impl RunRow {
+    fn read(row: &SqliteRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            trigger_kind: row.try_get("trigger_kind")?,
+            actor: row.try_get("actor")?,
+            started_at: time::column(row, "started_at")?,
+            not_after: time::column(row, "not_after")?,
+            phase: row.try_get("phase")?,
+            rollout: json("rollout", row.try_get("rollout")?)?,
+            stopping: row
+                .try_get::<Option<_>, _>("stopping")?
+                .map(|text| json("stopping", text))
+                .transpose()?,
+            ended_at: time::optional(row, "ended_at")?,
+            result: row.try_get("result")?,
+            counts: json("counts", row.try_get("counts")?)?,
+        })
+    }
+}
+
+impl HostRow {
+    fn read(row: &SqliteRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            host: row.try_get("host")?,
+            application: row.try_get("application")?,
+            group: row.try_get("lock_group")?,
+            status: row.try_get("status")?,
+            since: time::column(row, "since")?,
+            reason: row.try_get("reason")?,
+            reason_kind: row.try_get("reason_kind")?,
+            command_action: row.try_get("command_action")?,
+            command_sequence: row.try_get("command_sequence")?,
+            started_at: time::optional(row, "started_at")?,
+            ended_at: time::optional(row, "ended_at")?,
+        })
+    }
+}
+
+impl FactRow {
+    fn read(row: &SqliteRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            sequence: row.try_get("sequence")?,
+            place: row.try_get("place")?,
+            at: time::column(row, "at")?,
+            name: row.try_get("type")?,
+            event: row.try_get("event")?,
+            actor: row.try_get("actor")?,
+            host: row.try_get("host")?,
+            fact: json("fact", row.try_get("fact")?)?,
+        })
+    }
+}
+
+fn json(column: &'static str, text: String) -> Result<Box<RawValue>, StoreError> {
+    let bad = |error: serde_json::Error| StoreError::BadValue { column, value: error.to_string() };
+    RawValue::from_string(text).map_err(bad)
+}

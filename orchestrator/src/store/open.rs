@@ -1,0 +1,104 @@
+//! Opening the file: what it must be before anything is written to it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Connection as _, SqlSafeStr as _};
+
+use super::error::OpenError;
+
+/// "OSUP", as the first migration writes it.
+const APPLICATION_ID: u32 = 0x4F53_5550;
+
+/// How long a writer waits for another's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Every migration: number, name, SQL. Append only; a migration that has been released is never changed.
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(1, "projection", include_str!("../../../migrations/0001_projection.sql"))];
+
+/// What every connection to the file at `path` has in common.
+pub(super) fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(BUSY_TIMEOUT)
+        .foreign_keys(true)
+        .disable_statement_logging()
+}
+
+/// Opens the file at `path` for writing, or creates it, and makes sure that it is the store of `site`.
+pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, OpenError> {
+    let error = |source| OpenError::of(path, source);
+    // Nothing is changed before it is known whose file it is, not even the journal mode.
+    let mut connection = options(path).create_if_missing(true).connect().await.map_err(error)?;
+    check_owner(&mut connection, path, site).await?;
+    connection.close().await.map_err(error)?;
+    // It is a projection: what a power cut takes from it comes again from the journal, so NORMAL is enough.
+    let mut connection = options(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .connect()
+        .await
+        .map_err(error)?;
+    migrate(&mut connection, path).await?;
+    let written = sqlx::query("INSERT INTO site (one, name) VALUES (1, ?) ON CONFLICT DO NOTHING").bind(site);
+    written.execute(&mut connection).await.map_err(error)?;
+    // The row may have been there: then nothing has been written yet, and a file that cannot be would pass.
+    let probe = connection.begin_with("BEGIN IMMEDIATE").await.map_err(error)?;
+    probe.rollback().await.map_err(error)?;
+    Ok(connection)
+}
+
+/// The file is empty, or the store of `site`, of this version or an older one.
+async fn check_owner(connection: &mut SqliteConnection, path: &Path, site: &str) -> Result<(), OpenError> {
+    let error = |source| OpenError::of(path, source);
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE '\\_sqlx\\_%' ESCAPE '\\' \
+                  AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut *connection).await.map_err(error)?;
+    let stored: i32 =
+        sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *connection).await.map_err(error)?;
+    let application_id = stored.cast_unsigned();
+    if application_id == 0 && tables == 0 {
+        return Ok(());
+    }
+    if application_id != APPLICATION_ID {
+        return Err(OpenError::Foreign { path: path.to_owned(), application_id });
+    }
+    check_version(connection, path).await?;
+    let found: Option<String> =
+        sqlx::query_scalar("SELECT name FROM site").fetch_optional(connection).await.map_err(error)?;
+    match found {
+        Some(found) if found != site => {
+            Err(OpenError::OtherSite { path: path.to_owned(), found, expected: site.to_owned() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+async fn check_version(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+    let newest: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+        .fetch_one(connection)
+        .await
+        .map_err(|source| OpenError::of(path, source))?;
+    let known = MIGRATIONS.last().map_or(0, |(version, ..)| *version);
+    match newest {
+        Some(found) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+    let migration = |(version, name, sql): (i64, &'static str, &'static str)| {
+        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    let migrator = Migrator::with_migrations(MIGRATIONS.map(migration).to_vec());
+    migrator.run_direct(None, connection, false).await.map_err(|error| {
+        if let MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) = error {
+            OpenError::of(path, source)
+        } else {
+            OpenError::Schema { path: path.to_owned(), source: error }
+        }
+    })
+}

@@ -1,0 +1,182 @@
+//! The projector: takes in records behind the journal, a batch in one transaction, and knows how far it is.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::AppendId;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection as _, Row as _};
+
+use super::changes::Changes;
+use super::error::{ApplyError, OpenError, StoreError};
+use super::history::History;
+use super::{open, time, write};
+
+/// Which journal and which control stream: a stream that was deleted and made again has another time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streams {
+    /// When the journal was created.
+    pub journal_created_at: DateTime<Utc>,
+    /// When the control stream was created.
+    pub control_created_at: DateTime<Utc>,
+}
+
+impl fmt::Display for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (journal, control) =
+            (time::to_text(self.journal_created_at), time::to_text(self.control_created_at));
+        write!(f, "{journal} (journal) and {control} (control)")
+    }
+}
+
+/// How far the journal has been taken in. At takeover the leader compares it with the streams it finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// The sequence of the last record in the journal.
+    pub sequence: u64,
+    /// The id of that record's append.
+    pub append_id: AppendId,
+    /// How far the control stream had been taken into account by that record.
+    pub control: u64,
+    /// The streams these sequences are of.
+    pub streams: Streams,
+}
+
+/// The one writer of the store.
+#[derive(Debug)]
+pub struct Projector {
+    path: PathBuf,
+    connection: SqliteConnection,
+}
+
+impl Projector {
+    /// Opens the store of `site` at `path`, or creates it.
+    ///
+    /// # Errors
+    /// One kind for each thing that can be wrong with the file; it is then as it was.
+    pub async fn open(path: &Path, site: &str) -> Result<Self, OpenError> {
+        let connection = open::open(path, site).await?;
+        Ok(Self { path: path.to_owned(), connection })
+    }
+
+    /// A reader of the same store, with connections of its own.
+    ///
+    /// # Errors
+    /// The file cannot be opened for reading.
+    pub async fn history(&self) -> Result<History, OpenError> {
+        History::open(&self.path).await
+    }
+
+    /// How far the journal has been taken in; `None` for an empty store.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn position(&mut self) -> Result<Option<Position>, StoreError> {
+        read_position(&mut self.connection).await
+    }
+
+    /// Takes in `batch`, whose first record comes right after record `follows` in the journal of `streams`;
+    /// `None` says that it is the first that the journal still holds. All of it is taken in, or nothing.
+    ///
+    /// Bound the batch: its facts are held as JSON until they are written. An empty one does nothing.
+    ///
+    /// # Errors
+    /// The batch does not follow [`Self::position`], is of other streams or does not fit its own state, or the store
+    /// cannot be written.
+    pub async fn apply(
+        &mut self,
+        streams: &Streams,
+        follows: Option<u64>,
+        batch: &[Committed],
+    ) -> Result<(), ApplyError> {
+        let Some(last) = batch.last() else {
+            return Ok(());
+        };
+        let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
+        let position = read_position(&mut transaction).await?;
+        check(position.as_ref(), streams, follows, batch)?;
+        let changes = Changes::of(batch, position.is_none())?;
+        write::changes(&mut transaction, &changes).await?;
+        write::position(
+            &mut transaction,
+            &Position {
+                sequence: last.sequence,
+                append_id: last.append_id.clone(),
+                control: last.record.control,
+                streams: *streams,
+            },
+        )
+        .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Empties the store, so that the whole journal can be taken in again. Readers see the old content until then.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn reset(&mut self) -> Result<(), StoreError> {
+        let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
+        for table in ["facts", "run_hosts", "runs", "position"] {
+            let delete = sqlx::AssertSqlSafe(format!("DELETE FROM {table}"));
+            sqlx::query(delete).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Closes the file, with everything written back into it.
+    ///
+    /// # Errors
+    /// The store cannot be written; the journal has what is missing.
+    pub async fn close(self) -> Result<(), StoreError> {
+        Ok(self.connection.close().await?)
+    }
+}
+
+/// `batch` is of the streams that the store is of, follows what the store has, and is in order.
+fn check(
+    position: Option<&Position>,
+    streams: &Streams,
+    follows: Option<u64>,
+    batch: &[Committed],
+) -> Result<(), ApplyError> {
+    if let Some(stored) = position.map(|position| position.streams).filter(|stored| stored != streams) {
+        return Err(ApplyError::OtherStreams { stored, given: *streams });
+    }
+    let gap = |follows, first| ApplyError::Gap { position: position.cloned(), follows, first };
+    let (mut last, mut control) = (position.map(|at| at.sequence), position.map(|at| at.control));
+    if let Some(first) = batch.first().filter(|_| last != follows) {
+        return Err(gap(follows, first.sequence));
+    }
+    for committed in batch {
+        let in_order = last.is_none_or(|last| committed.sequence > last);
+        // The state before a record has the control position after the record before it.
+        if !in_order || control.is_some_and(|control| committed.before.control != control) {
+            return Err(gap(last, committed.sequence));
+        }
+        (last, control) = (Some(committed.sequence), Some(committed.record.control));
+    }
+    Ok(())
+}
+
+async fn read_position(connection: &mut SqliteConnection) -> Result<Option<Position>, StoreError> {
+    let query = sqlx::query(
+        "SELECT sequence, append_id, control, journal_created_at, control_created_at FROM position",
+    );
+    let row = query.fetch_optional(connection).await?;
+    row.map(|row| {
+        Ok(Position {
+            sequence: row.try_get("sequence")?,
+            append_id: AppendId::new(row.try_get("append_id")?),
+            control: row.try_get("control")?,
+            streams: Streams {
+                journal_created_at: time::column(&row, "journal_created_at")?,
+                control_created_at: time::column(&row, "control_created_at")?,
+            },
+        })
+    })
+    .transpose()
+}

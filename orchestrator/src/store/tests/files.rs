@@ -1,0 +1,136 @@
+//! Files that are not what they should be: each its error, and none of them changed.
+
+use std::fs;
+
+use super::*;
+
+/// Opens the file, which must fail, and makes sure that it was not changed.
+async fn refused(path: &Path) -> OpenError {
+    let before = fs::read(path).ok();
+    let error = Projector::open(path, "site").await.unwrap_err();
+    assert_eq!(fs::read(path).ok(), before, "{error}: the file was changed");
+    error
+}
+
+/// A store of `site`, closed.
+async fn store_of(directory: &TempDir, site: &str) -> PathBuf {
+    let path = directory.path().join("store.sqlite");
+    Projector::open(&path, site).await.unwrap().close().await.unwrap();
+    path
+}
+
+async fn execute(path: &Path, sql: &'static str) {
+    let mut connection = connect(path).await;
+    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_is_created_and_opened_again() {
+    let directory = TempDir::new().unwrap();
+    let path = store_of(&directory, "site").await;
+    let mut again = Projector::open(&path, "site").await.unwrap();
+    assert_eq!(again.position().await.unwrap(), None);
+    assert_eq!(rows(&path, "PRAGMA application_id").await, ["1330861392"]);
+    assert_eq!(rows(&path, "SELECT * FROM site").await, ["1 | site"]);
+}
+
+#[tokio::test]
+async fn an_empty_file_is_a_new_store() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("store.sqlite");
+    fs::write(&path, "").unwrap();
+    Projector::open(&path, "site").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_written() {
+    let directory = TempDir::new().unwrap();
+    for path in [directory.path().to_owned(), directory.path().join("absent/store.sqlite")] {
+        let error = refused(&path).await;
+        assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+        assert_eq!(error.to_string(), format!("store {} cannot be written", path.display()));
+    }
+}
+
+/// Root writes to whatever the permissions forbid, so this shows itself to others only.
+#[tokio::test]
+async fn a_file_without_write_permission() {
+    let directory = TempDir::new().unwrap();
+    let path = store_of(&directory, "site").await;
+    let mut permissions = fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&path, permissions).unwrap();
+    if fs::OpenOptions::new().write(true).open(&path).is_err() {
+        let error = refused(&path).await;
+        assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_a_database_or_torn() {
+    let directory = TempDir::new().unwrap();
+    let text = directory.path().join("text");
+    fs::write(&text, "Lorem ipsum dolor sit amet, ".repeat(100)).unwrap();
+    let torn = store_of(&directory, "site").await;
+    let content = fs::read(&torn).unwrap();
+    fs::write(&torn, &content[..content.len() / 2]).unwrap();
+    for path in [text, torn] {
+        let error = refused(&path).await;
+        assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_another_program() {
+    let directory = TempDir::new().unwrap();
+    for (name, sql, id) in [
+        ("unnamed", "CREATE TABLE t (x)", 0),
+        ("named", "PRAGMA application_id = 0x12345678; CREATE TABLE t (x)", 0x1234_5678),
+        ("named and empty", "PRAGMA application_id = 0x12345678", 0x1234_5678),
+    ] {
+        let path = directory.path().join(name);
+        execute(&path, sql).await;
+        let error = refused(&path).await;
+        assert!(
+            matches!(error, OpenError::Foreign { application_id, .. } if application_id == id),
+            "{name}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_a_newer_program() {
+    let directory = TempDir::new().unwrap();
+    let path = store_of(&directory, "site").await;
+    execute(&path, "INSERT INTO _sqlx_migrations VALUES (99, 'later', '2030-01-01', 1, x'00', 1)").await;
+    let error = refused(&path).await;
+    assert_eq!(
+        error.to_string(),
+        format!("store {} has schema 99, newer than 1, the newest that this program knows", path.display())
+    );
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_store_of_another_site() {
+    let directory = TempDir::new().unwrap();
+    let path = store_of(&directory, "lund").await;
+    let error = refused(&path).await;
+    assert!(
+        matches!(&error, OpenError::OtherSite { found, expected, .. } if found == "lund" && expected == "site"),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_store_that_another_process_writes() {
+    let directory = TempDir::new().unwrap();
+    let path = store_of(&directory, "site").await;
+    let mut other = connect(&path).await;
+    sqlx::raw_sql("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
+    let mut waiting = open::options(&path).busy_timeout(std::time::Duration::ZERO).connect().await.unwrap();
+    let busy = sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut waiting).await.unwrap_err();
+    let error = OpenError::of(&path, busy);
+    assert!(matches!(error, OpenError::InUse { .. }), "{error:?}");
+}

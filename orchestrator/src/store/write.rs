@@ -1,0 +1,144 @@
+//! The SQL that writes.
+
+use std::collections::BTreeMap;
+
+use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost, Trigger};
+use os_upgrade_protocol::{HostName, RunId};
+use serde::Serialize;
+use sqlx::sqlite::{Sqlite, SqliteConnection};
+use sqlx::{QueryBuilder, query};
+
+use super::changes::{Changes, FactEntry, RunChange};
+use super::projector::Position;
+use super::time::to_text;
+
+/// Rows written by one statement. More than this gains nothing; each number of rows is a statement of its own.
+const ROWS_PER_STATEMENT: usize = 64;
+
+/// Writes every row that `changes` holds.
+pub(super) async fn changes(connection: &mut SqliteConnection, changes: &Changes) -> sqlx::Result<()> {
+    for change in &changes.runs {
+        run(connection, &change.run).await?;
+        hosts(connection, change).await?;
+    }
+    for entries in changes.facts.chunks(ROWS_PER_STATEMENT) {
+        facts(connection, entries).await?;
+    }
+    Ok(())
+}
+
+/// Writes how far the store is.
+pub(super) async fn position(connection: &mut SqliteConnection, position: &Position) -> sqlx::Result<()> {
+    let upsert = "INSERT INTO position \
+         (one, sequence, append_id, control, journal_created_at, control_created_at) \
+         VALUES (1, ?, ?, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET sequence = excluded.sequence, \
+         append_id = excluded.append_id, control = excluded.control";
+    query(upsert)
+        .bind(position.sequence.cast_signed())
+        .bind(position.append_id.as_str())
+        .bind(position.control.cast_signed())
+        .bind(to_text(position.streams.journal_created_at))
+        .bind(to_text(position.streams.control_created_at))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn run(connection: &mut SqliteConnection, run: &Run) -> sqlx::Result<()> {
+    let Trigger::Operator { actor } = &run.trigger;
+    let upsert = "INSERT INTO runs (id, trigger_kind, actor, started_at, not_after, phase, rollout, stopping, \
+         ended_at, result, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+         ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, stopping = excluded.stopping, \
+         ended_at = excluded.ended_at, result = excluded.result, counts = excluded.counts";
+    query(upsert)
+        .bind(run.id.as_str())
+        .bind(run.trigger.kind())
+        .bind(actor)
+        .bind(to_text(run.started_at))
+        .bind(to_text(run.not_after))
+        .bind(run.phase.as_str())
+        .bind(json(&run.rollout))
+        .bind(run.stopping.as_ref().map(json))
+        .bind(run.ended.map(|ended| to_text(ended.at)))
+        .bind(run.ended.map(|ended| ended.result.as_str()))
+        .bind(json(&counts(run)))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+fn counts(run: &Run) -> BTreeMap<&'static str, usize> {
+    let count = |status: HostStatus| (status.as_str(), run.count(status));
+    HostStatus::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect()
+}
+
+async fn hosts(connection: &mut SqliteConnection, change: &RunChange) -> sqlx::Result<()> {
+    let rows: Vec<_> = change
+        .hosts
+        .iter()
+        .filter_map(|(name, started)| Some((name, change.run.host(name)?, started.map(to_text))))
+        .collect();
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
+        host_rows(connection, &change.run, rows).await?;
+    }
+    Ok(())
+}
+
+async fn host_rows(
+    connection: &mut SqliteConnection,
+    run: &Run,
+    rows: &[(&HostName, &RunHost, Option<String>)],
+) -> sqlx::Result<()> {
+    let mut insert: QueryBuilder<Sqlite> = QueryBuilder::new(
+        "INSERT INTO run_hosts (run, host, application, lock_group, status, since, reason, reason_kind, \
+         reason_json, command_action, command_sequence, started_at, ended_at) ",
+    );
+    insert.push_values(rows, |mut row, (name, host, started)| {
+        let reason = host.reason.as_ref();
+        let command = host.command;
+        row.push_bind(run.id.as_str())
+            .push_bind(name.as_str())
+            .push_bind(host.application.as_str())
+            .push_bind(host.group.as_str())
+            .push_bind(host.status.as_str())
+            .push_bind(to_text(host.since))
+            .push_bind(reason.map(ToString::to_string))
+            .push_bind(reason.map(Reason::kind))
+            .push_bind(reason.map(json))
+            .push_bind(command.map(|command| command.action.as_str()))
+            .push_bind(command.and_then(|command| command.sequence).map(u64::cast_signed))
+            .push_bind(started.clone())
+            .push_bind(host.status.is_final().then(|| to_text(host.since)));
+    });
+    // A slot is granted once in a run; later batches know nothing of it any more.
+    insert.push(
+        " ON CONFLICT (run, host) DO UPDATE SET status = excluded.status, since = excluded.since, \
+         reason = excluded.reason, reason_kind = excluded.reason_kind, reason_json = excluded.reason_json, \
+         command_action = excluded.command_action, command_sequence = excluded.command_sequence, \
+         started_at = coalesce(excluded.started_at, started_at), ended_at = excluded.ended_at",
+    );
+    insert.build().execute(connection).await?;
+    Ok(())
+}
+
+async fn facts(connection: &mut SqliteConnection, entries: &[FactEntry]) -> sqlx::Result<()> {
+    let mut insert: QueryBuilder<Sqlite> =
+        QueryBuilder::new("INSERT INTO facts (sequence, place, at, type, event, actor, run, host, fact) ");
+    insert.push_values(entries, |mut row, entry| {
+        row.push_bind(entry.sequence.cast_signed())
+            .push_bind(entry.place)
+            .push_bind(to_text(entry.at))
+            .push_bind(entry.name)
+            .push_bind(entry.event)
+            .push_bind(entry.actor.as_deref())
+            .push_bind(entry.run.as_ref().map(RunId::as_str))
+            .push_bind(entry.host.as_ref().map(HostName::as_str))
+            .push_bind(entry.json.as_str());
+    });
+    insert.build().execute(connection).await?;
+    Ok(())
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what is stored has string keys and no fallible part")
+}

@@ -1,0 +1,133 @@
+//! A site for tests: the real kernel, with a clock and a control stream made of numbers.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::{
+    Answer, Batch, Config, ControlMessage, Effect, Input, Request, SeenHost, State, View, effects,
+};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::AppendId;
+
+/// The worker application on every host.
+pub(crate) const APPLICATION: &str = "os-upgrade-debian";
+
+/// State and view of a site, and how far its streams are. Each record is a second after the one before.
+#[derive(Debug, Clone)]
+pub(crate) struct TestSite {
+    pub(crate) state: State,
+    pub(crate) view: View,
+    pub(crate) now: DateTime<Utc>,
+    journal: u64,
+    control: u64,
+}
+
+pub(crate) fn host(name: &str) -> HostName {
+    HostName::new(name).unwrap()
+}
+
+pub(crate) fn run_id(text: &str) -> RunId {
+    RunId::new(text).unwrap()
+}
+
+pub(crate) fn config() -> Config {
+    serde_json::from_str(r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#).unwrap()
+}
+
+pub(crate) fn put_config() -> Input {
+    Input::Request(Request::PutConfig { config: config(), actor: "api".to_owned(), validate: false })
+}
+
+pub(crate) fn trigger(run: &str) -> Input {
+    let timeout = "4h".parse().unwrap();
+    Input::Request(Request::Trigger { run: run_id(run), timeout, actor: "api".to_owned(), validate: false })
+}
+
+pub(crate) fn cancel() -> Input {
+    Input::Request(Request::Cancel { actor: "api".to_owned() })
+}
+
+impl TestSite {
+    /// A site with workers on `hosts`, at 2026-11-21T05:00:00Z.
+    pub(crate) fn new<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Self {
+        let seen = SeenHost {
+            applications: [ApplicationName::new(APPLICATION).unwrap()].into_iter().collect(),
+            group: Some(GroupName::new("default").unwrap()),
+            ..SeenHost::default()
+        };
+        let hosts = hosts.into_iter().map(|name| (host(name), seen.clone())).collect();
+        let now = "2026-11-21T05:00:00Z".parse().unwrap();
+        // Semaphores come with the settings, which a leader adopts first.
+        let mut state = State::default();
+        let settings = os_upgrade_kernel::Fact::SettingsAdopted { settings: state.settings.clone() };
+        state.apply(now, &settings).unwrap();
+        Self { state, view: View { hosts, clock_skew: None }, now, journal: 0, control: 0 }
+    }
+
+    /// The record of `inputs`, decided together, and what is answered to them.
+    pub(crate) fn ask(&mut self, inputs: &[Input]) -> (Committed, Vec<Answer>) {
+        self.now += TimeDelta::seconds(1);
+        self.journal += 1;
+        let mut batch = Batch::new(&self.state, self.now);
+        let answers = inputs.iter().filter_map(|input| batch.decide(&self.view, input)).collect();
+        let (record, after) = batch.finish();
+        let before = std::mem::replace(&mut self.state, after);
+        let append_id = AppendId::new(&format!("test-{}", self.journal));
+        (Committed { sequence: self.journal, append_id, before, record }, answers)
+    }
+
+    /// The record of `inputs`, decided together.
+    pub(crate) fn record(&mut self, inputs: &[Input]) -> Committed {
+        self.ask(inputs).0
+    }
+
+    /// A leader's fence, stored and read.
+    pub(crate) fn fence(&mut self) -> Committed {
+        self.control += 1;
+        let sequence = self.control;
+        let stored = Input::FenceStored { sequence, leader: "test".to_owned() };
+        self.record(&[stored, Input::Control { sequence, message: ControlMessage::Leader }])
+    }
+
+    /// Every command that is to be sent, seen in the control stream.
+    pub(crate) fn send(&mut self) -> Committed {
+        let mut inputs = Vec::new();
+        for effect in effects(&self.state) {
+            if let Effect::Send { id, .. } = effect {
+                self.control += 1;
+                let message = ControlMessage::Command { host: id.host.clone(), id: Some(id) };
+                inputs.push(Input::Control { sequence: self.control, message });
+            }
+        }
+        self.record(&inputs)
+    }
+
+    /// Replies of `hosts`.
+    pub(crate) fn reply<'a>(
+        &mut self,
+        hosts: impl IntoIterator<Item = &'a str>,
+        action: Action,
+        result: &Outcome,
+    ) -> Committed {
+        let mut inputs = Vec::new();
+        for name in hosts {
+            self.control += 1;
+            let reply = Ok(Reply { action, result: result.clone() });
+            let message = ControlMessage::Reply { host: host(name), reply, in_reply_to: None };
+            inputs.push(Input::Control { sequence: self.control, message });
+        }
+        self.record(&inputs)
+    }
+
+    /// A whole run: `hosts` prepare, and each is upgraded when it holds the slot.
+    pub(crate) fn whole_run(&mut self, run: &str) -> Vec<Committed> {
+        let names: Vec<String> = self.view.hosts.keys().map(ToString::to_string).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut records = vec![self.record(&[trigger(run)]), self.send()];
+        records.push(self.reply(names.iter().copied(), Action::Prepare, &Outcome::Done));
+        for name in names {
+            records.push(self.send());
+            records.push(self.reply([name], Action::Upgrade, &Outcome::Done));
+        }
+        records
+    }
+}
