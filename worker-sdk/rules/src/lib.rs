@@ -1,1 +1,24 @@
-//! placeholder
+//! The rules of a worker, without any I/O: what a worker does with a command, and in which order, whatever crashes.
+//!
+//! [`WorkerLogic`] takes an [`Event`] and the time, and returns [`Action`]s; it reads no clock, no file and no
+//! network. A thin executor (the SDK's driver, or a simulator) carries the actions out and reports back with events.
+//!
+//! The order that everything hangs on: the state file is saved, *then* the handler runs or the host reboots; the
+//! outcome is saved, *then* the reply is published; the stream has stored the reply, *then* the command is
+//! acknowledged. So the process may die between any two actions, and the next one goes on from the file.
+
+pub mod action;
+pub mod consumer;
+pub mod event;
+pub mod limits;
+pub mod logic;
+pub mod note;
+pub mod state_file;
+pub mod versions;
+
+pub use action::{Action, Call, HandlerCall, OutgoingReply, RebootCall};
+pub use consumer::{DeliverFrom, deliver_from};
+pub use event::{Event, HandlerResult, Loaded, Received, Upgraded};
+pub use logic::{Activity, WorkerConfig, WorkerLogic};
+pub use note::{DropReason, Ignored, Level, Note};
+pub use state_file::{BootId, Current, Phase, Position, Prepared, RebootDue, StateFile, StateFileError};

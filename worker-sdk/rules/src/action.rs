@@ -1,0 +1,107 @@
+//! What the rules ask their executor to do.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::RunId;
+
+use crate::{Note, StateFile};
+
+/// One thing to do. Actions are to be begun in the order in which they are returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Replace the state file, durably; answered by `StateSaved` or `StateSaveFailed`.
+    SaveState(Box<StateFile>),
+    /// Run a handler; answered by `HandlerFinished`.
+    Run(HandlerCall),
+    /// Start the reboot of the host; answered by `RebootReturned`, or by the end of this process.
+    Reboot(RebootCall),
+    /// Publish a reply and have the stream confirm it; answered by `ReplyStored` or `ReplyFailed`.
+    Reply(OutgoingReply),
+    /// Acknowledge a command and have the server confirm it; answered by `Acked` or `AckFailed`.
+    Ack {
+        /// Stream sequence of the command.
+        sequence: u64,
+        /// Where the acknowledgement goes.
+        subject: String,
+    },
+    /// Say that a command is still being worked on; best effort, not answered.
+    InProgress {
+        /// Where the sign of life goes.
+        subject: String,
+    },
+    /// Ask the handler for the versions and the stream for the last published ones; answered by `VersionsRead`.
+    ReadVersions,
+    /// Publish versions and have the stream confirm it; answered by `VersionsPublished` or `VersionsPublishFailed`.
+    PublishVersions {
+        /// Where they go.
+        subject: String,
+        /// The flat JSON object.
+        payload: Vec<u8>,
+    },
+    /// Tell the operator; not answered.
+    Log(Note),
+}
+
+/// A handler that the rules may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Call {
+    /// Get ready.
+    Prepare,
+    /// Change the system.
+    Upgrade,
+    /// Look whether the host is well after a reboot.
+    Health,
+}
+
+impl Call {
+    /// The word for logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepare => "prepare",
+            Self::Upgrade => "upgrade",
+            Self::Health => "health",
+        }
+    }
+}
+
+/// A handler to run, and what it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerCall {
+    /// Stream sequence of the command that it serves.
+    pub sequence: u64,
+    /// Which handler.
+    pub call: Call,
+    /// The run, if the command named one.
+    pub run: Option<RunId>,
+    /// The end of the run, if there is one.
+    pub not_after: Option<DateTime<Utc>>,
+    /// The same work may have been begun before and been cut off.
+    pub resume: bool,
+    /// The host has booted since the work was begun.
+    pub rebooted: bool,
+}
+
+/// A reboot to start, and what its handler is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebootCall {
+    /// Stream sequence of the command that it serves.
+    pub sequence: u64,
+    /// The run, if the command named one.
+    pub run: Option<RunId>,
+    /// The end of the run, if there is one.
+    pub not_after: Option<DateTime<Utc>>,
+    /// An earlier attempt at the same reboot may have been made.
+    pub resume: bool,
+}
+
+/// A reply, ready to be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutgoingReply {
+    /// Stream sequence of the command that it answers.
+    pub sequence: u64,
+    /// Where it goes.
+    pub subject: String,
+    /// The JSON of the reply.
+    pub payload: Vec<u8>,
+    /// Names and values.
+    pub headers: Vec<(&'static str, String)>,
+}

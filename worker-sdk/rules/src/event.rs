@@ -1,0 +1,157 @@
+//! What the executor tells the rules.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::Versions;
+
+use crate::{BootId, Call, StateFile};
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The process has started; always the first event.
+    Started {
+        /// What the state file held.
+        loaded: Loaded,
+        /// The present boot of the host.
+        boot_id: BootId,
+    },
+    /// The stream has delivered a command.
+    CommandReceived(Received),
+    /// A handler has returned.
+    HandlerFinished {
+        /// Stream sequence of the command that it served.
+        sequence: u64,
+        /// What it returned.
+        result: HandlerResult,
+    },
+    /// The state file is durably what was last asked for.
+    StateSaved,
+    /// The state file may be the previous one still.
+    StateSaveFailed {
+        /// Why, for the operator.
+        error: String,
+    },
+    /// The stream has stored the reply.
+    ReplyStored {
+        /// Stream sequence of the command that it answers.
+        sequence: u64,
+    },
+    /// The stream has not confirmed the reply; it may have stored it all the same.
+    ReplyFailed {
+        /// Stream sequence of the command that it answers.
+        sequence: u64,
+        /// Why, for the operator.
+        error: String,
+    },
+    /// The server has confirmed an acknowledgement.
+    Acked {
+        /// Stream sequence of the command.
+        sequence: u64,
+    },
+    /// The server has not confirmed an acknowledgement.
+    AckFailed {
+        /// Stream sequence of the command.
+        sequence: u64,
+        /// Why, for the operator.
+        error: String,
+    },
+    /// The reboot handler has returned: the reboot is under way, or could not be started.
+    RebootReturned {
+        /// Stream sequence of the command.
+        sequence: u64,
+        /// Why the reboot could not be started.
+        result: Result<(), String>,
+    },
+    /// The boot id, read anew; needed while a reboot is awaited, harmless otherwise.
+    BootIdRead(BootId),
+    /// What the host runs, and what was last published about it.
+    VersionsRead {
+        /// From the handler.
+        running: Result<Versions, String>,
+        /// From the stream; `None` when nothing was ever published.
+        published: Result<Option<Versions>, String>,
+    },
+    /// The stream has stored the versions.
+    VersionsPublished,
+    /// The stream has not confirmed the versions.
+    VersionsPublishFailed {
+        /// Why, for the operator.
+        error: String,
+    },
+    /// The handler says that versions have changed.
+    VersionsChanged,
+    /// Time has passed.
+    Tick,
+}
+
+/// What was found where the state file should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loaded {
+    /// No file: a new host, or one whose worker keeps its state only until the next boot.
+    Nothing,
+    /// A good file.
+    File(Box<StateFile>),
+    /// Something that cannot be read as the state of this host; the executor has kept a copy of it aside.
+    Corrupt {
+        /// What is wrong with it.
+        error: String,
+    },
+}
+
+/// A command as delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// Its stream sequence.
+    pub sequence: u64,
+    /// When the stream stored it.
+    pub published: DateTime<Utc>,
+    /// How often it has been delivered, this time included.
+    pub delivered: u64,
+    /// The subject it was published on.
+    pub subject: String,
+    /// Where its acknowledgement goes.
+    pub ack_subject: String,
+    /// Its `Os-Upgrade-Run` header, as it stands there.
+    pub run_header: Option<String>,
+    /// Its payload.
+    pub payload: Vec<u8>,
+}
+
+/// How an upgrade that went well ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upgraded {
+    /// Nothing is left to do.
+    Done,
+    /// The host must be rebooted for it to take effect.
+    RebootRequired,
+}
+
+/// What a handler returned; errors are messages for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HandlerResult {
+    /// Of `prepare`.
+    Prepare(Result<(), String>),
+    /// Of `upgrade`.
+    Upgrade(Result<Upgraded, String>),
+    /// Of `health`.
+    Health(Result<(), String>),
+}
+
+impl HandlerResult {
+    /// The handler that returned it.
+    pub const fn call(&self) -> Call {
+        match self {
+            Self::Prepare(_) => Call::Prepare,
+            Self::Upgrade(_) => Call::Upgrade,
+            Self::Health(_) => Call::Health,
+        }
+    }
+
+    /// Whether the handler failed.
+    pub const fn is_err(&self) -> bool {
+        match self {
+            Self::Prepare(result) | Self::Health(result) => result.is_err(),
+            Self::Upgrade(result) => result.is_err(),
+        }
+    }
+}

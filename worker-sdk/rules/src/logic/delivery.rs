@@ -1,0 +1,215 @@
+//! The state file, replies and acknowledgements: each confirmed before the next, each tried again when it fails.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Outcome, Reply, header, subject};
+
+use super::{Activity, WorkerLogic, ignore};
+use crate::limits::{ACK_ATTEMPTS_MAX, SAVE_ATTEMPTS_MAX, backoff};
+use crate::note::{Ignored, Note};
+use crate::state_file::Phase;
+use crate::{Action, OutgoingReply};
+
+const CURRENT: &str = "an answer belongs to a current command";
+
+impl WorkerLogic {
+    /// Saves the state; once it is saved, what it names is begun.
+    pub(super) fn save(&mut self, out: &mut Vec<Action>) {
+        self.save_attempt(1, out);
+    }
+
+    pub(super) fn save_attempt(&mut self, attempt: u32, out: &mut Vec<Action>) {
+        self.activity = Activity::Saving { attempt };
+        out.push(Action::SaveState(Box::new(self.file.clone())));
+    }
+
+    pub(super) fn state_saved(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+        match self.activity {
+            Activity::Saving { .. } => self.proceed(now, out),
+            Activity::NotStarted
+            | Activity::Idle
+            | Activity::SaveRetry { .. }
+            | Activity::Handling(_)
+            | Activity::Rebooting { .. }
+            | Activity::Replying { .. }
+            | Activity::ReplyRetry { .. }
+            | Activity::Acking { .. }
+            | Activity::AckRetry { .. } => ignore(Ignored::Unexpected("StateSaved"), out),
+        }
+    }
+
+    pub(super) fn state_save_failed(&mut self, now: DateTime<Utc>, error: &str, out: &mut Vec<Action>) {
+        let Activity::Saving { attempt } = self.activity else {
+            return ignore(Ignored::Unexpected("StateSaveFailed"), out);
+        };
+        let giving_up = attempt >= SAVE_ATTEMPTS_MAX;
+        out.push(Action::Log(Note::SaveFailed {
+            attempt,
+            error: error.to_owned(),
+            giving_up,
+        }));
+        if giving_up {
+            self.proceed_unsaved(now, error, out);
+        } else {
+            let at = now + backoff(attempt);
+            self.activity = Activity::SaveRetry { attempt, at };
+        }
+    }
+
+    /// The disk takes nothing: starts nothing, but tells the outcome, so that the run learns of it.
+    fn proceed_unsaved(&mut self, now: DateTime<Utc>, error: &str, out: &mut Vec<Action>) {
+        let Some(current) = &self.file.current else {
+            return self.idle(now, out);
+        };
+        match current.phase {
+            Phase::Preparing | Phase::Upgrading { .. } | Phase::Rebooting { .. } => {
+                let message = format!("the worker cannot save its state file: {error}");
+                self.note_outcome(Outcome::error(&message), out);
+                self.reply(1, out);
+            }
+            Phase::Checking | Phase::Answered { .. } => self.proceed(now, out),
+        }
+    }
+
+    pub(super) fn reply(&mut self, attempt: u32, out: &mut Vec<Action>) {
+        let current = self.file.current.as_ref().expect(CURRENT);
+        let Phase::Answered { outcome } = &current.phase else {
+            unreachable!("only an answered command is replied to");
+        };
+        let sequence = current.position.sequence;
+        let reply = Reply {
+            action: current.action,
+            result: outcome.clone(),
+        };
+        let producer = header::worker_producer(&self.config.application, &self.config.host);
+        out.push(Action::Reply(OutgoingReply {
+            sequence,
+            subject: subject::reply(&self.config.host),
+            payload: reply.to_payload(),
+            headers: vec![
+                (header::PRODUCER_NAME, producer),
+                (header::IN_REPLY_TO, sequence.to_string()),
+            ],
+        }));
+        self.activity = Activity::Replying { attempt };
+    }
+
+    pub(super) fn reply_stored(&mut self, sequence: u64, out: &mut Vec<Action>) {
+        match self.activity {
+            Activity::Replying { .. } | Activity::ReplyRetry { .. } if self.is_current(sequence) => {
+                self.ack(1, out);
+            }
+            Activity::Replying { .. } | Activity::ReplyRetry { .. } => {
+                ignore(Ignored::OtherCommand(sequence), out);
+            }
+            Activity::NotStarted
+            | Activity::Idle
+            | Activity::Saving { .. }
+            | Activity::SaveRetry { .. }
+            | Activity::Handling(_)
+            | Activity::Rebooting { .. }
+            | Activity::Acking { .. }
+            | Activity::AckRetry { .. } => ignore(Ignored::Unexpected("ReplyStored"), out),
+        }
+    }
+
+    pub(super) fn reply_failed(
+        &mut self,
+        now: DateTime<Utc>,
+        sequence: u64,
+        error: String,
+        out: &mut Vec<Action>,
+    ) {
+        let Activity::Replying { attempt } = self.activity else {
+            return ignore(Ignored::Unexpected("ReplyFailed"), out);
+        };
+        if !self.is_current(sequence) {
+            return ignore(Ignored::OtherCommand(sequence), out);
+        }
+        out.push(Action::Log(Note::ReplyFailed {
+            sequence,
+            attempt,
+            error,
+        }));
+        // Without a bound on their number: without its reply the run waits in vain.
+        let at = now + backoff(attempt);
+        self.activity = Activity::ReplyRetry { attempt, at };
+    }
+
+    pub(super) fn ack(&mut self, attempt: u32, out: &mut Vec<Action>) {
+        let current = self.file.current.as_ref().expect(CURRENT);
+        out.push(Action::Ack {
+            sequence: current.position.sequence,
+            subject: current.ack_subject.clone(),
+        });
+        self.activity = Activity::Acking { attempt };
+    }
+
+    pub(super) fn acked(&mut self, sequence: u64, out: &mut Vec<Action>) {
+        // Of a command dropped or settled before; nothing waits for it.
+        if !self.is_current(sequence) {
+            return;
+        }
+        match self.activity {
+            Activity::Acking { .. } | Activity::AckRetry { .. } => self.settle(out),
+            Activity::NotStarted
+            | Activity::Idle
+            | Activity::Saving { .. }
+            | Activity::SaveRetry { .. }
+            | Activity::Handling(_)
+            | Activity::Rebooting { .. }
+            | Activity::Replying { .. }
+            | Activity::ReplyRetry { .. } => ignore(Ignored::Unexpected("Acked"), out),
+        }
+    }
+
+    pub(super) fn ack_failed(
+        &mut self,
+        now: DateTime<Utc>,
+        sequence: u64,
+        error: String,
+        out: &mut Vec<Action>,
+    ) {
+        let attempt = match self.activity {
+            Activity::Acking { attempt } if self.is_current(sequence) => attempt,
+            // Of a command dropped or settled before: redelivery brings it back.
+            Activity::NotStarted
+            | Activity::Idle
+            | Activity::Saving { .. }
+            | Activity::SaveRetry { .. }
+            | Activity::Handling(_)
+            | Activity::Rebooting { .. }
+            | Activity::Replying { .. }
+            | Activity::ReplyRetry { .. }
+            | Activity::Acking { .. }
+            | Activity::AckRetry { .. } => {
+                out.push(Action::Log(Note::AckFailed {
+                    sequence,
+                    attempt: 1,
+                    error,
+                    giving_up: true,
+                }));
+                return;
+            }
+        };
+        let giving_up = attempt >= ACK_ATTEMPTS_MAX;
+        out.push(Action::Log(Note::AckFailed {
+            sequence,
+            attempt,
+            error,
+            giving_up,
+        }));
+        if giving_up {
+            self.settle(out);
+        } else {
+            let at = now + backoff(attempt);
+            self.activity = Activity::AckRetry { attempt, at };
+        }
+    }
+
+    /// The reply is stored and the command acknowledged as well as may be.
+    fn settle(&mut self, out: &mut Vec<Action>) {
+        let current = self.file.current.take().expect(CURRENT);
+        self.file.settled = Some(current.position);
+        self.save(out);
+    }
+}

@@ -1,0 +1,276 @@
+//! The logic of a worker: events in, actions out. The parent holds the state and hands each event to the part that
+//! knows about it: [`receive`] decides about commands, [`work`] about handlers and reboots, [`delivery`] about the
+//! state file, replies and acknowledgements.
+//!
+//! What is under way is derived from the state file: after each successful save [`WorkerLogic::proceed`] looks at the
+//! saved phase and begins what it names. A restart does the same with the file it finds.
+
+mod delivery;
+mod receive;
+mod work;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_protocol::{ApplicationName, HostName};
+
+use crate::limits::IN_PROGRESS_EVERY;
+use crate::note::{Ignored, Note};
+use crate::state_file::{BootId, Phase, Position, StateFile};
+use crate::versions::VersionsLogic;
+use crate::{Action, Call, Event, Loaded, Received};
+
+/// What a worker is.
+#[derive(Debug, Clone)]
+pub struct WorkerConfig {
+    /// The host it serves.
+    pub host: HostName,
+    /// The application it is an instance of.
+    pub application: ApplicationName,
+    /// How long a reboot that was started may take to end this process.
+    pub reboot_wait: TimeDelta,
+}
+
+/// What the logic waits for; the typed reason why nothing else happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Activity {
+    /// `Started`.
+    NotStarted,
+    /// A command.
+    Idle,
+    /// The state file to be saved.
+    Saving {
+        /// Which try this is.
+        attempt: u32,
+    },
+    /// The time to try again to save the state file.
+    SaveRetry {
+        /// How many tries failed.
+        attempt: u32,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// A handler to return.
+    Handling(Call),
+    /// The host to reboot.
+    Rebooting {
+        /// Since when.
+        since: DateTime<Utc>,
+    },
+    /// The stream to store the reply.
+    Replying {
+        /// Which try this is.
+        attempt: u32,
+    },
+    /// The time to publish the reply again.
+    ReplyRetry {
+        /// How many tries failed.
+        attempt: u32,
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// The server to confirm the acknowledgement.
+    Acking {
+        /// Which try this is.
+        attempt: u32,
+    },
+    /// The time to acknowledge again.
+    AckRetry {
+        /// How many tries failed.
+        attempt: u32,
+        /// When.
+        at: DateTime<Utc>,
+    },
+}
+
+/// A worker without its I/O. See the crate's head for the order it keeps.
+#[derive(Debug, Clone)]
+pub struct WorkerLogic {
+    config: WorkerConfig,
+    boot_id: BootId,
+    /// What the file holds, or will hold once the save under way is done.
+    file: StateFile,
+    activity: Activity,
+    /// A command that came while another is under way. One place suffices: the consumer delivers one at a time, and
+    /// a second one only when someone deletes the first from the stream or makes the consumer anew.
+    held: Option<Received>,
+    in_progress_at: DateTime<Utc>,
+    versions: VersionsLogic,
+}
+
+impl WorkerLogic {
+    /// A worker that waits for [`Event::Started`].
+    pub fn new(config: WorkerConfig) -> Self {
+        Self {
+            boot_id: BootId(String::new()),
+            file: StateFile::new(config.host.clone()),
+            config,
+            activity: Activity::NotStarted,
+            held: None,
+            in_progress_at: DateTime::UNIX_EPOCH,
+            versions: VersionsLogic::new(),
+        }
+    }
+
+    /// What the logic waits for.
+    pub const fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    /// Up to where commands are settled; a consumer made anew starts after it.
+    pub const fn settled(&self) -> Option<Position> {
+        self.file.settled
+    }
+
+    /// What the worker remembers.
+    pub const fn state(&self) -> &StateFile {
+        &self.file
+    }
+
+    /// Takes one event and returns what is to be done now.
+    pub fn handle(&mut self, now: DateTime<Utc>, event: Event) -> Vec<Action> {
+        let mut out = Vec::new();
+        if self.activity == Activity::NotStarted && !matches!(event, Event::Started { .. }) {
+            ignore(Ignored::NotStarted, &mut out);
+            return out;
+        }
+        let out_ref = &mut out;
+        match event {
+            Event::Started { loaded, boot_id } => self.started(now, loaded, boot_id, out_ref),
+            Event::CommandReceived(received) => self.command_received(now, received, out_ref),
+            Event::HandlerFinished { sequence, result } => {
+                self.handler_finished(sequence, result, out_ref);
+            }
+            Event::RebootReturned { sequence, result } => self.reboot_returned(sequence, result, out_ref),
+            Event::BootIdRead(boot_id) => self.boot_id_read(boot_id, out_ref),
+            Event::StateSaved => self.state_saved(now, out_ref),
+            Event::StateSaveFailed { error } => self.state_save_failed(now, &error, out_ref),
+            Event::ReplyStored { sequence } => self.reply_stored(sequence, out_ref),
+            Event::ReplyFailed { sequence, error } => self.reply_failed(now, sequence, error, out_ref),
+            Event::Acked { sequence } => self.acked(sequence, out_ref),
+            Event::AckFailed { sequence, error } => self.ack_failed(now, sequence, error, out_ref),
+            Event::VersionsRead { running, published } => {
+                let host = &self.config.host;
+                self.versions
+                    .versions_read(now, host, running, published, out_ref);
+            }
+            Event::VersionsPublished => self.versions.published(out_ref),
+            Event::VersionsPublishFailed { error } => self.versions.publish_failed(now, error, out_ref),
+            Event::VersionsChanged => self.versions.check(out_ref),
+            Event::Tick => self.tick(now, out_ref),
+        }
+        out
+    }
+
+    fn started(&mut self, now: DateTime<Utc>, loaded: Loaded, boot_id: BootId, out: &mut Vec<Action>) {
+        if self.activity != Activity::NotStarted {
+            return ignore(Ignored::AlreadyStarted, out);
+        }
+        self.boot_id = boot_id;
+        self.activity = Activity::Idle;
+        self.in_progress_at = now;
+        match loaded {
+            Loaded::Nothing => {}
+            Loaded::File(file) => {
+                self.file = *file;
+                self.resume(out);
+            }
+            Loaded::Corrupt { error } => {
+                out.push(Action::Log(Note::StateFileCorrupt { error }));
+                // Saved at once: the next start must not take the missing memory for a new host's.
+                self.file.distrusted = true;
+                self.save(out);
+            }
+        }
+        self.versions.check(out);
+    }
+
+    /// Takes up what the file says was under way.
+    fn resume(&mut self, out: &mut Vec<Action>) {
+        let Some(current) = &self.file.current else {
+            return;
+        };
+        match &current.phase {
+            Phase::Answered { .. } => self.reply(1, out),
+            Phase::Rebooting { boot_id } => {
+                if *boot_id == self.boot_id {
+                    self.not_rebooted(out);
+                } else {
+                    self.rebooted(out);
+                }
+            }
+            Phase::Preparing | Phase::Upgrading { .. } | Phase::Checking => self.begin_again(out),
+        }
+    }
+
+    /// Begins what the saved phase names.
+    fn proceed(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+        let Some(current) = &self.file.current else {
+            return self.idle(now, out);
+        };
+        match current.phase {
+            Phase::Preparing => self.run(now, Call::Prepare, out),
+            Phase::Upgrading { .. } => self.run(now, Call::Upgrade, out),
+            Phase::Checking => self.run(now, Call::Health, out),
+            Phase::Rebooting { .. } => self.reboot(now, out),
+            Phase::Answered { .. } => self.reply(1, out),
+        }
+    }
+
+    fn idle(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+        self.activity = Activity::Idle;
+        if let Some(received) = self.held.take() {
+            self.command_received(now, received, out);
+        }
+    }
+
+    fn tick(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+        self.report_progress(now, out);
+        self.versions.tick(now, out);
+        match self.activity {
+            Activity::SaveRetry { attempt, at } if at <= now => self.save_attempt(attempt + 1, out),
+            Activity::ReplyRetry { attempt, at } if at <= now => self.reply(attempt + 1, out),
+            Activity::AckRetry { attempt, at } if at <= now => self.ack(attempt + 1, out),
+            Activity::Rebooting { since } => self.reboot_awaited(now, since, out),
+            Activity::SaveRetry { .. }
+            | Activity::ReplyRetry { .. }
+            | Activity::AckRetry { .. }
+            | Activity::NotStarted
+            | Activity::Idle
+            | Activity::Saving { .. }
+            | Activity::Handling(_)
+            | Activity::Replying { .. }
+            | Activity::Acking { .. } => {}
+        }
+    }
+
+    /// Keeps the server from delivering again what is under way or held.
+    fn report_progress(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+        let since = now - self.in_progress_at;
+        // A clock set back must not silence the worker.
+        if since < IN_PROGRESS_EVERY && since >= TimeDelta::zero() {
+            return;
+        }
+        self.in_progress_at = now;
+        let current = self.file.current.as_ref().map(|current| &current.ack_subject);
+        let held = self.held.as_ref().map(|held| &held.ack_subject);
+        for subject in current.into_iter().chain(held) {
+            out.push(Action::InProgress {
+                subject: subject.clone(),
+            });
+        }
+    }
+
+    /// Whether `sequence` is the command under way.
+    fn is_current(&self, sequence: u64) -> bool {
+        let current = self.file.current.as_ref();
+        current.is_some_and(|current| current.position.sequence == sequence)
+    }
+}
+
+fn ignore(reason: Ignored, out: &mut Vec<Action>) {
+    out.push(Action::Log(Note::Ignored(reason)));
+}
+
+/// Whether the time for starting something is over.
+fn past(now: DateTime<Utc>, not_after: Option<DateTime<Utc>>) -> bool {
+    not_after.is_some_and(|not_after| now > not_after)
+}

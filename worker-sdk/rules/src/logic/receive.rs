@@ -1,0 +1,238 @@
+//! What becomes of a command that was delivered.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{self as protocol, Command, Outcome, RunId, limits, subject};
+
+use super::{Activity, WorkerLogic, past};
+use crate::note::{DropReason, Note};
+use crate::state_file::{Current, Phase, Position, RebootDue};
+use crate::{Action, Received};
+
+/// Told instead of a guess when the state file was lost to damage.
+const DISTRUSTED: &str =
+    "the worker's state file could not be read, so it is not known whether the host has rebooted";
+
+/// What is to be done about a command.
+enum Verdict {
+    /// Acknowledge it, and nothing else.
+    Drop(DropReason),
+    /// Save this phase, then begin it.
+    Begin(Phase, Option<DateTime<Utc>>),
+    /// Answer at once.
+    Answer(Outcome),
+}
+
+impl WorkerLogic {
+    pub(super) fn command_received(&mut self, now: DateTime<Utc>, received: Received, out: &mut Vec<Action>) {
+        let position = received.position();
+        if self.file.settled.is_some_and(|settled| settled.covers(position)) {
+            out.push(Action::Log(Note::AlreadySettled {
+                sequence: position.sequence,
+            }));
+            out.push(received.ack());
+            return;
+        }
+        if let Some(current) = &mut self.file.current {
+            if current.position == position {
+                // A consumer made anew delivers it under another ack subject; the old one may be dead.
+                current.ack_subject = received.ack_subject;
+                out.push(Action::Log(Note::Redelivered {
+                    sequence: position.sequence,
+                    delivered: received.delivered,
+                }));
+                return;
+            }
+            let behind = current.position.sequence;
+            return self.hold(received, behind, out);
+        }
+        if self.activity != Activity::Idle {
+            let behind = self.file.settled.map_or(0, |settled| settled.sequence);
+            return self.hold(received, behind, out);
+        }
+        self.decide(now, &received, out);
+    }
+
+    fn hold(&mut self, received: Received, behind: u64, out: &mut Vec<Action>) {
+        out.push(Action::Log(Note::Held {
+            sequence: received.sequence,
+            behind,
+        }));
+        self.held = Some(received);
+    }
+
+    fn decide(&mut self, now: DateTime<Utc>, received: &Received, out: &mut Vec<Action>) {
+        let run = received.run(out);
+        let command = match self.parse(received) {
+            Ok(command) => command,
+            Err(reason) => return self.drop_received(received, reason, out),
+        };
+        let sequence = received.sequence;
+        let (phase, not_after, outcome) = match self.judge(now, sequence, &command, run.as_ref(), out) {
+            Verdict::Drop(reason) => return self.drop_received(received, reason, out),
+            Verdict::Begin(phase, not_after) => (phase, not_after, None),
+            // The phase is a placeholder: answering replaces it.
+            Verdict::Answer(outcome) => (Phase::Checking, command.not_after(), Some(outcome)),
+        };
+        let action = command.action();
+        self.file.current = Some(Current {
+            position: received.position(),
+            ack_subject: received.ack_subject.clone(),
+            action,
+            run,
+            not_after,
+            phase,
+            attempts: 1,
+        });
+        self.in_progress_at = now;
+        if let Some(outcome) = outcome {
+            return self.answer(outcome, out);
+        }
+        out.push(Action::Log(Note::Begun { sequence, action }));
+        self.save(out);
+    }
+
+    fn parse(&self, received: &Received) -> Result<Command, DropReason> {
+        if received.subject != subject::command(&self.config.host) {
+            return Err(DropReason::OtherSubject(limits::bounded_message(
+                &received.subject,
+            )));
+        }
+        let command = Command::parse(&received.payload)
+            .map_err(|error| DropReason::Malformed(limits::bounded_message(&with_sources(&error))))?;
+        if command.names(&self.config.host) {
+            Ok(command)
+        } else {
+            Err(DropReason::OtherHost(self.config.host.clone()))
+        }
+    }
+
+    fn judge(
+        &mut self,
+        now: DateTime<Utc>,
+        sequence: u64,
+        command: &Command,
+        run: Option<&RunId>,
+        out: &mut Vec<Action>,
+    ) -> Verdict {
+        let not_after = command.not_after();
+        if let Some(at) = not_after.filter(|_| past(now, not_after)) {
+            return Verdict::Drop(DropReason::Expired(at));
+        }
+        match command.action() {
+            protocol::Action::Prepare => {
+                // From here on no upgrade builds on what was prepared before, nor a reboot on its upgrade.
+                self.file.prepared = None;
+                self.file.reboot_due = None;
+                Verdict::Begin(Phase::Preparing, not_after)
+            }
+            protocol::Action::Upgrade => self.judge_upgrade(now, not_after, run),
+            protocol::Action::Reboot => self.judge_reboot(now, sequence, not_after, run, out),
+        }
+    }
+
+    fn judge_upgrade(
+        &mut self,
+        now: DateTime<Utc>,
+        not_after: Option<DateTime<Utc>>,
+        run: Option<&RunId>,
+    ) -> Verdict {
+        let Some(prepared) = &self.file.prepared else {
+            return Verdict::Drop(DropReason::NotPrepared);
+        };
+        if let Some(other) = other_run(prepared.run.as_ref(), run) {
+            return Verdict::Drop(DropReason::PreparedForOtherRun(other));
+        }
+        if let Some(at) = prepared.not_after.filter(|_| past(now, prepared.not_after)) {
+            return Verdict::Drop(DropReason::PrepareExpired(at));
+        }
+        let not_after = earlier(not_after, prepared.not_after);
+        self.file.prepared = None;
+        self.file.reboot_due = None;
+        let boot_id = self.boot_id.clone();
+        Verdict::Begin(Phase::Upgrading { boot_id }, not_after)
+    }
+
+    fn judge_reboot(
+        &mut self,
+        now: DateTime<Utc>,
+        sequence: u64,
+        not_after: Option<DateTime<Utc>>,
+        run: Option<&RunId>,
+        out: &mut Vec<Action>,
+    ) -> Verdict {
+        if self.file.distrusted {
+            return Verdict::Answer(Outcome::error(DISTRUSTED));
+        }
+        let boot_id = self.boot_id.clone();
+        // Due: by this run's upgrade, and in a boot that has not ended since.
+        let due: Option<&RebootDue> = self
+            .file
+            .reboot_due
+            .as_ref()
+            .filter(|due| due.boot_id == boot_id && other_run(due.run.as_ref(), run).is_none());
+        let Some(due) = due else {
+            out.push(Action::Log(Note::RebootNotDue { sequence }));
+            return Verdict::Begin(Phase::Checking, not_after);
+        };
+        if let Some(at) = due.not_after.filter(|_| past(now, due.not_after)) {
+            return Verdict::Drop(DropReason::PrepareExpired(at));
+        }
+        let not_after = earlier(not_after, due.not_after);
+        Verdict::Begin(Phase::Rebooting { boot_id }, not_after)
+    }
+
+    fn drop_received(&mut self, received: &Received, reason: DropReason, out: &mut Vec<Action>) {
+        out.push(Action::Log(Note::Dropped {
+            sequence: received.sequence,
+            reason,
+        }));
+        // Not saved: after a crash the command is dropped again, or the next save has covered it.
+        self.file.settled = Some(received.position());
+        out.push(received.ack());
+    }
+}
+
+impl Received {
+    /// Its place in the stream.
+    pub const fn position(&self) -> Position {
+        Position {
+            sequence: self.sequence,
+            published: self.published,
+        }
+    }
+
+    fn ack(&self) -> Action {
+        Action::Ack {
+            sequence: self.sequence,
+            subject: self.ack_subject.clone(),
+        }
+    }
+
+    fn run(&self, out: &mut Vec<Action>) -> Option<RunId> {
+        let text = self.run_header.as_deref()?;
+        let run = RunId::new(text).ok();
+        if run.is_none() {
+            let sequence = self.sequence;
+            out.push(Action::Log(Note::RunHeaderIgnored { sequence }));
+        }
+        run
+    }
+}
+
+/// The run that `known` names, if both name one and they differ. Commands without headers belong to any.
+fn other_run(known: Option<&RunId>, asked: Option<&RunId>) -> Option<RunId> {
+    match (known, asked) {
+        (Some(known), Some(asked)) if known != asked => Some(known.clone()),
+        (Some(_) | None, Some(_) | None) => None,
+    }
+}
+
+fn earlier(one: Option<DateTime<Utc>>, other: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+    one.into_iter().chain(other).min()
+}
+
+/// `error` and what it stems from, in one line.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(error.source(), |source| source.source());
+    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
+}

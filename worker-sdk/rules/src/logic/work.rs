@@ -1,0 +1,246 @@
+//! Handlers and reboots: when they are begun, begun again, and what their results mean.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_protocol::{self as protocol, Outcome};
+
+use super::{Activity, WorkerLogic, ignore, past};
+use crate::limits::{HANDLER_STARTS_MAX, REBOOT_ATTEMPTS_MAX};
+use crate::note::{DropReason, Ignored, Note};
+use crate::state_file::{BootId, Current, Phase, Prepared, RebootDue};
+use crate::{Action, Call, HandlerCall, HandlerResult, RebootCall, Upgraded};
+
+const CURRENT: &str = "work is done on a current command only";
+
+impl WorkerLogic {
+    /// The handler's phase was cut off; counts the new start and saves it.
+    pub(super) fn begin_again(&mut self, out: &mut Vec<Action>) {
+        let current = self.file.current.as_mut().expect(CURRENT);
+        if current.attempts >= HANDLER_STARTS_MAX {
+            let action = current.action;
+            let message = format!("{action} was cut off {HANDLER_STARTS_MAX} times");
+            return self.answer(Outcome::error(&message), out);
+        }
+        current.attempts += 1;
+        out.push(Action::Log(Note::Resumed {
+            sequence: current.position.sequence,
+            action: current.action,
+            attempt: current.attempts,
+        }));
+        self.save(out);
+    }
+
+    /// Runs the handler of the saved phase.
+    ///
+    /// An upgrade or a health check that was begun is seen to its end even past `not-after`: a host left half
+    /// upgraded is worse than a late answer. A prepare changes nothing, so it is not taken up again then.
+    pub(super) fn run(&mut self, now: DateTime<Utc>, call: Call, out: &mut Vec<Action>) {
+        let current = self.file.current.as_ref().expect(CURRENT);
+        let resume = current.attempts > 1;
+        let seen_to_its_end = match call {
+            Call::Prepare => false,
+            Call::Upgrade => resume,
+            Call::Health => true,
+        };
+        if let Some(at) = current.not_after.filter(|_| past(now, current.not_after))
+            && !seen_to_its_end
+        {
+            return self.drop_current(DropReason::Expired(at), out);
+        }
+        let rebooted = match &current.phase {
+            Phase::Upgrading { boot_id } => *boot_id != self.boot_id,
+            Phase::Preparing | Phase::Checking | Phase::Rebooting { .. } | Phase::Answered { .. } => false,
+        };
+        out.push(Action::Run(HandlerCall {
+            sequence: current.position.sequence,
+            call,
+            run: current.run.clone(),
+            not_after: current.not_after,
+            resume,
+            rebooted,
+        }));
+        self.activity = Activity::Handling(call);
+    }
+
+    /// Starts the reboot of the saved phase.
+    pub(super) fn reboot(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+        let current = self.file.current.as_ref().expect(CURRENT);
+        let resume = current.attempts > 1;
+        if let Some(at) = current.not_after.filter(|_| past(now, current.not_after)) {
+            if resume {
+                let message = "the host did not reboot before not-after";
+                return self.answer(Outcome::error(message), out);
+            }
+            return self.drop_current(DropReason::Expired(at), out);
+        }
+        out.push(Action::Reboot(RebootCall {
+            sequence: current.position.sequence,
+            run: current.run.clone(),
+            not_after: current.not_after,
+            resume,
+        }));
+        self.activity = Activity::Rebooting { since: now };
+    }
+
+    pub(super) fn handler_finished(&mut self, sequence: u64, result: HandlerResult, out: &mut Vec<Action>) {
+        if self.activity != Activity::Handling(result.call()) {
+            return ignore(Ignored::Unexpected("HandlerFinished"), out);
+        }
+        if !self.is_current(sequence) {
+            return ignore(Ignored::OtherCommand(sequence), out);
+        }
+        let outcome = match result {
+            HandlerResult::Prepare(Ok(()))
+            | HandlerResult::Health(Ok(()))
+            | HandlerResult::Upgrade(Ok(Upgraded::Done)) => Outcome::Done,
+            HandlerResult::Upgrade(Ok(Upgraded::RebootRequired)) => Outcome::RebootRequired,
+            HandlerResult::Prepare(Err(error)) => failed(Call::Prepare, error, out),
+            HandlerResult::Upgrade(Err(error)) => failed(Call::Upgrade, error, out),
+            HandlerResult::Health(Err(error)) => failed(Call::Health, error, out),
+        };
+        let action = self.file.current.as_ref().expect(CURRENT).action;
+        self.answer(outcome, out);
+        match action {
+            protocol::Action::Prepare => {}
+            // What an upgrade that failed half-way left behind is worth knowing, too.
+            protocol::Action::Upgrade | protocol::Action::Reboot => self.versions.check(out),
+        }
+    }
+
+    pub(super) fn reboot_returned(
+        &mut self,
+        sequence: u64,
+        result: Result<(), String>,
+        out: &mut Vec<Action>,
+    ) {
+        let Activity::Rebooting { .. } = self.activity else {
+            return ignore(Ignored::Unexpected("RebootReturned"), out);
+        };
+        if !self.is_current(sequence) {
+            return ignore(Ignored::OtherCommand(sequence), out);
+        }
+        match result {
+            // Now the reboot has to end this process; the tick bounds the wait.
+            Ok(()) => {}
+            Err(error) => self.answer(Outcome::error(&error), out),
+        }
+    }
+
+    /// The host may have rebooted under a worker that runs elsewhere.
+    pub(super) fn boot_id_read(&mut self, boot_id: BootId, out: &mut Vec<Action>) {
+        self.boot_id = boot_id;
+        let Activity::Rebooting { .. } = self.activity else {
+            return;
+        };
+        let current = self.file.current.as_ref().expect(CURRENT);
+        match &current.phase {
+            Phase::Rebooting { boot_id } if *boot_id != self.boot_id => self.rebooted(out),
+            Phase::Rebooting { .. }
+            | Phase::Preparing
+            | Phase::Upgrading { .. }
+            | Phase::Checking
+            | Phase::Answered { .. } => {}
+        }
+    }
+
+    pub(super) fn reboot_awaited(&mut self, now: DateTime<Utc>, since: DateTime<Utc>, out: &mut Vec<Action>) {
+        let waited = now - since;
+        if waited < TimeDelta::zero() {
+            self.activity = Activity::Rebooting { since: now };
+        } else if waited >= self.config.reboot_wait {
+            self.not_rebooted(out);
+        }
+    }
+
+    pub(super) fn rebooted(&mut self, out: &mut Vec<Action>) {
+        let current = self.file.current.as_mut().expect(CURRENT);
+        current.phase = Phase::Checking;
+        current.attempts = 1;
+        out.push(Action::Log(Note::Rebooted {
+            sequence: current.position.sequence,
+        }));
+        self.file.reboot_due = None;
+        self.save(out);
+    }
+
+    pub(super) fn not_rebooted(&mut self, out: &mut Vec<Action>) {
+        let current = self.file.current.as_mut().expect(CURRENT);
+        let attempt = current.attempts;
+        out.push(Action::Log(Note::NotRebooted {
+            sequence: current.position.sequence,
+            attempt,
+        }));
+        if attempt >= REBOOT_ATTEMPTS_MAX {
+            let message =
+                format!("the host did not reboot: its boot id is unchanged after {attempt} attempts");
+            return self.answer(Outcome::error(&message), out);
+        }
+        current.attempts += 1;
+        self.save(out);
+    }
+
+    /// The outcome of the current command is known: notes what follows from it, saves, and then replies.
+    pub(super) fn answer(&mut self, outcome: Outcome, out: &mut Vec<Action>) {
+        self.note_outcome(outcome, out);
+        self.save(out);
+    }
+
+    /// Writes the outcome into the state, without saving it.
+    pub(super) fn note_outcome(&mut self, outcome: Outcome, out: &mut Vec<Action>) {
+        let file = &mut self.file;
+        let current = file.current.as_mut().expect(CURRENT);
+        out.push(Action::Log(Note::Answered {
+            sequence: current.position.sequence,
+            action: current.action,
+            result: outcome.as_str().to_owned(),
+        }));
+        match (current.action, &outcome) {
+            (protocol::Action::Prepare, Outcome::Done) => {
+                file.prepared = Some(prepared(current));
+                file.distrusted = false;
+            }
+            (protocol::Action::Upgrade, Outcome::RebootRequired) => {
+                file.reboot_due = Some(reboot_due(current, &self.boot_id));
+            }
+            (protocol::Action::Prepare, Outcome::RebootRequired | Outcome::Error(_))
+            | (protocol::Action::Upgrade, Outcome::Done | Outcome::Error(_))
+            | (protocol::Action::Reboot, Outcome::Done | Outcome::RebootRequired | Outcome::Error(_)) => {}
+        }
+        current.phase = Phase::Answered { outcome };
+    }
+
+    /// Gives the current command up without an answer.
+    fn drop_current(&mut self, reason: DropReason, out: &mut Vec<Action>) {
+        let current = self.file.current.take().expect(CURRENT);
+        let sequence = current.position.sequence;
+        self.file.settled = Some(current.position);
+        out.push(Action::Log(Note::Dropped { sequence, reason }));
+        out.push(Action::Ack {
+            sequence,
+            subject: current.ack_subject,
+        });
+        self.save(out);
+    }
+}
+
+fn failed(call: Call, error: String, out: &mut Vec<Action>) -> Outcome {
+    let outcome = Outcome::error(&error);
+    out.push(Action::Log(Note::HandlerFailed { call, error }));
+    outcome
+}
+
+fn prepared(current: &Current) -> Prepared {
+    Prepared {
+        sequence: current.position.sequence,
+        run: current.run.clone(),
+        not_after: current.not_after,
+    }
+}
+
+fn reboot_due(current: &Current, boot_id: &BootId) -> RebootDue {
+    RebootDue {
+        sequence: current.position.sequence,
+        run: current.run.clone(),
+        not_after: current.not_after,
+        boot_id: boot_id.clone(),
+    }
+}

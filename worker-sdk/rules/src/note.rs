@@ -1,0 +1,269 @@
+//! What the rules have to say to an operator, typed: every decision, and every reason for doing nothing.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Action, HostName, RunId};
+
+use crate::Call;
+
+/// How much an operator should care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For those who look into the worker itself.
+    Debug,
+    /// The course of an upgrade.
+    Info,
+    /// Something is not as it should be, and has been dealt with.
+    Warn,
+    /// Someone should look.
+    Error,
+}
+
+/// Why a command is acknowledged without being executed or answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DropReason {
+    /// It came on another host's subject.
+    OtherSubject(String),
+    /// It is not a command of the protocol.
+    Malformed(String),
+    /// It does not name this host.
+    OtherHost(HostName),
+    /// Its time is over.
+    Expired(DateTime<Utc>),
+    /// No `prepare` has been executed since the last `upgrade`.
+    NotPrepared,
+    /// The last `prepare` belongs to another run.
+    PreparedForOtherRun(RunId),
+    /// The time of the `prepare` it builds on is over.
+    PrepareExpired(DateTime<Utc>),
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherSubject(subject) => write!(f, "it came on {subject:?}"),
+            Self::Malformed(error) => write!(f, "it is not a command: {error}"),
+            Self::OtherHost(host) => write!(f, "it does not name {host}"),
+            Self::Expired(at) => write!(f, "its not-after, {at}, has passed"),
+            Self::NotPrepared => f.write_str("no prepare was executed since the last upgrade"),
+            Self::PreparedForOtherRun(run) => write!(f, "the last prepare belongs to run {run}"),
+            Self::PrepareExpired(at) => write!(f, "the not-after of its prepare, {at}, has passed"),
+        }
+    }
+}
+
+/// Why an event changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ignored {
+    /// Nothing is done before `Started`.
+    NotStarted,
+    /// `Started` came before.
+    AlreadyStarted,
+    /// The event answers nothing that was asked.
+    Unexpected(&'static str),
+    /// The event speaks of a command that is not under way.
+    OtherCommand(u64),
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted => f.write_str("the worker has not started"),
+            Self::AlreadyStarted => f.write_str("the worker has started already"),
+            Self::Unexpected(event) => write!(f, "{event} answers nothing that was asked"),
+            Self::OtherCommand(sequence) => write!(f, "command {sequence} is not under way"),
+        }
+    }
+}
+
+/// One message to the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the fields are those of the message that Display gives"
+)]
+pub enum Note {
+    /// An event changed nothing.
+    Ignored(Ignored),
+    /// A command was acknowledged without being executed or answered.
+    Dropped { sequence: u64, reason: DropReason },
+    /// The run header cannot be an id, so the command counts as one without.
+    RunHeaderIgnored { sequence: u64 },
+    /// A command is begun.
+    Begun { sequence: u64, action: Action },
+    /// A command that a crash or a restart cut off is taken up again.
+    Resumed {
+        sequence: u64,
+        action: Action,
+        attempt: u32,
+    },
+    /// A command came again after its answer was stored.
+    AlreadySettled { sequence: u64 },
+    /// The command under way was delivered again.
+    Redelivered { sequence: u64, delivered: u64 },
+    /// A command came while another is under way; it waits.
+    Held { sequence: u64, behind: u64 },
+    /// A handler failed.
+    HandlerFailed { call: Call, error: String },
+    /// The outcome is known and will be answered.
+    Answered {
+        sequence: u64,
+        action: Action,
+        result: String,
+    },
+    /// No reboot was asked for by this run's upgrade, so it counts as done.
+    RebootNotDue { sequence: u64 },
+    /// The boot id has changed.
+    Rebooted { sequence: u64 },
+    /// The boot id has not changed.
+    NotRebooted { sequence: u64, attempt: u32 },
+    /// The state file could not be read.
+    StateFileCorrupt { error: String },
+    /// The state file could not be saved.
+    SaveFailed {
+        attempt: u32,
+        error: String,
+        giving_up: bool,
+    },
+    /// The reply was not confirmed and is published again later.
+    ReplyFailed {
+        sequence: u64,
+        attempt: u32,
+        error: String,
+    },
+    /// The acknowledgement was not confirmed.
+    AckFailed {
+        sequence: u64,
+        attempt: u32,
+        error: String,
+        giving_up: bool,
+    },
+    /// Versions are as they were last published.
+    VersionsUnchanged,
+    /// Versions could not be read or published; tried again later.
+    VersionsFailed { error: String, attempt: u32 },
+}
+
+impl Note {
+    /// How much an operator should care.
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Ignored(_) | Self::VersionsUnchanged | Self::Redelivered { .. } => Level::Debug,
+            Self::Begun { .. }
+            | Self::AlreadySettled { .. }
+            | Self::Answered { .. }
+            | Self::RebootNotDue { .. }
+            | Self::Rebooted { .. } => Level::Info,
+            Self::Dropped { .. }
+            | Self::RunHeaderIgnored { .. }
+            | Self::Resumed { .. }
+            | Self::Held { .. }
+            | Self::HandlerFailed { .. }
+            | Self::NotRebooted { .. }
+            | Self::ReplyFailed { .. }
+            | Self::AckFailed { .. }
+            | Self::VersionsFailed { .. } => Level::Warn,
+            Self::StateFileCorrupt { .. } => Level::Error,
+            Self::SaveFailed { giving_up, .. } => {
+                if *giving_up {
+                    Level::Error
+                } else {
+                    Level::Warn
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ignored(reason) => write!(f, "nothing to do: {reason}"),
+            Self::Dropped { sequence, reason } => {
+                write!(f, "command {sequence} is acknowledged and not executed: {reason}")
+            }
+            Self::RunHeaderIgnored { sequence } => {
+                write!(
+                    f,
+                    "the run header of command {sequence} is not an id and is ignored"
+                )
+            }
+            Self::Begun { sequence, action } => write!(f, "{action} (command {sequence}) begins"),
+            Self::Resumed {
+                sequence,
+                action,
+                attempt,
+            } => write!(
+                f,
+                "{action} (command {sequence}) was cut off and is taken up, attempt {attempt}"
+            ),
+            Self::AlreadySettled { sequence } => {
+                write!(
+                    f,
+                    "command {sequence} is settled already and is acknowledged again"
+                )
+            }
+            Self::Redelivered { sequence, delivered } => write!(
+                f,
+                "command {sequence} is under way and was delivered again, {delivered} times so far"
+            ),
+            Self::Held { sequence, behind } => {
+                write!(f, "command {sequence} waits until command {behind} is settled")
+            }
+            Self::HandlerFailed { call, error } => write!(f, "{} failed: {error}", call.as_str()),
+            Self::Answered {
+                sequence,
+                action,
+                result,
+            } => write!(f, "{action} (command {sequence}) is answered: {result}"),
+            Self::RebootNotDue { sequence } => write!(
+                f,
+                "reboot (command {sequence}): no reboot is due, so it counts as done if the host is well"
+            ),
+            Self::Rebooted { sequence } => {
+                write!(f, "reboot (command {sequence}): the host has rebooted")
+            }
+            Self::NotRebooted { sequence, attempt } => write!(
+                f,
+                "reboot (command {sequence}): the host has not rebooted, attempt {attempt}"
+            ),
+            Self::StateFileCorrupt { error } => write!(
+                f,
+                "the state file cannot be used and is kept aside ({error}); \
+                 no upgrade or reboot before the next prepare"
+            ),
+            Self::SaveFailed {
+                attempt,
+                error,
+                giving_up,
+            } => write!(
+                f,
+                "the state file cannot be saved, attempt {attempt}{}: {error}",
+                if *giving_up { ", giving up" } else { "" }
+            ),
+            Self::ReplyFailed {
+                sequence,
+                attempt,
+                error,
+            } => write!(
+                f,
+                "the reply to command {sequence} is not stored yet, attempt {attempt}: {error}"
+            ),
+            Self::AckFailed {
+                sequence,
+                attempt,
+                error,
+                giving_up,
+            } => write!(
+                f,
+                "command {sequence} is not acknowledged yet, attempt {attempt}{}: {error}",
+                if *giving_up { ", left to redelivery" } else { "" }
+            ),
+            Self::VersionsUnchanged => f.write_str("versions are as last published"),
+            Self::VersionsFailed { error, attempt } => {
+                write!(f, "versions are not published yet, attempt {attempt}: {error}")
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The state file: what a worker remembers across crashes and reboots. Reading and writing it is the executor's.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Action, HostName, Outcome, RunId};
+use serde::{Deserialize, Serialize};
+
+/// The format that this version writes, and the only one that it reads.
+const FORMAT: u32 = 1;
+/// No state file of ours is larger, in bytes.
+pub const STATE_FILE_BYTES_MAX: usize = 64 * 1024;
+
+/// What tells one boot of a host from the next, such as the kernel's `/proc/sys/kernel/random/boot_id`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BootId(pub String);
+
+/// A command's place in the stream. Its time belongs to it: a stream that was made anew, or that has lost messages,
+/// gives a sequence a second time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The stream sequence.
+    pub sequence: u64,
+    /// When the stream stored it.
+    pub published: DateTime<Utc>,
+}
+
+impl Position {
+    /// Whether `other` is no later than this in the same stream.
+    pub fn covers(&self, other: Self) -> bool {
+        other.sequence <= self.sequence && other.published <= self.published
+    }
+}
+
+/// A `prepare` that was executed, with no `upgrade` since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Prepared {
+    /// Its stream sequence.
+    pub sequence: u64,
+    /// Its run, if it named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// No upgrade is started after this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<DateTime<Utc>>,
+}
+
+/// An `upgrade` that answered `reboot-required`, with no reboot since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RebootDue {
+    /// Its stream sequence.
+    pub sequence: u64,
+    /// Its run, if it named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// No reboot is started after this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<DateTime<Utc>>,
+    /// The boot in which it answered; once the host runs another, the reboot has happened.
+    pub boot_id: BootId,
+}
+
+/// How far a command has come. Saved before what it names is begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Phase {
+    /// The prepare handler may run.
+    Preparing,
+    /// The upgrade handler may run.
+    Upgrading {
+        /// The boot in which it was first started.
+        boot_id: BootId,
+    },
+    /// The reboot may have been started.
+    Rebooting {
+        /// The boot that is to end.
+        boot_id: BootId,
+    },
+    /// The health handler may run.
+    Checking,
+    /// The outcome is known; the reply may have been stored, and the command acknowledged.
+    Answered {
+        /// What the reply says.
+        outcome: Outcome,
+    },
+}
+
+/// The command under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Current {
+    /// Its place in the stream.
+    #[serde(flatten)]
+    pub position: Position,
+    /// Where its acknowledgement goes, also from a later connection.
+    pub ack_subject: String,
+    /// What it asks for.
+    pub action: Action,
+    /// Its run, if it named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The earlier of its own `not-after` and that of the `prepare` it builds on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<DateTime<Utc>>,
+    /// How far it has come.
+    pub phase: Phase,
+    /// How often what the phase names has been begun, the one about to begin included.
+    pub attempts: u32,
+}
+
+/// What a worker remembers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct StateFile {
+    format: u32,
+    /// Whose state this is.
+    pub host: HostName,
+    /// Every command up to here is settled: answered and acknowledged, or dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Position>,
+    /// The prepare that an upgrade may build on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<Prepared>,
+    /// The reboot that a reboot command may start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboot_due: Option<RebootDue>,
+    /// An earlier state file could not be read, and no `prepare` has been executed since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub distrusted: bool,
+    /// The command under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<Current>,
+}
+
+/// Why bytes are not the state of a host.
+#[derive(Debug, thiserror::Error)]
+pub enum StateFileError {
+    /// Not JSON of the expected shape.
+    #[error("it is not a state file")]
+    Json(#[source] serde_json::Error),
+    /// Larger than any state file.
+    #[error("it has {0} bytes, more than any state file")]
+    TooLarge(usize),
+    /// Written by another version.
+    #[error("it has format {0}, this version reads format {FORMAT}")]
+    Format(u32),
+    /// Copied from another host.
+    #[error("it is the state of host {0}")]
+    OtherHost(HostName),
+}
+
+impl StateFile {
+    /// The state of a host that has done nothing yet.
+    pub fn new(host: HostName) -> Self {
+        Self {
+            format: FORMAT,
+            host,
+            settled: None,
+            prepared: None,
+            reboot_due: None,
+            distrusted: false,
+            current: None,
+        }
+    }
+
+    /// Reads the state of `host`.
+    ///
+    /// # Errors
+    /// The bytes are damaged, of another format, or the state of another host.
+    pub fn parse(bytes: &[u8], host: &HostName) -> Result<Self, StateFileError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: u32,
+        }
+        if bytes.len() > STATE_FILE_BYTES_MAX {
+            return Err(StateFileError::TooLarge(bytes.len()));
+        }
+        // The format first: another version's file need not have this version's shape.
+        let head: Head = serde_json::from_slice(bytes).map_err(StateFileError::Json)?;
+        if head.format != FORMAT {
+            return Err(StateFileError::Format(head.format));
+        }
+        let file: Self = serde_json::from_slice(bytes).map_err(StateFileError::Json)?;
+        if file.host != *host {
+            return Err(StateFileError::OtherHost(file.host));
+        }
+        Ok(file)
+    }
+
+    /// The contents of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes =
+            serde_json::to_vec_pretty(self).expect("a state file has string keys and no fallible part");
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> HostName {
+        HostName::new("h1").unwrap()
+    }
+
+    fn full(phase: Phase) -> StateFile {
+        let position = Position {
+            sequence: 12,
+            published: DateTime::from_timestamp(1_800_000_000, 123_456_789).unwrap(),
+        };
+        let run = Some(RunId::new("r1").unwrap());
+        let not_after = DateTime::from_timestamp(1_800_000_900, 0);
+        let boot_id = BootId("boot-1".to_owned());
+        StateFile {
+            settled: Some(Position {
+                sequence: 11,
+                published: position.published,
+            }),
+            prepared: Some(Prepared {
+                sequence: 10,
+                run: run.clone(),
+                not_after,
+            }),
+            reboot_due: Some(RebootDue {
+                sequence: 11,
+                run: run.clone(),
+                not_after,
+                boot_id,
+            }),
+            distrusted: true,
+            current: Some(Current {
+                position,
+                ack_subject: "$JS.ACK.x".to_owned(),
+                action: Action::Upgrade,
+                run,
+                not_after,
+                phase,
+                attempts: 2,
+            }),
+            ..StateFile::new(host())
+        }
+    }
+
+    #[test]
+    fn every_phase_round_trips() {
+        let boot_id = BootId("boot-1".to_owned());
+        let answered = |outcome| Phase::Answered { outcome };
+        for phase in [
+            Phase::Preparing,
+            Phase::Upgrading {
+                boot_id: boot_id.clone(),
+            },
+            Phase::Rebooting { boot_id },
+            Phase::Checking,
+            answered(Outcome::Done),
+            answered(Outcome::RebootRequired),
+            answered(Outcome::error("no space left")),
+        ] {
+            let file = full(phase);
+            assert_eq!(StateFile::parse(&file.to_bytes(), &host()).unwrap(), file);
+        }
+        let empty = StateFile::new(host());
+        assert_eq!(StateFile::parse(&empty.to_bytes(), &host()).unwrap(), empty);
+    }
+
+    #[test]
+    fn what_is_not_a_state_file() {
+        let good = String::from_utf8(full(Phase::Preparing).to_bytes()).unwrap();
+        let parse = |text: &str| StateFile::parse(text.as_bytes(), &host());
+        assert!(matches!(parse(""), Err(StateFileError::Json(_))));
+        assert!(matches!(
+            parse(&good[..good.len() / 2]),
+            Err(StateFileError::Json(_))
+        ));
+        let newer = good.replace("\"format\": 1", "\"format\": 2");
+        assert!(matches!(parse(&newer), Err(StateFileError::Format(2))));
+        let other = good.replace("\"h1\"", "\"h2\"");
+        assert!(matches!(parse(&other), Err(StateFileError::OtherHost(_))));
+        let large = " ".repeat(STATE_FILE_BYTES_MAX + 1);
+        assert!(matches!(parse(&large), Err(StateFileError::TooLarge(_))));
+    }
+}

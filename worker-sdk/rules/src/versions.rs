@@ -1,0 +1,120 @@
+//! When versions are read and published. Independent of commands: nothing waits for it.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{HostName, Versions, subject};
+
+use crate::Action;
+use crate::limits::backoff;
+use crate::note::{Ignored, Note};
+
+/// What is under way about versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Idle,
+    Reading,
+    Publishing,
+    Waiting(DateTime<Utc>),
+}
+
+/// Compares what runs with what was published, one comparison at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct VersionsLogic {
+    step: Step,
+    /// Something may have changed since the comparison under way began.
+    again: bool,
+    attempt: u32,
+}
+
+impl VersionsLogic {
+    pub(crate) const fn new() -> Self {
+        Self {
+            step: Step::Idle,
+            again: false,
+            attempt: 0,
+        }
+    }
+
+    /// Something may have changed.
+    pub(crate) fn check(&mut self, out: &mut Vec<Action>) {
+        match self.step {
+            Step::Idle | Step::Waiting(_) => self.read(out),
+            Step::Reading | Step::Publishing => self.again = true,
+        }
+    }
+
+    pub(crate) fn tick(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+        match self.step {
+            Step::Waiting(at) if at <= now => self.read(out),
+            Step::Waiting(_) | Step::Idle | Step::Reading | Step::Publishing => {}
+        }
+    }
+
+    pub(crate) fn versions_read(
+        &mut self,
+        now: DateTime<Utc>,
+        host: &HostName,
+        running: Result<Versions, String>,
+        published: Result<Option<Versions>, String>,
+        out: &mut Vec<Action>,
+    ) {
+        if self.step != Step::Reading {
+            return unexpected("VersionsRead", out);
+        }
+        let (running, published) = match (running, published) {
+            (Ok(running), Ok(published)) => (running, published),
+            (Err(error), _) | (_, Err(error)) => return self.failed(now, error, out),
+        };
+        // A worker that knows of no versions has nothing to say, unless something else stands there.
+        if published.unwrap_or_default() == running {
+            out.push(Action::Log(Note::VersionsUnchanged));
+            return self.finished(out);
+        }
+        self.step = Step::Publishing;
+        out.push(Action::PublishVersions {
+            subject: subject::versions(host),
+            payload: running.to_payload(),
+        });
+    }
+
+    pub(crate) fn published(&mut self, out: &mut Vec<Action>) {
+        if self.step == Step::Publishing {
+            self.finished(out);
+        } else {
+            unexpected("VersionsPublished", out);
+        }
+    }
+
+    pub(crate) fn publish_failed(&mut self, now: DateTime<Utc>, error: String, out: &mut Vec<Action>) {
+        if self.step == Step::Publishing {
+            self.failed(now, error, out);
+        } else {
+            unexpected("VersionsPublishFailed", out);
+        }
+    }
+
+    fn read(&mut self, out: &mut Vec<Action>) {
+        self.step = Step::Reading;
+        self.again = false;
+        out.push(Action::ReadVersions);
+    }
+
+    fn finished(&mut self, out: &mut Vec<Action>) {
+        self.attempt = 0;
+        if self.again {
+            self.read(out);
+        } else {
+            self.step = Step::Idle;
+        }
+    }
+
+    fn failed(&mut self, now: DateTime<Utc>, error: String, out: &mut Vec<Action>) {
+        self.attempt = self.attempt.saturating_add(1);
+        self.step = Step::Waiting(now + backoff(self.attempt));
+        let attempt = self.attempt;
+        out.push(Action::Log(Note::VersionsFailed { error, attempt }));
+    }
+}
+
+fn unexpected(event: &'static str, out: &mut Vec<Action>) {
+    out.push(Action::Log(Note::Ignored(Ignored::Unexpected(event))));
+}

@@ -1,0 +1,244 @@
+//! The state file, replies, acknowledgements, versions, and events out of place.
+
+use chrono::TimeDelta;
+use os_upgrade_protocol::Versions;
+use os_upgrade_worker_rules::{Action, Event, HandlerResult, Loaded};
+
+use crate::bench::*;
+
+#[test]
+fn a_full_disk_starts_nothing_and_is_told() {
+    let fail = || Event::StateSaveFailed {
+        error: "disk full".to_owned(),
+    };
+    check(then(
+        prepared(),
+        vec![
+            On(
+                upgrade(2),
+                &["log upgrade (command 2) begins", "save upgrading #1"],
+            ),
+            On(
+                fail(),
+                &["log the state file cannot be saved, attempt 1: disk full"],
+            ),
+            After(1, &["save upgrading #1"]),
+            On(
+                fail(),
+                &["log the state file cannot be saved, attempt 2: disk full"],
+            ),
+            After(2, &["save upgrading #1"]),
+            On(
+                fail(),
+                &["log the state file cannot be saved, attempt 3: disk full"],
+            ),
+            After(4, &["save upgrading #1"]),
+            On(
+                fail(),
+                &["log the state file cannot be saved, attempt 4: disk full"],
+            ),
+            After(8, &["in-progress a2", "save upgrading #1"]),
+            On(
+                fail(),
+                &[
+                    "log the state file cannot be saved, attempt 5, giving up: disk full",
+                    "log upgrade (command 2) is answered: the worker cannot save its state file: disk full",
+                    r#"reply {"action":"upgrade","result":"the worker cannot save its state file: disk full"}"#,
+                ],
+            ),
+        ],
+    ));
+}
+
+#[test]
+fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
+    let mut bench = Bench::new();
+    bench.take(started(Loaded::Nothing, "boot-1"));
+    let mut steps = prepared();
+    steps.truncate(4);
+    check_on(&mut bench, steps);
+    for attempt in 1..=40 {
+        let failed = Event::ReplyFailed {
+            sequence: 1,
+            error: "away".to_owned(),
+        };
+        let expected = format!("log the reply to command 1 is not stored yet, attempt {attempt}: away");
+        assert_eq!(bench.take(failed), [expected]);
+        bench.now += TimeDelta::seconds(30);
+        let lines = bench.take(Event::Tick);
+        assert_eq!(
+            lines,
+            ["in-progress a1", r#"reply {"action":"prepare","result":"done"}"#]
+        );
+    }
+    assert_eq!(bench.take(stored(1)), ["ack a1"]);
+    let failed = || Event::AckFailed {
+        sequence: 1,
+        error: "away".to_owned(),
+    };
+    for attempt in 1..5 {
+        let expected = format!("log command 1 is not acknowledged yet, attempt {attempt}: away");
+        assert_eq!(bench.take(failed()), [expected]);
+        bench.now += TimeDelta::seconds(30);
+        assert_eq!(bench.take(Event::Tick), ["in-progress a1", "ack a1"]);
+    }
+    assert_eq!(
+        bench.take(failed()),
+        [
+            "log command 1 is not acknowledged yet, attempt 5, left to redelivery: away",
+            "save idle"
+        ]
+    );
+}
+
+#[test]
+fn a_corrupt_state_file_fails_closed_until_the_next_prepare() {
+    let mut bench = Bench::new();
+    let loaded = Loaded::Corrupt {
+        error: "torn".to_owned(),
+    };
+    assert_eq!(
+        bench.take(started(loaded, "boot-1")),
+        [
+            "log the state file cannot be used and is kept aside (torn); no upgrade or reboot before the \
+             next prepare",
+            "save idle"
+        ]
+    );
+    bench.take(SAVED);
+    let unknown =
+        "the worker's state file could not be read, so it is not known whether the host has rebooted";
+    // Also after a restart.
+    assert_eq!(bench.restart("boot-1"), [""; 0]);
+    let lines = bench.take(reboot(1));
+    assert_eq!(
+        lines,
+        [
+            format!("log reboot (command 1) is answered: {unknown}"),
+            format!("save answered {unknown} #1")
+        ]
+    );
+    for event in [SAVED, stored(1), acked(1), SAVED] {
+        bench.take(event);
+    }
+    assert_eq!(
+        bench.take(upgrade(2)),
+        [
+            "log command 2 is acknowledged and not executed: no prepare was executed since the last upgrade",
+            "ack a2"
+        ]
+    );
+    for event in [
+        prepare(3),
+        SAVED,
+        finished(3, HandlerResult::Prepare(Ok(()))),
+        SAVED,
+        stored(3),
+        acked(3),
+        SAVED,
+    ] {
+        bench.take(event);
+    }
+    assert!(!bench.logic.state().distrusted);
+    assert_eq!(
+        bench.take(upgrade(4)),
+        ["log upgrade (command 4) begins", "save upgrading #1"]
+    );
+}
+
+#[test]
+fn a_command_behind_one_under_way_waits() {
+    let mut steps = prepared();
+    steps.truncate(2);
+    steps.extend([
+        On(upgrade(2), &["log command 2 waits until command 1 is settled"]),
+        After(10, &["in-progress a1", "in-progress a2"]),
+        On(
+            finished(1, HandlerResult::Prepare(Ok(()))),
+            &[
+                "log prepare (command 1) is answered: done",
+                "save answered done #1",
+            ],
+        ),
+        On(SAVED, &[r#"reply {"action":"prepare","result":"done"}"#]),
+        On(stored(1), &["ack a1"]),
+        On(acked(1), &["save idle"]),
+        On(SAVED, &["log upgrade (command 2) begins", "save upgrading #1"]),
+    ]);
+    check(steps);
+}
+
+#[test]
+fn a_stream_made_anew_is_not_taken_for_the_old_one() {
+    let mut bench = Bench::new();
+    bench.take(started(Loaded::Nothing, "boot-1"));
+    check_on(&mut bench, upgraded_and_settled());
+    // Sequence 1 again, stored later than anything settled: another command.
+    let Event::CommandReceived(mut received) = prepare(1) else {
+        unreachable!("prepare() makes commands");
+    };
+    received.published = at(50);
+    assert_eq!(
+        bench.take(Event::CommandReceived(received)),
+        ["log prepare (command 1) begins", "save preparing #1"]
+    );
+}
+
+#[test]
+fn what_answers_nothing_changes_nothing() {
+    check(vec![
+        On(
+            SAVED,
+            &["log nothing to do: StateSaved answers nothing that was asked"],
+        ),
+        On(
+            stored(7),
+            &["log nothing to do: ReplyStored answers nothing that was asked"],
+        ),
+        On(acked(7), &[]),
+        On(
+            upgraded(7),
+            &["log nothing to do: HandlerFinished answers nothing that was asked"],
+        ),
+        On(
+            started(Loaded::Nothing, "boot-1"),
+            &["log nothing to do: the worker has started already"],
+        ),
+    ]);
+    let mut logic = Bench::logic();
+    let lines: Vec<String> = logic.handle(at(0), prepare(1)).iter().filter_map(line).collect();
+    assert_eq!(lines, ["log nothing to do: the worker has not started"]);
+}
+
+#[test]
+fn versions_are_published_when_they_differ() {
+    let versions = |text: &str| Versions::parse(text.as_bytes()).unwrap();
+    let mut bench = Bench::new();
+    let mut take = |event| bench.logic.handle(bench.now, event);
+    let read = |running, published| Event::VersionsRead { running, published };
+
+    assert_eq!(take(started(Loaded::Nothing, "boot-1")), [Action::ReadVersions]);
+    // Something changes meanwhile: one more look afterwards.
+    assert_eq!(take(Event::VersionsChanged), []);
+    let publish = Action::PublishVersions {
+        subject: "os-upgrade:versions.h1".to_owned(),
+        payload: br#"{"linux":"6.1"}"#.to_vec(),
+    };
+    let new = versions(r#"{"linux":"6.1"}"#);
+    assert_eq!(take(read(Ok(new.clone()), Ok(None))), [publish]);
+    assert_eq!(take(Event::VersionsPublished), [Action::ReadVersions]);
+    let lines: Vec<String> = take(read(Ok(new.clone()), Ok(Some(new.clone()))))
+        .iter()
+        .filter_map(line)
+        .collect();
+    assert_eq!(lines, ["log versions are as last published"]);
+
+    // A failure is tried again.
+    assert_eq!(take(Event::VersionsChanged), [Action::ReadVersions]);
+    assert_eq!(take(read(Err("no script".to_owned()), Ok(None))).len(), 1);
+    bench.now += TimeDelta::seconds(1);
+    assert_eq!(bench.logic.handle(bench.now, Event::Tick), [Action::ReadVersions]);
+    // A worker that knows no versions publishes none.
+    let nothing = read(Ok(Versions::default()), Ok(None));
+    assert_eq!(bench.logic.handle(bench.now, nothing).len(), 1);
+}

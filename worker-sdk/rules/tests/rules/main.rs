@@ -1,0 +1,9 @@
+//! The rules as tables, event by event, and as properties over random histories with crashes.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod bench;
+mod delivery;
+mod properties;
+mod reboots;
+mod upgrades;
+mod world;

@@ -1,0 +1,82 @@
+//! Random histories: whatever fails or crashes in whatever order, the worker keeps its promises (`world.rs` checks
+//! them at each action), and once nothing fails any more everything ends.
+
+use os_upgrade_protocol::Action;
+use proptest::prelude::*;
+
+use crate::world::{Luck, World};
+
+#[derive(Debug, Clone)]
+enum Op {
+    Send(Action, Option<i64>, Option<u8>),
+    Deliver,
+    Act(Luck),
+    ActOn(u8),
+    Finish { well: bool, reboot_required: bool },
+    Pass(i64),
+    Crash,
+    Boot,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let action = prop_oneof![Just(Action::Prepare), Just(Action::Upgrade), Just(Action::Reboot)];
+    let seconds = prop_oneof![2 => Just(None), 2 => Just(Some(1000)), 1 => (-2..30i64).prop_map(Some)];
+    let run = prop_oneof![Just(None), Just(Some(1)), Just(Some(2))];
+    let luck = prop_oneof![6 => Just(Luck::Well), 1 => Just(Luck::Badly), 1 => Just(Luck::AnswerLost)];
+    prop_oneof![
+        2 => (action, seconds, run).prop_map(|(action, seconds, run)| Op::Send(action, seconds, run)),
+        3 => Just(Op::Deliver),
+        6 => luck.prop_map(Op::Act),
+        6 => (2..8u8).prop_map(Op::ActOn),
+        4 => (prop::bool::weighted(0.8), any::<bool>())
+            .prop_map(|(well, reboot_required)| Op::Finish { well, reboot_required }),
+        2 => prop_oneof![0..3i64, 20..70i64].prop_map(Op::Pass),
+        1 => Just(Op::Crash),
+        1 => Just(Op::Boot),
+    ]
+}
+
+/// A whole run, among which the random operations fall; by chance alone few histories would get that far.
+fn history() -> impl Strategy<Value = Vec<Op>> {
+    let noise = || prop::collection::vec(op(), 0..6);
+    let step = |action| {
+        let begin = vec![Op::Send(action, Some(1000), Some(1)), Op::Deliver, Op::ActOn(6)];
+        let finish = Op::Finish {
+            well: true,
+            reboot_required: true,
+        };
+        (Just(begin), noise(), Just(vec![finish, Op::ActOn(8)]), noise())
+            .prop_map(|(begin, one, end, two)| [begin, one, end, two].concat())
+    };
+    let run = (
+        noise(),
+        step(Action::Prepare),
+        step(Action::Upgrade),
+        step(Action::Reboot),
+        noise(),
+    )
+        .prop_map(|(a, b, c, d, e)| [a, b, c, d, e].concat());
+    prop_oneof![run, prop::collection::vec(op(), 0..120)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn the_promises_hold_whatever_crashes(history in history()) {
+        let mut world = World::new();
+        for op in history {
+            match op {
+                Op::Send(action, seconds, run) => world.send(action, seconds, run),
+                Op::Deliver => world.deliver(),
+                Op::Act(luck) => world.act(luck),
+                Op::ActOn(times) => (0..times).for_each(|_| world.act(Luck::Well)),
+                Op::Finish { well, reboot_required } => world.finish(well, reboot_required),
+                Op::Pass(seconds) => world.pass(seconds),
+                Op::Crash => world.crash(),
+                Op::Boot => world.boot(),
+            }
+        }
+        world.heal();
+    }
+}

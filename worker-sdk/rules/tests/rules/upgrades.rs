@@ -1,0 +1,222 @@
+//! Prepare and upgrade: what is executed, what is resumed, and what is dropped.
+
+use os_upgrade_worker_rules::{Event, HandlerResult, Loaded, Upgraded};
+
+use crate::bench::*;
+
+#[test]
+fn an_upgrade_that_was_cut_off_is_resumed_and_told_of_the_boot() {
+    let mut steps = prepared();
+    steps.extend([
+        On(
+            upgrade(2),
+            &["log upgrade (command 2) begins", "save upgrading #1"],
+        ),
+        On(SAVED, &["run upgrade"]),
+        Restart(
+            "boot-1",
+            &[
+                "log upgrade (command 2) was cut off and is taken up, attempt 2",
+                "save upgrading #2",
+            ],
+        ),
+        On(SAVED, &["run upgrade resume"]),
+        // The stream delivers it again meanwhile; nothing is executed twice.
+        On(
+            upgrade(2),
+            &["log command 2 is under way and was delivered again, 1 times so far"],
+        ),
+        // Past not-after it is seen to its end all the same.
+        After(601, &["in-progress a2"]),
+        Restart(
+            "boot-2",
+            &[
+                "log upgrade (command 2) was cut off and is taken up, attempt 3",
+                "save upgrading #3",
+            ],
+        ),
+        On(SAVED, &["run upgrade resume rebooted"]),
+        On(
+            finished(2, HandlerResult::Upgrade(Ok(Upgraded::Done))),
+            &[
+                "log upgrade (command 2) is answered: done",
+                "save answered done #3",
+            ],
+        ),
+        // The file is written, then the process dies: the same reply, no handler.
+        Restart("boot-2", &[r#"reply {"action":"upgrade","result":"done"}"#]),
+        Restart("boot-2", &[r#"reply {"action":"upgrade","result":"done"}"#]),
+        On(stored(2), &["ack a2"]),
+        On(acked(2), &["save idle"]),
+        On(SAVED, &[]),
+        On(
+            upgrade(2),
+            &[
+                "log command 2 is settled already and is acknowledged again",
+                "ack a2",
+            ],
+        ),
+    ]);
+    check(steps);
+}
+
+#[test]
+fn an_upgrade_that_is_always_cut_off_ends() {
+    let mut bench = Bench::new();
+    bench.take(started(Loaded::Nothing, "boot-1"));
+    check_on(&mut bench, prepared());
+    bench.take(upgrade(2));
+    for _ in 1..10 {
+        bench.restart("boot-1");
+        assert_eq!(bench.take(SAVED), ["run upgrade resume"]);
+    }
+    assert_eq!(
+        bench.restart("boot-1"),
+        [
+            "log upgrade (command 2) is answered: upgrade was cut off 10 times",
+            "save answered upgrade was cut off 10 times #10"
+        ]
+    );
+}
+
+#[test]
+fn a_prepare_that_was_cut_off_is_resumed_until_not_after() {
+    let begin = || {
+        vec![
+            On(
+                prepare(1),
+                &["log prepare (command 1) begins", "save preparing #1"],
+            ),
+            On(SAVED, &["run prepare"]),
+            Restart(
+                "boot-1",
+                &[
+                    "log prepare (command 1) was cut off and is taken up, attempt 2",
+                    "save preparing #2",
+                ],
+            ),
+        ]
+    };
+    check(then(begin(), vec![On(SAVED, &["run prepare resume"])]));
+    check(then(
+        begin(),
+        vec![
+            After(601, &["in-progress a1"]),
+            On(
+                SAVED,
+                &[
+                    "log command 1 is acknowledged and not executed: its not-after, 2027-01-15 08:10:00 UTC, \
+                     has passed",
+                    "ack a1",
+                    "save idle",
+                ],
+            ),
+        ],
+    ));
+}
+
+#[test]
+fn what_is_dropped_and_why() {
+    let expired = r#"{"action":"prepare","hosts":["h1"],"not-after":"2027-01-15T07:59:59Z"}"#;
+    let other = r#"{"action":"prepare","hosts":["h2"],"not-after":""}"#;
+    let reason = |event: Event| {
+        let mut bench = Bench::new();
+        bench.take(started(Loaded::Nothing, "boot-1"));
+        let mut lines = bench.take(event);
+        assert_eq!(lines.pop().as_deref(), Some("ack a1"));
+        assert_eq!(lines.len(), 1);
+        lines[0].split_once("not executed: ").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        reason(command(1, "", expired)),
+        "its not-after, 2027-01-15 07:59:59 UTC, has passed"
+    );
+    assert_eq!(reason(command(1, "", other)), "it does not name h1");
+    assert_eq!(
+        reason(upgrade(1)),
+        "no prepare was executed since the last upgrade"
+    );
+    assert_eq!(
+        reason(command(1, "", r#"{"action":"reboot","host":"h2"}"#)),
+        "it does not name h1"
+    );
+    assert!(reason(command(1, "", "nonsense")).starts_with("it is not a command: payload is not"));
+    assert!(reason(command(1, "", r#"{"action":"explode"}"#)).contains("unknown variant `explode`"));
+    let large = " ".repeat(2 << 20);
+    assert!(reason(command(1, "", &large)).contains("exceeds the limit"));
+}
+
+#[test]
+fn an_upgrade_needs_a_prepare_of_its_run_and_time() {
+    check(then(
+        upgraded_and_settled(),
+        vec![On(
+            upgrade(3),
+            &[
+                "log command 3 is acknowledged and not executed: no prepare was executed since the last upgrade",
+                "ack a3",
+            ],
+        )],
+    ));
+    check(then(
+        prepared(),
+        vec![On(
+            command(2, "r2", r#"{"action":"upgrade","host":"h1"}"#),
+            &[
+                "log command 2 is acknowledged and not executed: the last prepare belongs to run r1",
+                "ack a2",
+            ],
+        )],
+    ));
+    check(then(
+        prepared(),
+        vec![
+            After(601, &[]),
+            On(
+                upgrade(2),
+                &[
+                    "log command 2 is acknowledged and not executed: the not-after of its prepare, \
+                     2027-01-15 08:10:00 UTC, has passed",
+                    "ack a2",
+                ],
+            ),
+        ],
+    ));
+}
+
+#[test]
+fn commands_without_headers_belong_together() {
+    check(then(
+        prepared(),
+        vec![
+            On(
+                command(2, "", r#"{"action":"upgrade","host":"h1"}"#),
+                &["log upgrade (command 2) begins", "save upgrading #1"],
+            ),
+            On(SAVED, &["run upgrade"]),
+        ],
+    ));
+}
+
+#[test]
+fn time_may_run_out_while_the_state_is_saved() {
+    check(then(
+        prepared(),
+        vec![
+            On(
+                upgrade(2),
+                &["log upgrade (command 2) begins", "save upgrading #1"],
+            ),
+            After(601, &["in-progress a2"]),
+            On(
+                SAVED,
+                &[
+                    "log command 2 is acknowledged and not executed: its not-after, 2027-01-15 08:10:00 UTC, \
+                     has passed",
+                    "ack a2",
+                    "save idle",
+                ],
+            ),
+        ],
+    ));
+}
