@@ -80,6 +80,8 @@ pub enum Event {
     },
     /// The handler says that versions have changed.
     VersionsChanged,
+    /// The connection to NATS is back: what waits for a retry need not wait longer.
+    Reconnected,
     /// Time has passed.
     Tick,
 }

@@ -155,6 +155,7 @@ impl WorkerLogic {
             Event::VersionsPublished => self.versions.published(out_ref),
             Event::VersionsPublishFailed { error } => self.versions.publish_failed(now, error, out_ref),
             Event::VersionsChanged => self.versions.check(out_ref),
+            Event::Reconnected => self.reconnected(out_ref),
             Event::Tick => self.tick(now, out_ref),
         }
         out
@@ -237,6 +238,22 @@ impl WorkerLogic {
             | Activity::Idle
             | Activity::Saving { .. }
             | Activity::Handling(_)
+            | Activity::Replying { .. }
+            | Activity::Acking { .. } => {}
+        }
+    }
+
+    fn reconnected(&mut self, out: &mut Vec<Action>) {
+        self.versions.reconnected(out);
+        match self.activity {
+            Activity::ReplyRetry { attempt, .. } => self.reply(attempt + 1, out),
+            Activity::AckRetry { attempt, .. } => self.ack(attempt + 1, out),
+            Activity::NotStarted
+            | Activity::Idle
+            | Activity::Saving { .. }
+            | Activity::SaveRetry { .. }
+            | Activity::Handling(_)
+            | Activity::Rebooting { .. }
             | Activity::Replying { .. }
             | Activity::Acking { .. } => {}
         }

@@ -71,6 +71,17 @@ fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
             ["in-progress a1", r#"reply {"action":"prepare","result":"done"}"#]
         );
     }
+    // The connection is back: no need to wait for the pause to end.
+    assert_eq!(bench.take(Event::Reconnected), [""; 0]);
+    let away = || Event::ReplyFailed {
+        sequence: 1,
+        error: "away".to_owned(),
+    };
+    bench.take(away());
+    assert_eq!(
+        bench.take(Event::Reconnected),
+        [r#"reply {"action":"prepare","result":"done"}"#]
+    );
     assert_eq!(bench.take(stored(1)), ["ack a1"]);
     let failed = || Event::AckFailed {
         sequence: 1,

@@ -1,2 +1,103 @@
-//! placeholder
-fn main() {}
+//! `os-upgrade-worker`: a worker whose handlers are scripts.
+
+mod cli;
+mod leftover;
+mod process;
+mod scripts;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+use os_upgrade_worker_sdk::{BootIdSource, CancellationToken, WorkerBuilder};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+use cli::{Cli, Command, ExecArgs};
+use leftover::Leftover;
+use scripts::Scripts;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Cli { command } = Cli::parse();
+    init_log();
+    let Command::Exec(args) = command;
+    match exec(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the one line that says why the process ends")]
+            {
+                eprintln!("os-upgrade-worker: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn init_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,async_nats=warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}
+
+async fn exec(args: ExecArgs) -> anyhow::Result<()> {
+    let host = host(args.host.as_deref())?;
+    let directory = std::path::absolute(&args.dir)
+        .and_then(|path| std::fs::read_dir(&path).map(|_| path))
+        .with_context(|| format!("cannot use the scripts in {}", args.dir.display()))?;
+    let mut builder = WorkerBuilder::new(&host, &args.application)?
+        .nats_url(&args.nats)
+        .state_dir(&args.state_dir)
+        .reboot_wait(args.reboot_wait);
+    if let Some(group) = args.group {
+        builder = builder.group(group);
+    }
+    for (key, value) in &args.labels {
+        builder = builder.label(key, value);
+    }
+    for address in &args.addresses {
+        builder = builder.address(address);
+    }
+    if let Some(file) = args.boot_id_file {
+        builder = builder.boot_id(BootIdSource::File(file));
+    }
+    let leftover = Leftover::of_host(&args.state_dir, &host)?;
+    let builder = builder.shutdown(shutdown_on_signals()?);
+    builder.run(Scripts::new(directory, leftover)).await?;
+    Ok(())
+}
+
+/// The host's name: as given, else as the site gives it in `SYS_HOST` (see [`ExecArgs::host`]), else this machine's.
+fn host(given: Option<&str>) -> anyhow::Result<String> {
+    if let Some(host) = given.filter(|host| !host.is_empty()) {
+        return Ok(host.to_owned());
+    }
+    let name = hostname::get().context("cannot read this machine's name")?;
+    match name.into_string() {
+        Ok(name) if !name.is_empty() => Ok(name),
+        Ok(_) | Err(_) => bail!("this machine has no usable name; give one with --host"),
+    }
+}
+
+/// Cancelled by the first SIGTERM or SIGINT; a second one ends the process as usual.
+fn shutdown_on_signals() -> anyhow::Result<CancellationToken> {
+    let token = CancellationToken::new();
+    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+        let mut signals = signal(kind).context("cannot listen for signals")?;
+        let token = token.clone();
+        tokio::spawn(async move {
+            signals.recv().await;
+            info!("asked to end");
+            token.cancel();
+            signals.recv().await;
+            std::process::exit(1);
+        });
+    }
+    Ok(token)
+}

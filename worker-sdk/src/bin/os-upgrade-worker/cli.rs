@@ -1,0 +1,160 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use os_upgrade_worker_sdk::GroupName;
+
+/// Carries out OS upgrades on this host.
+#[derive(Debug, Parser)]
+#[command(version, about, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs scripts for the commands of the orchestrator
+    #[command(
+        long_about = "Runs scripts for the commands of the orchestrator.
+
+The scripts are DIR/prepare, upgrade, reboot, health and versions. Without a script, prepare and health
+succeed, versions is empty, and upgrade and reboot are errors.
+
+Exit status: 0 is done; of upgrade, 3 is done and asks for a reboot; anything else is an error, whose
+message is the last line that the script wrote to its standard error. versions prints a flat JSON object.
+
+Environment of the scripts:
+  OS_UPGRADE_HOST       the host
+  OS_UPGRADE_RUN        the run, if the command names one
+  OS_UPGRADE_NOT_AFTER  the end of the run (RFC 3339), if it has one
+  OS_UPGRADE_RESUME     1 if the script may have been started for the same command before and been cut off
+  OS_UPGRADE_REBOOTED   1 if the host has booted since the upgrade was first started
+
+A script runs in a process group of its own. When this process is asked to end, the group is sent SIGTERM,
+and SIGKILL five seconds later; the work is taken up at the next start. What a killed worker left running is
+ended before the next one begins. reboot is the exception: it is never stopped.
+
+After reboot has exited with 0, the boot id must change within the reboot wait; otherwise it is run again,
+three times in all, and then the command is answered with an error.",
+        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 for a wrong command line.
+The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug."
+    )]
+    Exec(ExecArgs),
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::doc_markdown, reason = "these texts are shown to users as they stand")]
+pub(crate) struct ExecArgs {
+    /// NATS server, nats://[USER:PASSWORD@]HOST[:PORT]; several with commas between
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OS_UPGRADE_NATS_URL",
+        hide_env_values = true,
+        value_parser = nats_url
+    )]
+    pub(crate) nats: String,
+
+    /// Name of the host; this machine's name if neither this nor SYS_HOST is given
+    #[arg(long, value_name = "NAME", env = "SYS_HOST")]
+    pub(crate) host: Option<String>,
+
+    /// Worker application that this is an instance of, as configured at the orchestrator
+    #[arg(long, value_name = "NAME")]
+    pub(crate) application: String,
+
+    /// Directory of the scripts
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+
+    /// FleetLock group whose slot the host needs [default: the site's default group]
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Option<GroupName>,
+
+    /// Where the worker remembers what it has done; it must survive a reboot
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/os-upgrade-worker")]
+    pub(crate) state_dir: PathBuf,
+
+    /// File that holds the boot id [default: the kernel's, /proc/sys/kernel/random/boot_id]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) boot_id_file: Option<PathBuf>,
+
+    /// How long a reboot may take to end this process before it is started again
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = positive_duration)]
+    pub(crate) reboot_wait: Duration,
+
+    /// Label of the host; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+
+    /// Address at which operators find the host; may be given several times
+    #[arg(long = "address", value_name = "ADDRESS")]
+    pub(crate) addresses: Vec<String>,
+}
+
+fn nats_url(text: &str) -> Result<String, String> {
+    for part in text.split(',') {
+        part.trim()
+            .parse::<async_nats::ServerAddr>()
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(text.to_owned())
+}
+
+fn positive_duration(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration.is_zero() {
+        return Err("it must be longer than nothing".to_owned());
+    }
+    Ok(duration)
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some(_) | None => Err("it should be KEY=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let parse = |more: &[&str]| {
+            let base = ["os-upgrade-worker", "exec", "--application", "a", "--dir", "/d"];
+            Cli::try_parse_from(base.iter().chain(more))
+        };
+        assert!(
+            parse(&[
+                "--nats",
+                "nats://me:pw@h:4222,h2",
+                "--label",
+                "a=b=c",
+                "--reboot-wait",
+                "90s"
+            ])
+            .is_ok()
+        );
+        for wrong in [
+            &["--nats", "http://["] as &[&str],
+            &["--nats", "h", "--label", "a"],
+            &["--nats", "h", "--reboot-wait", "0s"],
+            &["--nats", "h", "--group", "a_b"],
+            &["--nats", "h", "--unknown"],
+        ] {
+            assert_eq!(parse(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Running one script: in a process group of its own, its standard error in the log, its standard output bounded.
+
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use os_upgrade_worker_sdk::limits::{MESSAGE_BYTES_MAX, VERSIONS_BYTES_MAX};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+/// How long a script has between SIGTERM and SIGKILL.
+const TERM_GRACE: Duration = Duration::from_secs(5);
+/// How long output is read on after the script has exited; what it left in the background may hold the pipes open.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// How much standard output is kept; one byte more than any versions, so that too much is noticed.
+const STDOUT_BYTES_MAX: u64 = VERSIONS_BYTES_MAX as u64 + 1;
+
+/// What a script left behind when it exited.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    /// Its standard output, as far as it is kept.
+    pub(crate) stdout: Vec<u8>,
+    /// The last line of its standard error that was not blank.
+    pub(crate) last_line: Option<String>,
+}
+
+/// A script that runs. When dropped before it has exited, its whole group is killed.
+#[derive(Debug)]
+pub(crate) struct Script {
+    name: String,
+    child: Child,
+    group: Group,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Option<String>>,
+}
+
+impl Script {
+    pub(crate) fn start(path: &Path, name: &str, environment: &[(&str, String)]) -> io::Result<Self> {
+        let mut command = Command::new(path);
+        command
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        for variable in &ENVIRONMENT {
+            if !environment.iter().any(|(name, _)| name == variable) {
+                command.env_remove(variable);
+            }
+        }
+        if let Some(directory) = path.parent() {
+            command.current_dir(directory);
+        }
+        let mut child = command.spawn()?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let id = id.ok_or_else(|| io::Error::other("the script has no process id"))?;
+        let stdout = child.stdout.take().expect("the standard output is piped");
+        let stderr = child.stderr.take().expect("the standard error is piped");
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            group: Group {
+                id: Pid::from_raw(id),
+                kill_on_drop: true,
+            },
+            stdout: tokio::spawn(keep(stdout)),
+            stderr: tokio::spawn(stream_into_log(BufReader::new(stderr), name.to_owned())),
+        })
+    }
+
+    /// The process group, which has the id of the script's process.
+    pub(crate) const fn group(&self) -> Pid {
+        self.group.id
+    }
+
+    /// Leaves the script alone when this is dropped.
+    pub(crate) const fn leave_on_drop(&mut self) {
+        self.group.kill_on_drop = false;
+    }
+
+    /// Waits until the script has exited. May be cancelled and called again.
+    pub(crate) async fn wait(&mut self) -> io::Result<Finished> {
+        let status = self.child.wait().await?;
+        // What it left in its group was meant to stay.
+        self.group.kill_on_drop = false;
+        let stdout = tokio::time::timeout(DRAIN_MAX, &mut self.stdout).await;
+        let last_line = tokio::time::timeout(DRAIN_MAX, &mut self.stderr).await;
+        Ok(Finished {
+            status,
+            stdout: stdout.ok().and_then(Result::ok).unwrap_or_default(),
+            last_line: last_line.ok().and_then(Result::ok).flatten(),
+        })
+    }
+
+    /// Ends the whole group: SIGTERM, and SIGKILL if that does not suffice.
+    pub(crate) async fn stop(mut self) {
+        info!(script = self.name, "is stopped");
+        end_group(self.group.id, || async {
+            // Reaps the script, so that it does not count as running.
+            let _ = self.child.wait().await;
+        })
+        .await;
+        self.group.kill_on_drop = false;
+    }
+}
+
+/// Every variable that a script may be given; none is handed down from the environment of this process.
+pub(crate) const ENVIRONMENT: [&str; 5] = [
+    "OS_UPGRADE_HOST",
+    "OS_UPGRADE_RUN",
+    "OS_UPGRADE_NOT_AFTER",
+    "OS_UPGRADE_RESUME",
+    "OS_UPGRADE_REBOOTED",
+];
+
+#[derive(Debug)]
+struct Group {
+    id: Pid,
+    kill_on_drop: bool,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.kill_on_drop {
+            // It may have ended this moment.
+            let _ = killpg(self.id, Signal::SIGKILL);
+        }
+    }
+}
+
+/// Sends SIGTERM to a group, waits until it is empty, and sends SIGKILL when that takes too long. `leader_gone`
+/// resolves when the group's leader need not be waited for any more.
+pub(crate) async fn end_group<F: Future<Output = ()>>(group: Pid, leader_gone: impl FnOnce() -> F) {
+    const LOOK_EVERY: Duration = Duration::from_millis(20);
+    if killpg(group, Signal::SIGTERM) == Err(Errno::ESRCH) {
+        return;
+    }
+    let gone = async {
+        leader_gone().await;
+        while killpg(group, None) != Err(Errno::ESRCH) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    if tokio::time::timeout(TERM_GRACE, gone).await.is_err() {
+        warn!(%group, "does not end and is killed");
+        // It may have ended this moment.
+        let _ = killpg(group, Signal::SIGKILL);
+    }
+}
+
+/// Reads to the end, keeping a bounded part.
+async fn keep(mut output: impl AsyncRead + Unpin) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut bounded = (&mut output).take(STDOUT_BYTES_MAX);
+    if bounded.read_to_end(&mut kept).await.is_ok() {
+        // A script must not block because nobody reads on.
+        let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
+    }
+    kept
+}
+
+/// Logs each line, and returns the last that was not blank. Lines are cut to what a reply may hold.
+async fn stream_into_log(mut output: impl AsyncBufRead + Unpin, script: String) -> Option<String> {
+    let mut last = None;
+    let mut line = Vec::new();
+    loop {
+        let more = read_line(&mut output, &mut line).await;
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim();
+        if !text.is_empty() {
+            info!(script, "{text}");
+            last = Some(text.to_owned());
+        }
+        if !more {
+            return last;
+        }
+    }
+}
+
+/// Reads one line into `line`, of which the first [`MESSAGE_BYTES_MAX`] bytes are kept; false at the end.
+async fn read_line(output: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> bool {
+    line.clear();
+    loop {
+        let Ok(bytes) = output.fill_buf().await else {
+            return false;
+        };
+        if bytes.is_empty() {
+            return false;
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let part = &bytes[..end.unwrap_or(bytes.len())];
+        let room = MESSAGE_BYTES_MAX.saturating_sub(line.len());
+        line.extend_from_slice(&part[..part.len().min(room)]);
+        let used = part.len() + usize::from(end.is_some());
+        output.consume(used);
+        if end.is_some() {
+            return true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_line_that_is_not_blank_counts() {
+        let long = "x".repeat(MESSAGE_BYTES_MAX * 3);
+        for (text, expected) in [
+            ("", None),
+            ("\n \n", None),
+            ("one\ntwo\n\n  \n", Some("two")),
+            ("one\ntwo", Some("two")),
+            (long.as_str(), Some(&long[..MESSAGE_BYTES_MAX])),
+        ] {
+            let last = stream_into_log(BufReader::with_capacity(7, text.as_bytes()), "t".to_owned()).await;
+            assert_eq!(last.as_deref(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn output_is_bounded() {
+        let text = "x".repeat(VERSIONS_BYTES_MAX * 2);
+        assert_eq!(keep(text.as_bytes()).await.len(), VERSIONS_BYTES_MAX + 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! The worker whose handlers are the scripts of a directory.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use chrono::SecondsFormat;
+use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Versions, Worker};
+use tokio::sync::Mutex;
+use tracing::{info, warn};
+
+use crate::leftover::Leftover;
+use crate::process::{Finished, Script};
+
+/// The exit status by which `upgrade` asks for a reboot.
+const REBOOT_REQUIRED: i32 = 3;
+
+/// When a script may be stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// On a hint, and at the end of this process.
+    OnHint,
+    /// At the end of this process only: an operator's hint must not leave a host half upgraded.
+    AtEnd,
+    /// Never: the reboot it starts is what ends this process.
+    Never,
+}
+
+/// The scripts of a directory.
+#[derive(Debug)]
+pub(crate) struct Scripts {
+    directory: PathBuf,
+    leftover: Leftover,
+    /// What an earlier worker left behind has been ended.
+    cleared: Mutex<bool>,
+}
+
+impl Scripts {
+    pub(crate) fn new(directory: PathBuf, leftover: Leftover) -> Self {
+        Self {
+            directory,
+            leftover,
+            cleared: Mutex::new(false),
+        }
+    }
+
+    /// Runs the script `name` to its end; `None` when there is none.
+    async fn run(&self, name: &str, context: &Context, stop: Stop) -> HandlerResult<Option<Finished>> {
+        let path = self.directory.join(name);
+        if !tokio::fs::try_exists(&path).await? {
+            return Ok(None);
+        }
+        self.end_leftover().await;
+        let mut script = Script::start(&path, name, &environment(context))
+            .map_err(|error| format!("cannot run {}: {error}", path.display()))?;
+        let noted = name == "prepare" || name == "upgrade";
+        if noted && let Err(error) = self.leftover.note(script.group()) {
+            warn!("a worker that is killed now would leave {name} running: {error}");
+        }
+        if stop == Stop::Never {
+            script.leave_on_drop();
+        }
+        let finished = tokio::select! {
+            finished = script.wait() => Some(finished?),
+            () = asked_to_stop(context, stop) => None,
+        };
+        let result = if let Some(finished) = finished {
+            Ok(Some(finished))
+        } else {
+            script.stop().await;
+            Err(format!("{name} was stopped").into())
+        };
+        if noted {
+            self.leftover.clear();
+        }
+        result
+    }
+
+    /// Once, before the first script: by then the state directory is known to be ours alone.
+    async fn end_leftover(&self) {
+        let mut cleared = self.cleared.lock().await;
+        if !*cleared {
+            self.leftover.end().await;
+            *cleared = true;
+        }
+    }
+}
+
+impl Worker for Scripts {
+    async fn prepare(&self, context: &Context) -> HandlerResult {
+        match self.run("prepare", context, Stop::OnHint).await? {
+            Some(finished) => success("prepare", &finished),
+            None => Ok(()),
+        }
+    }
+
+    async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
+        match self.run("upgrade", context, Stop::AtEnd).await? {
+            Some(finished) if finished.status.code() == Some(REBOOT_REQUIRED) => Ok(Upgraded::RebootRequired),
+            Some(finished) => success("upgrade", &finished).map(|()| Upgraded::Done),
+            None => Err(self.missing("upgrade").into()),
+        }
+    }
+
+    async fn reboot(&self, context: &Context) -> HandlerResult {
+        match self.run("reboot", context, Stop::Never).await? {
+            Some(finished) => {
+                success("reboot", &finished)?;
+                info!("the reboot is under way");
+                Ok(())
+            }
+            None => Err(self.missing("reboot").into()),
+        }
+    }
+
+    async fn health(&self, context: &Context) -> HandlerResult {
+        match self.run("health", context, Stop::AtEnd).await? {
+            Some(finished) => success("health", &finished),
+            None => Ok(()),
+        }
+    }
+
+    async fn versions(&self, context: &Context) -> HandlerResult<Versions> {
+        match self.run("versions", context, Stop::AtEnd).await? {
+            Some(finished) => {
+                success("versions", &finished)?;
+                Versions::parse(&finished.stdout)
+                    .map_err(|error| format!("versions did not print a flat JSON object: {error}").into())
+            }
+            None => Ok(Versions::default()),
+        }
+    }
+}
+
+impl Scripts {
+    fn missing(&self, name: &str) -> String {
+        format!("there is no script {}", self.directory.join(name).display())
+    }
+}
+
+async fn asked_to_stop(context: &Context, stop: Stop) {
+    match stop {
+        Stop::OnHint => context.cancelled().await,
+        Stop::AtEnd => context.shutting_down().await,
+        Stop::Never => std::future::pending().await,
+    }
+}
+
+fn environment(context: &Context) -> Vec<(&'static str, String)> {
+    let mut environment = vec![("OS_UPGRADE_HOST", context.host().to_string())];
+    if let Some(run) = context.run() {
+        environment.push(("OS_UPGRADE_RUN", run.to_string()));
+    }
+    if let Some(not_after) = context.not_after() {
+        let not_after = not_after.to_rfc3339_opts(SecondsFormat::Secs, true);
+        environment.push(("OS_UPGRADE_NOT_AFTER", not_after));
+    }
+    if context.is_resumed() {
+        environment.push(("OS_UPGRADE_RESUME", "1".to_owned()));
+    }
+    if context.has_rebooted() {
+        environment.push(("OS_UPGRADE_REBOOTED", "1".to_owned()));
+    }
+    environment
+}
+
+/// Exit status 0, or the error that the script left.
+fn success(name: &str, finished: &Finished) -> HandlerResult {
+    if finished.status.success() {
+        return Ok(());
+    }
+    match &finished.last_line {
+        Some(line) => Err(line.into()),
+        None => Err(describe(name, finished.status).into()),
+    }
+}
+
+fn describe(name: &str, status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("{name} exited with status {code}"),
+        (None, Some(signal)) => format!("{name} was killed by signal {signal}"),
+        (None, None) => format!("{name} ended with {status}"),
+    }
+}

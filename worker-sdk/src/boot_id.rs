@@ -1,0 +1,49 @@
+//! How a worker knows one boot of its host from the next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use os_upgrade_worker_rules::BootId;
+
+use crate::Error;
+
+const KERNEL: &str = "/proc/sys/kernel/random/boot_id";
+/// No boot id is longer, in bytes.
+const BOOT_ID_BYTES_MAX: usize = 256;
+
+/// Where the boot id comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum BootIdSource {
+    /// The kernel of this machine.
+    #[default]
+    Kernel,
+    /// A file that something changes at each boot of the host; for hosts other than this machine.
+    File(PathBuf),
+}
+
+impl BootIdSource {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds nothing or too much.
+    pub fn read(&self) -> Result<BootId, Error> {
+        let path = match self {
+            Self::Kernel => Path::new(KERNEL),
+            Self::File(path) => path,
+        };
+        read(path).map_err(|source| Error::BootId {
+            path: path.to_owned(),
+            source,
+        })
+    }
+}
+
+fn read(path: &Path) -> io::Result<BootId> {
+    let text = std::fs::read_to_string(path)?;
+    let id = text.trim();
+    if id.is_empty() || id.len() > BOOT_ID_BYTES_MAX {
+        let message = "it should hold one short line";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(BootId(id.to_owned()))
+}

@@ -1,0 +1,214 @@
+//! The host's durable consumer: found or made, read, and made anew when it has gone silent.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::pull::{self, MessagesErrorKind};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer};
+use async_nats::jetstream::stream::Stream;
+use async_nats::jetstream::{self};
+use chrono::{DateTime, Utc};
+use futures::StreamExt;
+use os_upgrade_protocol::{HostName, header, subject};
+use os_upgrade_worker_rules::{DeliverFrom, Event, Position, Received, deliver_from, limits};
+use tokio::sync::{mpsc, watch};
+use tracing::{debug, info, warn};
+
+use super::Input;
+use crate::bus::{Bus, with_sources};
+
+/// How often the server says that the consumer lives; two missed ones in a row, 5 s, are noticed.
+const IDLE_HEARTBEAT: Duration = Duration::from_millis(2500);
+/// How long one pull request stands.
+const PULL_EXPIRES: Duration = Duration::from_secs(30);
+/// How long the deletion of a consumer may take; its node may be dead, so this is not an error.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long creating a consumer may take.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The first pause after trouble; doubled up to [`PAUSE_MAX`].
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+/// The longest pause after trouble.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Why reading has ended.
+struct Trouble {
+    error: String,
+    /// The consumer is dead or gone and must be made anew.
+    remake: bool,
+}
+
+/// Reads the commands of `host` and passes them on, for ever.
+pub(super) async fn run(
+    bus: Bus,
+    host: HostName,
+    settled: watch::Receiver<Option<Position>>,
+    inputs: mpsc::Sender<Input>,
+) {
+    let mut pause = PAUSE_FIRST;
+    let mut remake = false;
+    loop {
+        let stream = bus.await_stream(subject::CONTROL_STREAM).await;
+        let from = *settled.borrow();
+        let trouble = match open(&stream, &host, from, remake).await {
+            Ok(consumer) => {
+                let (read, trouble) = read(&consumer, &inputs).await;
+                if read {
+                    pause = PAUSE_FIRST;
+                }
+                trouble
+            }
+            Err(error) => Trouble { error, remake },
+        };
+        if inputs.is_closed() {
+            return;
+        }
+        // Without a connection nothing is known about the consumer.
+        remake = trouble.remake && bus.is_connected();
+        if bus.is_connected() {
+            warn!(remake, "commands cannot be read: {}", trouble.error);
+        } else {
+            debug!("commands cannot be read: {}", trouble.error);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// The consumer as it stands, or a new one.
+async fn open(
+    stream: &Stream,
+    host: &HostName,
+    settled: Option<Position>,
+    remake: bool,
+) -> Result<PullConsumer, String> {
+    let name = subject::consumer(host);
+    let last_sequence = stream.cached_info().state.last_sequence;
+    let from = deliver_from(settled, last_sequence);
+    let config = config(host, from);
+    if !remake {
+        let existing = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
+        if let Ok(Ok(consumer)) = existing
+            && is_usable(&consumer, &config, last_sequence)
+        {
+            return Ok(consumer);
+        }
+    }
+    // It may not exist, or be on a node that is dead; neither keeps a new one from being made.
+    let deleted = tokio::time::timeout(DELETE_TIMEOUT, stream.delete_consumer(&name)).await;
+    if let Ok(Ok(_)) = deleted {
+        info!("the old consumer is deleted");
+    }
+    info!(?from, "the consumer is created");
+    let created = tokio::time::timeout(CREATE_TIMEOUT, stream.create_consumer(config)).await;
+    created
+        .map_err(|_| "no answer to the creation of the consumer".to_owned())?
+        .map_err(with_sources)
+}
+
+fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
+    pull::Config {
+        durable_name: Some(subject::consumer(host)),
+        description: Some(format!("the worker of {host}")),
+        deliver_policy: match from {
+            DeliverFrom::Sequence(start_sequence) => DeliverPolicy::ByStartSequence { start_sequence },
+            DeliverFrom::LastOfSubject => DeliverPolicy::LastPerSubject,
+        },
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: limits::ACK_WAIT.to_std().expect("the ack wait is positive"),
+        max_ack_pending: 1,
+        filter_subject: subject::command(host),
+        // One per host: replicated, thousands of them would each be a Raft group.
+        num_replicas: 1,
+        ..pull::Config::default()
+    }
+}
+
+/// Whether a consumer that is there is the one we would make, and of the stream as it is now.
+fn is_usable(consumer: &PullConsumer, wanted: &pull::Config, stream_last_sequence: u64) -> bool {
+    let info = consumer.cached_info();
+    let config = &info.config;
+    config.filter_subject == wanted.filter_subject
+        && config.ack_policy == wanted.ack_policy
+        && config.max_ack_pending == wanted.max_ack_pending
+        && config.ack_wait == wanted.ack_wait
+        && info.delivered.stream_sequence <= stream_last_sequence
+}
+
+/// Passes on commands until there is trouble; also whether the consumer has shown any sign of life.
+async fn read(consumer: &PullConsumer, inputs: &mpsc::Sender<Input>) -> (bool, Trouble) {
+    let messages = consumer
+        .stream()
+        .max_messages_per_batch(1)
+        .heartbeat(IDLE_HEARTBEAT)
+        .expires(PULL_EXPIRES)
+        .messages()
+        .await;
+    let mut messages = match messages {
+        Ok(messages) => messages,
+        Err(error) => {
+            let error = with_sources(error);
+            return (false, Trouble { error, remake: false });
+        }
+    };
+    let mut read = false;
+    loop {
+        match messages.next().await {
+            Some(Ok(message)) => {
+                read = true;
+                if let Some(received) = received(&message)
+                    && inputs
+                        .send(Input::Event(Event::CommandReceived(received)))
+                        .await
+                        .is_err()
+                {
+                    let error = "the worker ends".to_owned();
+                    return (read, Trouble { error, remake: false });
+                }
+            }
+            Some(Err(error)) => {
+                let remake = is_deadly(error.kind());
+                let error = with_sources(error);
+                return (read, Trouble { error, remake });
+            }
+            None => {
+                let error = "the consumer's messages have ended".to_owned();
+                return (read, Trouble { error, remake: false });
+            }
+        }
+    }
+}
+
+/// Whether the error means that the consumer is dead or gone.
+const fn is_deadly(kind: MessagesErrorKind) -> bool {
+    match kind {
+        MessagesErrorKind::MissingHeartbeat
+        | MessagesErrorKind::NoResponders
+        | MessagesErrorKind::ConsumerDeleted
+        | MessagesErrorKind::PushBasedConsumer => true,
+        MessagesErrorKind::Pull | MessagesErrorKind::RequestLimitExceeded | MessagesErrorKind::Other => false,
+    }
+}
+
+/// The command in the terms of the rules; `None` for what the stream did not deliver.
+fn received(message: &jetstream::Message) -> Option<Received> {
+    let info = match message.info() {
+        Ok(info) => info,
+        Err(error) => {
+            warn!("a message without the stream's marks is ignored: {error}");
+            return None;
+        }
+    };
+    // By way of the standard library's time, which is the same whichever time crate the client is built with.
+    let published = DateTime::<Utc>::from(std::time::SystemTime::from(info.published));
+    let headers = message.headers.as_ref();
+    Some(Received {
+        sequence: info.stream_sequence,
+        published,
+        delivered: u64::try_from(info.delivered).unwrap_or(0),
+        subject: message.subject.to_string(),
+        ack_subject: message.reply.as_ref()?.to_string(),
+        run_header: headers
+            .and_then(|headers| headers.get(header::RUN))
+            .map(|value| value.as_str().to_owned()),
+        payload: message.payload.to_vec(),
+    })
+}

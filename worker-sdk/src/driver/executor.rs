@@ -1,0 +1,348 @@
+//! Carries out actions: the state file at once, everything else in a task of its own that reports back.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use futures::FutureExt;
+use os_upgrade_protocol::{HostName, RunId, Versions, subject};
+use os_upgrade_worker_rules::{
+    Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, Note, OutgoingReply, Position,
+    RebootCall, StateFile, WorkerConfig, WorkerLogic,
+};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info, warn};
+
+use super::Input;
+use crate::bus::Bus;
+use crate::store::Store;
+use crate::{Context, VersionsNotifier, Worker, worker};
+
+/// The rules of one host, and the means to carry out what they say.
+pub(super) struct Executor<W> {
+    logic: WorkerLogic,
+    host: HostName,
+    reboot_wait: Duration,
+    worker: Arc<W>,
+    store: Arc<Store>,
+    bus: Bus,
+    inputs: mpsc::Sender<Input>,
+    settled: watch::Sender<Option<Position>>,
+    shutdown: CancellationToken,
+    versions: VersionsNotifier,
+    tasks: JoinSet<()>,
+    /// Asks the handler under way to stop.
+    cancel: CancellationToken,
+    reboot: Option<AbortHandle>,
+    /// Nothing new is begun.
+    stopping: bool,
+    /// Something was to be begun, or has failed because it was asked to stop; the next start takes it up.
+    cut: bool,
+}
+
+impl<W: Worker> Executor<W> {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "called once, with the parts of a worker"
+    )]
+    pub(super) fn new(
+        config: WorkerConfig,
+        worker: W,
+        store: Store,
+        bus: Bus,
+        inputs: mpsc::Sender<Input>,
+        settled: watch::Sender<Option<Position>>,
+        shutdown: CancellationToken,
+        versions: VersionsNotifier,
+    ) -> Self {
+        Self {
+            host: config.host.clone(),
+            reboot_wait: config.reboot_wait.to_std().unwrap_or_default(),
+            logic: WorkerLogic::new(config),
+            worker: Arc::new(worker),
+            store: Arc::new(store),
+            bus,
+            inputs,
+            settled,
+            shutdown,
+            versions,
+            tasks: JoinSet::new(),
+            cancel: CancellationToken::new(),
+            reboot: None,
+            stopping: false,
+            cut: false,
+        }
+    }
+
+    pub(super) const fn activity(&self) -> &Activity {
+        self.logic.activity()
+    }
+
+    /// Hands `event` to the rules and carries out what they say.
+    pub(super) async fn feed(&mut self, event: Event) {
+        // Finished tasks are of no interest: each has reported back.
+        while self.tasks.try_join_next().is_some() {}
+        if self.stopping && !self.is_welcome_at_the_end(&event) {
+            return;
+        }
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            for action in self.logic.handle(Utc::now(), event) {
+                events.extend(self.carry_out(action).await);
+            }
+        }
+        let settled = self.logic.settled();
+        self.settled.send_if_modified(|known| {
+            let changed = *known != settled;
+            *known = settled;
+            changed
+        });
+    }
+
+    /// Begins one action; a save is done at once and returns its outcome.
+    async fn carry_out(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::SaveState(state) => return Some(self.save(*state).await),
+            Action::Run(call) => self.run(call),
+            Action::Reboot(call) => self.reboot(call),
+            Action::Reply(reply) => self.reply(reply),
+            Action::Ack { sequence, subject } => self.ack(sequence, subject),
+            Action::InProgress { subject } => {
+                self.bus.send(subject, Bytes::from_static(b"+WPI")).await;
+            }
+            Action::ReadVersions => self.read_versions(),
+            Action::PublishVersions { subject, payload } => self.publish_versions(subject, payload),
+            Action::Log(note) => log(&note),
+        }
+        None
+    }
+
+    async fn save(&self, state: StateFile) -> Event {
+        let store = Arc::clone(&self.store);
+        let saved = tokio::task::spawn_blocking(move || store.save(&state)).await;
+        match saved.map_err(std::io::Error::other).flatten() {
+            Ok(()) => Event::StateSaved,
+            Err(error) => Event::StateSaveFailed {
+                error: error.to_string(),
+            },
+        }
+    }
+
+    fn run(&mut self, call: HandlerCall) {
+        if self.stopping {
+            self.cut = true;
+            return;
+        }
+        let context = self.context(call.run, call.not_after, call.resume, call.rebooted);
+        self.cancel = context.cancelled.clone();
+        let worker = Arc::clone(&self.worker);
+        let sequence = call.sequence;
+        self.report(async move {
+            let result = match call.call {
+                Call::Prepare => HandlerResult::Prepare(guarded(worker.prepare(&context)).await),
+                Call::Upgrade => HandlerResult::Upgrade(guarded(worker.upgrade(&context)).await),
+                Call::Health => HandlerResult::Health(guarded(worker.health(&context)).await),
+            };
+            Event::HandlerFinished { sequence, result }
+        });
+    }
+
+    fn reboot(&mut self, call: RebootCall) {
+        if self.stopping {
+            self.cut = true;
+            return;
+        }
+        // Of an earlier attempt, which has had its time.
+        if let Some(earlier) = self.reboot.take() {
+            earlier.abort();
+        }
+        let context = self.context(call.run, call.not_after, call.resume, false);
+        self.cancel = context.cancelled.clone();
+        let worker = Arc::clone(&self.worker);
+        let wait = self.reboot_wait;
+        let sequence = call.sequence;
+        let task = self.report(async move {
+            let result = tokio::time::timeout(wait, guarded(worker.reboot(&context))).await;
+            let result = result
+                .unwrap_or_else(|_| Err("starting the reboot took too long and was given up".to_owned()));
+            Event::RebootReturned { sequence, result }
+        });
+        self.reboot = Some(task);
+    }
+
+    fn reply(&mut self, reply: OutgoingReply) {
+        let bus = self.bus.clone();
+        let mut headers = HeaderMap::new();
+        for (name, value) in reply.headers {
+            headers.insert(name, value);
+        }
+        let sequence = reply.sequence;
+        self.report(async move {
+            let stored = bus.publish_stored(reply.subject, headers, reply.payload.into());
+            match stored.await {
+                Ok(()) => Event::ReplyStored { sequence },
+                Err(error) => Event::ReplyFailed { sequence, error },
+            }
+        });
+    }
+
+    fn ack(&mut self, sequence: u64, subject: String) {
+        let bus = self.bus.clone();
+        self.report(async move {
+            match bus.ack(subject).await {
+                Ok(()) => Event::Acked { sequence },
+                Err(error) => Event::AckFailed { sequence, error },
+            }
+        });
+    }
+
+    fn read_versions(&mut self) {
+        let bus = self.bus.clone();
+        let worker = Arc::clone(&self.worker);
+        let context = self.context(None, None, false, false);
+        let last_subject = subject::versions(&self.host);
+        self.report(async move {
+            let stream = bus.await_stream(subject::VERSIONS_STREAM).await;
+            let running = guarded(worker.versions(&context)).await;
+            let published = bus.last_payload(&stream, &last_subject).await;
+            // What stands there may not be ours; then it differs from what runs.
+            let published =
+                published.map(|payload| payload.and_then(|payload| Versions::parse(&payload).ok()));
+            Event::VersionsRead { running, published }
+        });
+    }
+
+    fn publish_versions(&mut self, subject: String, payload: Vec<u8>) {
+        let bus = self.bus.clone();
+        self.report(async move {
+            match bus
+                .publish_stored(subject, HeaderMap::new(), payload.into())
+                .await
+            {
+                Ok(()) => Event::VersionsPublished,
+                Err(error) => Event::VersionsPublishFailed { error },
+            }
+        });
+    }
+
+    /// Runs `work` beside the loop, which takes what comes of it.
+    fn report(&mut self, work: impl Future<Output = Event> + Send + 'static) -> AbortHandle {
+        let inputs = self.inputs.clone();
+        self.tasks.spawn(async move {
+            let event = work.await;
+            // The loop may be gone; then the next start goes on from the state file.
+            let _ = inputs.send(Input::Event(event)).await;
+        })
+    }
+
+    fn context(
+        &self,
+        run: Option<RunId>,
+        not_after: Option<DateTime<Utc>>,
+        resumed: bool,
+        rebooted: bool,
+    ) -> Context {
+        Context {
+            host: self.host.clone(),
+            run,
+            not_after,
+            resumed,
+            rebooted,
+            cancelled: self.shutdown.child_token(),
+            shutdown: self.shutdown.clone(),
+            versions: self.versions.clone(),
+        }
+    }
+
+    /// Asks the handler under way to stop.
+    pub(super) fn hint(&self) {
+        info!("asked to stop what is under way, if that is possible");
+        self.cancel.cancel();
+    }
+
+    /// From now on nothing new is begun.
+    pub(super) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// While stopping: whether nothing is left that could soon be finished.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.cut
+            || match self.logic.activity() {
+                Activity::NotStarted
+                | Activity::Idle
+                | Activity::Rebooting { .. }
+                | Activity::SaveRetry { .. }
+                | Activity::ReplyRetry { .. }
+                | Activity::AckRetry { .. } => true,
+                Activity::Saving { .. }
+                | Activity::Handling(_)
+                | Activity::Replying { .. }
+                | Activity::Acking { .. } => false,
+            }
+    }
+
+    /// While stopping, what is under way may come to its end; a handler that fails was cut off, and has not failed.
+    fn is_welcome_at_the_end(&mut self, event: &Event) -> bool {
+        match event {
+            Event::HandlerFinished { result, .. } => {
+                self.cut |= result.is_err();
+                !result.is_err()
+            }
+            Event::StateSaved
+            | Event::StateSaveFailed { .. }
+            | Event::ReplyStored { .. }
+            | Event::ReplyFailed { .. }
+            | Event::Acked { .. }
+            | Event::AckFailed { .. } => true,
+            Event::Started { .. }
+            | Event::CommandReceived(_)
+            | Event::RebootReturned { .. }
+            | Event::BootIdRead(_)
+            | Event::VersionsRead { .. }
+            | Event::VersionsPublished
+            | Event::VersionsPublishFailed { .. }
+            | Event::VersionsChanged
+            | Event::Reconnected
+            | Event::Tick => false,
+        }
+    }
+
+    /// Drops what still runs.
+    pub(super) async fn end(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+/// Awaits a handler; a panic is a failure like any other.
+async fn guarded<T>(handler: impl Future<Output = worker::HandlerResult<T>>) -> Result<T, String> {
+    match AssertUnwindSafe(handler).catch_unwind().await {
+        Ok(result) => result.map_err(worker::HandlerError::into_message),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(text.map_or_else(
+                || "the handler panicked".to_owned(),
+                |text| format!("the handler panicked: {text}"),
+            ))
+        }
+    }
+}
+
+fn log(note: &Note) {
+    match note.level() {
+        Level::Debug => debug!("{note}"),
+        Level::Info => info!("{note}"),
+        Level::Warn => warn!("{note}"),
+        Level::Error => error!("{note}"),
+    }
+}

@@ -1,0 +1,186 @@
+//! The loop that carries out what the rules decide. It decides nothing itself: events go in, actions come out.
+
+mod commands;
+mod executor;
+mod presence;
+
+use std::time::Duration;
+
+use os_upgrade_protocol::{Announcement, subject};
+use os_upgrade_worker_rules::{Activity, BootId, Event, WorkerConfig, limits};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::bus::Bus;
+use crate::store::Store;
+use crate::{BootIdSource, Error, VersionsNotifier, Worker};
+use executor::Executor;
+
+/// How much may wait for the loop: a command, and the answers to what is under way, of which there are few.
+const INPUTS_MAX: usize = 16;
+/// How long handlers and replies under way have at the end of the process.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+/// The pause after the hint subscription failed.
+const SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
+
+/// What comes to the loop.
+#[derive(Debug)]
+enum Input {
+    Event(Event),
+    /// An operator asks the handler under way to stop.
+    Hint,
+}
+
+/// A worker's parts, before they run.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) config: WorkerConfig,
+    pub(crate) announcement: Announcement,
+    pub(crate) boot_ids: BootIdSource,
+    pub(crate) versions: VersionsNotifier,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) bus: Bus,
+    pub(crate) store: Store,
+}
+
+impl Driver {
+    /// Serves the host until shut down.
+    pub(crate) async fn run<W: Worker>(self, boot_id: BootId, worker: W) -> Result<(), Error> {
+        let loaded = self.store.load()?;
+        let (sender, inputs) = mpsc::channel(INPUTS_MAX);
+        let settled = watch::Sender::new(None);
+        let host = self.config.host.clone();
+        let mut executor = Executor::new(
+            self.config,
+            worker,
+            self.store,
+            self.bus.clone(),
+            sender.clone(),
+            settled.clone(),
+            self.shutdown.clone(),
+            self.versions.clone(),
+        );
+        info!(%host, application = %self.announcement.application, "the worker starts");
+        // Before the first command: what was cut off comes first, whether or not NATS is there.
+        executor.feed(Event::Started { loaded, boot_id }).await;
+
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.bus.clone().watch_link());
+        tasks.spawn(presence::heartbeats(self.bus.clone(), host.clone()));
+        tasks.spawn(presence::announcements(self.bus.clone(), self.announcement));
+        tasks.spawn(commands::run(
+            self.bus.clone(),
+            host.clone(),
+            settled.subscribe(),
+            sender.clone(),
+        ));
+        tasks.spawn(hints(self.bus.clone(), subject::hint(&host), sender.clone()));
+        tasks.spawn(reconnects(self.bus, sender.clone()));
+        tasks.spawn(version_changes(self.versions, sender));
+
+        serve(&mut executor, inputs, &self.boot_ids, &self.shutdown).await;
+        // No heartbeat and no command any more; then what still runs is cut off.
+        tasks.shutdown().await;
+        executor.end().await;
+        info!(%host, "the worker ends");
+        Ok(())
+    }
+}
+
+async fn serve<W: Worker>(
+    executor: &mut Executor<W>,
+    mut inputs: mpsc::Receiver<Input>,
+    boot_ids: &BootIdSource,
+    shutdown: &CancellationToken,
+) {
+    let every = limits::TICK_EVERY.to_std().expect("a tick is positive");
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => break,
+            Some(input) = inputs.recv() => take(executor, input).await,
+            _ = ticks.tick() => {
+                if matches!(executor.activity(), Activity::Rebooting { .. }) {
+                    read_boot_id(executor, boot_ids).await;
+                }
+                executor.feed(Event::Tick).await;
+            }
+        }
+    }
+    executor.stop();
+    let end = tokio::time::sleep(SHUTDOWN_GRACE);
+    tokio::pin!(end);
+    while !executor.is_at_rest() {
+        tokio::select! {
+            () = &mut end => {
+                warn!("what runs is cut off; the next start takes it up");
+                return;
+            }
+            Some(input) = inputs.recv() => take(executor, input).await,
+        }
+    }
+}
+
+async fn take<W: Worker>(executor: &mut Executor<W>, input: Input) {
+    match input {
+        Input::Event(event) => executor.feed(event).await,
+        Input::Hint => executor.hint(),
+    }
+}
+
+/// While a reboot is awaited, the host may come back under a worker that did not go down with it.
+async fn read_boot_id<W: Worker>(executor: &mut Executor<W>, source: &BootIdSource) {
+    match source.read() {
+        Ok(boot_id) => executor.feed(Event::BootIdRead(boot_id)).await,
+        // It may be in the middle of being replaced; the wait goes on.
+        Err(error) => debug!("{error}"),
+    }
+}
+
+/// Passes on hints; the subscription outlives reconnects.
+async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>) {
+    use futures::StreamExt;
+    loop {
+        bus.await_connection().await;
+        match bus.subscribe(subject.clone()).await {
+            Ok(mut hints) => {
+                while hints.next().await.is_some() {
+                    if inputs.send(Input::Hint).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Err(error) => warn!("cannot listen for hints: {error}"),
+        }
+        tokio::time::sleep(SUBSCRIBE_PAUSE).await;
+    }
+}
+
+/// Tells the rules of each new connection.
+async fn reconnects(bus: Bus, inputs: mpsc::Sender<Input>) {
+    let mut link = bus.link();
+    let mut last = 0;
+    while let Ok(now) = link
+        .wait_for(|link| link.connected && link.epoch != last)
+        .await
+        .map(|link| *link)
+    {
+        last = now.epoch;
+        if inputs.send(Input::Event(Event::Reconnected)).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn version_changes(versions: VersionsNotifier, inputs: mpsc::Sender<Input>) {
+    loop {
+        versions.notified().await;
+        if inputs.send(Input::Event(Event::VersionsChanged)).await.is_err() {
+            return;
+        }
+    }
+}

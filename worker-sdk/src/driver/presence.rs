@@ -1,0 +1,75 @@
+//! How a worker is known to be there: heartbeats, and its announcement.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use chrono::Utc;
+use os_upgrade_protocol::{Announcement, HostName, subject};
+use tracing::{info, warn};
+
+use crate::bus::Bus;
+
+/// How often a heartbeat is sent; a host that has sent one and then none for 30 s is unreachable.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+/// The pause after an announcement failed.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Sends a heartbeat at once, every ten seconds, and as soon as a lost connection is back. Never returns.
+pub(super) async fn heartbeats(bus: Bus, host: HostName) {
+    let subject = subject::presence(&host);
+    let mut link = bus.link();
+    loop {
+        let epoch = link.borrow_and_update().epoch;
+        bus.send(subject.clone(), Bytes::new()).await;
+        let reconnected = link.wait_for(|link| link.connected && link.epoch != epoch);
+        // Either way it is time for the next one.
+        let _ = tokio::time::timeout(HEARTBEAT_EVERY, reconnected).await;
+    }
+}
+
+/// Announces the worker at its start, and again after a reconnect if what stands there differs. Never returns.
+pub(super) async fn announcements(bus: Bus, announcement: Announcement) {
+    let mut link = bus.link();
+    let mut first = true;
+    loop {
+        bus.await_connection().await;
+        let epoch = link.borrow_and_update().epoch;
+        while let Err(error) = announce(&bus, &announcement, first).await {
+            warn!("the announcement is not stored yet: {error}");
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        first = false;
+        // The sender lives in `bus`, so this cannot fail.
+        let _ = link.wait_for(|link| link.connected && link.epoch != epoch).await;
+    }
+}
+
+async fn announce(bus: &Bus, announcement: &Announcement, anyway: bool) -> Result<(), String> {
+    let subject = subject::worker(&announcement.application, &announcement.host);
+    let stream = bus.await_stream(subject::WORKERS_STREAM).await;
+    if !anyway {
+        let last = bus.last_payload(&stream, &subject).await?;
+        let last = last.and_then(|payload| Announcement::parse(&payload).ok());
+        if last.is_some_and(|last| is_same(&last, announcement)) {
+            return Ok(());
+        }
+    }
+    let now = Announcement {
+        time: Some(Utc::now()),
+        ..announcement.clone()
+    };
+    bus.publish_stored(subject, HeaderMap::new(), now.to_payload().into())
+        .await?;
+    info!("the worker is announced");
+    Ok(())
+}
+
+/// Whether both say the same, whenever they said it.
+fn is_same(last: &Announcement, announcement: &Announcement) -> bool {
+    let announcement = Announcement {
+        time: last.time,
+        ..announcement.clone()
+    };
+    *last == announcement
+}

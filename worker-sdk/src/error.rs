@@ -1,0 +1,47 @@
+//! Why a worker cannot run at all. What goes wrong with a command is answered or logged instead.
+
+use std::io;
+use std::path::PathBuf;
+
+use os_upgrade_protocol::NameError;
+
+/// Why a worker cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name is none.
+    #[error("{0}")]
+    Name(#[from] NameError),
+    /// The state directory cannot be used.
+    #[error("cannot use the state directory {path}")]
+    StateDir {
+        /// The directory or the file in it.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process serves this host from the same state directory.
+    #[error("another worker holds {path}; one host has one worker")]
+    StateDirLocked {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// The boot id cannot be read.
+    #[error("cannot read the boot id from {path}")]
+    BootId {
+        /// Where it should stand.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: io::Error,
+    },
+    /// Neither a NATS URL nor a client was given.
+    #[error("neither a NATS URL nor a client was given")]
+    NoNats,
+    /// The NATS URL is none.
+    #[error("the NATS URL cannot be used: {0}")]
+    NatsUrl(String),
+    /// The client could not be set up; an unreachable server is not an error but waited for.
+    #[error("cannot set up the NATS client")]
+    Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

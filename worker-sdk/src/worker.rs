@@ -1,0 +1,151 @@
+//! What a user of the library implements, and what it is told.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{HostName, RunId, Versions};
+use os_upgrade_worker_rules::Upgraded;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// What a handler returns; any error that can be displayed is turned into one with `?`.
+pub type HandlerResult<T = ()> = Result<T, HandlerError>;
+
+/// Why a handler failed: the message that the operator will read, of which the reply keeps the first 4 KiB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerError(String);
+
+impl HandlerError {
+    /// The message.
+    pub fn message(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn into_message(self) -> String {
+        self.0
+    }
+}
+
+impl<E: Display> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        // The alternate form of error types that have one tells their sources, too.
+        Self(format!("{error:#}"))
+    }
+}
+
+/// The work on one host. Write the methods as `async fn`.
+///
+/// At most one of `prepare`, `upgrade`, `reboot` and `health` runs at a time; `versions` may run beside them.
+/// A handler that panics has failed.
+pub trait Worker: Send + Sync + 'static {
+    /// Gets ready without changing what runs: downloads, simulates, checks. Does nothing by default.
+    ///
+    /// It may be begun again after a cut; see [`Context::is_resumed`].
+    fn prepare(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send {
+        let _ = context;
+        std::future::ready(Ok(()))
+    }
+
+    /// Changes the system. It may reboot the host itself: it is then called again after the boot.
+    ///
+    /// When [`Context::is_resumed`], an earlier call may have been cut off at any point, also before its first step
+    /// or after its last: look how far it came, and finish it.
+    fn upgrade(&self, context: &Context) -> impl Future<Output = HandlerResult<Upgraded>> + Send;
+
+    /// Starts the reboot of the host and returns, or waits to be ended by it. Called only when `upgrade` answered
+    /// [`Upgraded::RebootRequired`]. Fails by default.
+    ///
+    /// If this process is still there and the boot id the same after the reboot wait, it is called again, three
+    /// times in all.
+    fn reboot(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send {
+        let _ = context;
+        std::future::ready(Err("this worker cannot reboot its host".into()))
+    }
+
+    /// Looks whether the host is well after a reboot. Always well by default.
+    fn health(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send {
+        let _ = context;
+        std::future::ready(Ok(()))
+    }
+
+    /// What the host runs, package by package. Asked at the start, after each upgrade and reboot, and when a
+    /// [`VersionsNotifier`] says so; published when it differs from what was last published. Empty by default.
+    fn versions(&self, context: &Context) -> impl Future<Output = HandlerResult<Versions>> + Send {
+        let _ = context;
+        std::future::ready(Ok(Versions::default()))
+    }
+}
+
+/// What a handler is told.
+#[derive(Debug, Clone)]
+pub struct Context {
+    pub(crate) host: HostName,
+    pub(crate) run: Option<RunId>,
+    pub(crate) not_after: Option<DateTime<Utc>>,
+    pub(crate) resumed: bool,
+    pub(crate) rebooted: bool,
+    pub(crate) cancelled: CancellationToken,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) versions: VersionsNotifier,
+}
+
+impl Context {
+    /// The host.
+    pub const fn host(&self) -> &HostName {
+        &self.host
+    }
+
+    /// The run that the command belongs to, if it named one.
+    pub const fn run(&self) -> Option<&RunId> {
+        self.run.as_ref()
+    }
+
+    /// The end of the run, if it has one. Nothing is started after it; what was started is seen to its end.
+    pub const fn not_after(&self) -> Option<DateTime<Utc>> {
+        self.not_after
+    }
+
+    /// The same work may have been begun before and been cut off, by a crash, a restart or a reboot.
+    pub const fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// The host has booted since the upgrade was begun.
+    pub const fn has_rebooted(&self) -> bool {
+        self.rebooted
+    }
+
+    /// Resolves when the handler should stop if it can: because of an operator's hint, or because this process is to
+    /// end. After a hint, an error that is returned is the answer to the command. At the end of the process it is
+    /// not; the work is taken up at the next start.
+    pub async fn cancelled(&self) {
+        self.cancelled.cancelled().await;
+    }
+
+    /// Resolves when this process is to end. A handler has about ten seconds; then its future is dropped.
+    pub async fn shutting_down(&self) {
+        self.shutdown.cancelled().await;
+    }
+
+    /// For saying that versions have changed, now or later.
+    pub fn versions_notifier(&self) -> VersionsNotifier {
+        self.versions.clone()
+    }
+}
+
+/// Says that the versions of the host may have changed, so that they are looked at.
+#[derive(Debug, Clone, Default)]
+pub struct VersionsNotifier(Arc<Notify>);
+
+impl VersionsNotifier {
+    /// Has the versions looked at soon.
+    pub fn notify(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) async fn notified(&self) {
+        self.0.notified().await;
+    }
+}
