@@ -163,6 +163,8 @@ sections! {
         "url" => url: Option<NatsUrls> = Initial::Unset("nats://127.0.0.1:4222");
         /// Start a nats-server here, on loopback, its data under `[store] path`. The default unless `url` is given.
         "managed" => managed: Option<bool> = Initial::Unset("true");
+        /// The port of a managed server. By default the one it had last, or else a free one, written to `nats/port` there.
+        "managed-port" => managed_port: Option<Bounded<1, 65_535>> = Initial::Unset("4222");
         /// A credentials file (`.creds`) for the servers of `url`.
         "credentials" => credentials: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.creds");
         /// Copies of each stream, 1 to 5: 3 in a cluster of three.

@@ -166,6 +166,10 @@ fn single_problems() {
             "c.toml:3:11: nats.managed: true contradicts nats.url (2:7); give one of them",
         ),
         (
+            "[nats]\nurl = \"nats://h\"\nmanaged-port = 1",
+            "c.toml:3:16: nats.managed-port: means nothing with nats.url (2:7)",
+        ),
+        (
             "[nats]\nreplicas = 3\ncredentials = \"c\"",
             "c.toml:2:12: nats.replicas: a managed server is a single one; more than 1 needs nats.url\n\
              c.toml:3:15: nats.credentials: needs nats.url, as a managed server has no accounts",

@@ -3,8 +3,9 @@
 //! For one machine: it listens on loopback and has no accounts. It ends with this process, however that ends
 //! ([`crate::child`]). What to do when it ends before, is the owner's decision; nothing is restarted here.
 //!
-//! Everything it needs is in one directory: `nats-server.conf` (written anew at each start), `jetstream/`,
-//! `nats-server.log`, `nats-server.err` (what it says before it has a log).
+//! Everything it needs is in one directory, which is locked meanwhile: `nats-server.conf` (written anew at each
+//! start), `jetstream/`, `port` (the one it had last, for workers find it there), `nats-server.log`,
+//! `nats-server.err` (what it says before it has a log).
 
 mod find;
 
@@ -41,6 +42,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Another process runs a server in the directory.
+    #[error("{} is in use by another process", directory.display())]
+    InUse {
+        /// The server's directory.
+        directory: PathBuf,
+    },
     /// The process could not be started.
     #[error("cannot start {}", path.display())]
     Spawn {
@@ -74,7 +81,7 @@ pub enum Error {
 pub struct Options {
     /// Its own directory, made if missing; what it stored there before is there again.
     pub directory: PathBuf,
-    /// The port on 127.0.0.1; a free one when absent.
+    /// The port on 127.0.0.1. When absent, the port it had in this directory before, or else a free one.
     pub port: Option<u16>,
 }
 
@@ -85,6 +92,8 @@ pub struct ManagedNats {
     files: Files,
     port: u16,
     child: Child,
+    /// Locked as long as it is open.
+    _lock: fs::File,
 }
 
 impl ManagedNats {
@@ -94,8 +103,29 @@ impl ManagedNats {
     /// The directory cannot be used, or the server does not come up; the last line of its log is in the error.
     pub async fn start(server: NatsServer, options: &Options) -> Result<Self, Error> {
         let files = Files::new(&options.directory)?;
-        let (child, port) = launch(&server, &files, options.port).await?;
-        Ok(Self { server, files, port, child })
+        let lock = files.lock()?;
+        let (child, port) = match (options.port, files.last_port()) {
+            (None, Some(last)) => match launch(&server, &files, Some(last)).await {
+                Err(Error::Ended { detail, .. }) => {
+                    tracing::warn!(
+                        port = last,
+                        detail,
+                        "cannot start on the port used before, taking a free one"
+                    );
+                    launch(&server, &files, None).await?
+                }
+                started => started?,
+            },
+            (port, _) => launch(&server, &files, port).await?,
+        };
+        fs::write(&files.port, port.to_string()).map_err(unusable(&files.port))?;
+        Ok(Self {
+            server,
+            files,
+            port,
+            child,
+            _lock: lock,
+        })
     }
 
     /// Starts the server again after it has ended, on the same port and directory; one that runs is left alone.
@@ -162,6 +192,7 @@ struct Files {
     store: PathBuf,
     log: PathBuf,
     stderr: PathBuf,
+    port: PathBuf,
 }
 
 impl Files {
@@ -174,8 +205,26 @@ impl Files {
             store: directory.join("jetstream"),
             log: directory.join("nats-server.log"),
             stderr: directory.join("nats-server.err"),
+            port: directory.join("port"),
             directory,
         })
+    }
+
+    /// Two servers in one directory would destroy what is stored there.
+    fn lock(&self) -> Result<fs::File, Error> {
+        let path = self.directory.join("lock");
+        let file = fs::File::create(&path).map_err(unusable(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(fs::TryLockError::WouldBlock) => Err(Error::InUse {
+                directory: self.directory.clone(),
+            }),
+            Err(fs::TryLockError::Error(source)) => Err(unusable(&path)(source)),
+        }
+    }
+
+    fn last_port(&self) -> Option<u16> {
+        fs::read_to_string(&self.port).ok()?.trim().parse().ok()
     }
 
     /// Where the server of process `pid` says which port it has taken.
@@ -209,7 +258,11 @@ impl Files {
     fn remove_stale_ports(&self) -> Result<(), Error> {
         let entries = fs::read_dir(&self.directory).map_err(unusable(&self.directory))?;
         for entry in entries.flatten() {
-            if entry.path().extension().is_some_and(|extension| extension == "ports") {
+            if entry
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "ports")
+            {
                 fs::remove_file(entry.path()).map_err(unusable(&entry.path()))?;
             }
         }
@@ -223,9 +276,16 @@ impl Files {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
             // Without process id and time: `[8668] 2026/11/21 03:22:12.829774 [FTL] ...`.
-            Some(line.rsplit_once("[FTL] ").map_or(line, |(_, text)| text).trim().to_owned())
+            Some(
+                line.rsplit_once("[FTL] ")
+                    .map_or(line, |(_, text)| text)
+                    .trim()
+                    .to_owned(),
+            )
         };
-        last(&self.stderr).or_else(|| last(&self.log)).unwrap_or_else(|| "it said nothing".to_owned())
+        last(&self.stderr)
+            .or_else(|| last(&self.log))
+            .unwrap_or_else(|| "it said nothing".to_owned())
     }
 }
 
@@ -247,7 +307,10 @@ async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result
     let mut command = child::command(&server.path);
     command.arg("--config").arg(&files.config);
     command.current_dir(&files.directory).stderr(stderr);
-    let child = Child::start(command).map_err(|source| Error::Spawn { path: server.path.clone(), source })?;
+    let child = Child::start(command).map_err(|source| Error::Spawn {
+        path: server.path.clone(),
+        source,
+    })?;
     let ready = tokio::time::timeout(START_WAIT, accepts_clients(files, child.pid()));
     tokio::select! {
         status = child.exited() => Err(Error::Ended {
@@ -269,7 +332,10 @@ async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result
 async fn accepts_clients(files: &Files, pid: u32) -> u16 {
     let port = loop {
         // Half a file does not parse, and is read again.
-        if let Some(port) = fs::read(files.ports(pid)).ok().and_then(|bytes| client_port(&bytes)) {
+        if let Some(port) = fs::read(files.ports(pid))
+            .ok()
+            .and_then(|bytes| client_port(&bytes))
+        {
             break port;
         }
         tokio::time::sleep(POLL).await;

@@ -67,6 +67,27 @@ async fn a_taken_port_is_said_in_one_line() {
 }
 
 #[tokio::test]
+async fn a_directory_is_used_by_one_and_remembers_its_port() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = start(dir.path()).await;
+    let options = Options {
+        directory: first.log().parent().unwrap().to_owned(),
+        port: None,
+    };
+    let error = ManagedNats::start(find().await.unwrap(), &options)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::InUse { .. }), "{error:?}");
+    let port = first.port();
+    drop(first);
+    let second = start(dir.path()).await;
+    assert_eq!(second.port(), port);
+    drop(second);
+    let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    assert_ne!(start(dir.path()).await.port(), port);
+}
+
+#[tokio::test]
 async fn a_directory_that_cannot_be_made_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
