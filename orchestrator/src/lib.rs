@@ -4,13 +4,12 @@
 
 pub mod bus;
 pub mod child;
+pub mod cli;
 pub mod config;
 pub mod driver;
 pub mod fleetlock;
 pub mod http_client;
 pub mod managed_nats;
+pub mod server;
 pub mod site;
 pub mod store;
-
-#[cfg(test)]
-mod testing;

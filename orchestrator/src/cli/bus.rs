@@ -1,0 +1,77 @@
+//! The orchestrator with its message bus: a managed nats-server, if one is wanted, is up as long as it runs.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{NatsMode, Settings};
+use crate::managed_nats::{self, ManagedNats};
+use crate::server;
+
+/// How often a managed nats-server may end within [`RESTARTS_WITHIN`] before its orchestrator gives up.
+const RESTARTS_MAX: usize = 5;
+/// See [`RESTARTS_MAX`].
+const RESTARTS_WITHIN: Duration = Duration::from_mins(1);
+
+/// Runs an orchestrator until `shutdown`, with a nats-server of its own if `settings` want one managed.
+pub(super) async fn run(mut settings: Settings, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let bus = start(&mut settings).await?;
+    serve(settings, bus, shutdown).await
+}
+
+/// Starts the managed nats-server, if `settings` want one, and puts its address into them.
+pub(super) async fn start(settings: &mut Settings) -> anyhow::Result<Option<ManagedNats>> {
+    let NatsMode::Managed = settings.nats.mode() else {
+        return Ok(None);
+    };
+    let port = settings.nats.managed_port.map(|port| u16::try_from(port.get()));
+    let options = managed_nats::Options {
+        directory: settings.store.nats(),
+        port: port.transpose()?,
+    };
+    let nats = ManagedNats::start(managed_nats::find().await?, &options).await?;
+    tracing::info!(url = nats.url(), log = %nats.log().display(), "the managed nats-server is up");
+    settings
+        .nats
+        .use_servers(nats.url().parse().map_err(anyhow::Error::msg)?);
+    Ok(Some(nats))
+}
+
+/// Runs an orchestrator whose bus is up, until `shutdown`.
+pub(super) async fn serve(
+    settings: Settings,
+    bus: Option<ManagedNats>,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let Some(mut nats) = bus else {
+        return Ok(server::run(settings, shutdown).await?);
+    };
+    let served = tokio::select! {
+        served = server::run(settings, shutdown) => served.map_err(anyhow::Error::from),
+        lost = keep_up(&mut nats) => lost,
+    };
+    nats.stop().await;
+    served
+}
+
+/// Starts the server again whenever it ends; returns when that does not help.
+async fn keep_up(nats: &mut ManagedNats) -> anyhow::Result<()> {
+    let mut ends = VecDeque::new();
+    loop {
+        let status = nats.exited().await;
+        tracing::error!(%status, log = %nats.log().display(), "the managed nats-server has ended, starting it again");
+        let now = Instant::now();
+        ends.push_back(now);
+        ends.retain(|&end| now.duration_since(end) < RESTARTS_WITHIN);
+        if ends.len() > RESTARTS_MAX {
+            let log = nats.log().display();
+            bail!("the managed nats-server keeps ending ({status}), see {log}");
+        }
+        nats.start_again()
+            .await
+            .context("the managed nats-server has ended")?;
+    }
+}

@@ -1,0 +1,90 @@
+//! Demo hosts: directories that stand for machines, with a tree of releases and the scripts of their worker.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// The release that a new host has.
+const FIRST_RELEASE: &str = "1.0.0";
+/// What the worker runs, by name.
+const SCRIPTS: [(&str, &str); 5] = [
+    ("prepare", include_str!("scripts/prepare")),
+    ("upgrade", include_str!("scripts/upgrade")),
+    ("reboot", include_str!("scripts/reboot")),
+    ("health", include_str!("scripts/health")),
+    ("versions", include_str!("scripts/versions")),
+];
+
+/// A host: `releases/VERSION/version`, the link `current` to one of them, `boot-id`, `worker.pid`, `worker.log`,
+/// `scripts/`, and `state/`, which is the worker's.
+#[derive(Debug, Clone)]
+pub(super) struct DemoHost {
+    /// Its name.
+    pub(super) name: String,
+    /// Its directory, absolute.
+    pub(super) dir: PathBuf,
+}
+
+impl DemoHost {
+    /// Makes `count` hosts below `data_dir/hosts`; those that exist keep what they are.
+    pub(super) fn make_all(data_dir: &Path, count: u16) -> anyhow::Result<Vec<Self>> {
+        let parent = data_dir.join("hosts");
+        (1..=count)
+            .map(|number| {
+                let name = format!("h{number:02}");
+                let dir = parent.join(&name);
+                Self::make(&name, &dir).with_context(|| format!("cannot make the host {}", dir.display()))
+            })
+            .collect()
+    }
+
+    fn make(name: &str, dir: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(dir)?;
+        let dir = dir.canonicalize()?;
+        let release = dir.join("releases").join(FIRST_RELEASE);
+        if !dir.join("current").exists() {
+            fs::create_dir_all(&release)?;
+            fs::write(release.join("version"), format!("{FIRST_RELEASE}\n"))?;
+            match symlink(Path::new("releases").join(FIRST_RELEASE), dir.join("current")) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
+                _ => {}
+            }
+        }
+        if !dir.join("boot-id").exists() {
+            fs::write(dir.join("boot-id"), format!("{}\n", uuid::Uuid::now_v7()))?;
+        }
+        fs::create_dir_all(dir.join("state"))?;
+        fs::create_dir_all(dir.join("scripts"))?;
+        for (script, text) in SCRIPTS {
+            let path = dir.join("scripts").join(script);
+            fs::write(&path, text)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            dir,
+        })
+    }
+
+    /// The directory of all hosts.
+    pub(super) fn parent(&self) -> &Path {
+        self.dir.parent().unwrap_or(&self.dir)
+    }
+
+    /// The release it runs, as it stands on the disk.
+    pub(super) fn release(&self) -> String {
+        self.line("current/version")
+    }
+
+    /// The id of its last boot.
+    pub(super) fn boot_id(&self) -> String {
+        self.line("boot-id")
+    }
+
+    fn line(&self, file: &str) -> String {
+        fs::read_to_string(self.dir.join(file)).map_or_else(|_| "?".to_owned(), |text| text.trim().to_owned())
+    }
+}

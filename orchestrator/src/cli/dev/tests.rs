@@ -1,0 +1,239 @@
+//! The scripts on a real host directory, and an upgrade against an API that plays a run.
+
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Json, Path, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post, put};
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::*;
+
+fn script(host: &DemoHost, name: &str) -> Output {
+    // By the shell: a script just written may still be open for writing in a process forked meanwhile.
+    Command::new("sh")
+        .arg(host.dir.join("scripts").join(name))
+        .output()
+        .unwrap()
+}
+
+fn outcome(host: &DemoHost, name: &str) -> (Option<i32>, String) {
+    let output = script(host, name);
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.code(),
+        String::from_utf8(text).unwrap().trim().to_owned(),
+    )
+}
+
+#[test]
+fn the_scripts_upgrade_a_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = DemoHost::make_all(dir.path(), 2).unwrap();
+    let host = &hosts[1];
+    assert_eq!((host.name.as_str(), host.release().as_str()), ("h02", "1.0.0"));
+    assert_eq!(
+        outcome(host, "upgrade"),
+        (Some(1), "no release has been prepared".to_owned())
+    );
+    for (from, to) in [("1.0.0", "1.1.0"), ("1.1.0", "1.2.0")] {
+        assert_eq!(
+            outcome(host, "versions"),
+            (Some(0), format!("{{\"demo-os\":\"{from}\"}}"))
+        );
+        assert_eq!(outcome(host, "prepare").0, Some(0));
+        assert_eq!(outcome(host, "prepare").0, Some(0), "prepare may be repeated");
+        assert_eq!(host.release(), from);
+        assert_eq!(
+            outcome(host, "health"),
+            (Some(1), format!("runs {from} and not {to}"))
+        );
+        assert_eq!(outcome(host, "upgrade").0, Some(3));
+        assert_eq!(
+            outcome(host, "upgrade").0,
+            Some(3),
+            "a cut upgrade may be repeated"
+        );
+        assert_eq!(outcome(host, "health").0, Some(0));
+        assert_eq!(host.release(), to);
+    }
+    assert!(
+        host.dir.join("releases/1.0.0/version").is_file(),
+        "earlier releases stay"
+    );
+    assert_eq!(hosts[0].release(), "1.0.0", "other hosts are not touched");
+    let again = DemoHost::make_all(dir.path(), 2).unwrap();
+    assert_eq!(
+        (again[1].release(), again[1].boot_id()),
+        (host.release(), host.boot_id())
+    );
+}
+
+#[test]
+fn a_reboot_changes_the_boot_id_and_ends_the_worker() {
+    use std::os::unix::process::ExitStatusExt;
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = DemoHost::make_all(dir.path(), 1).unwrap();
+    let boot_id = hosts[0].boot_id();
+    let mut worker = Command::new("sleep").arg("600").spawn().unwrap();
+    std::fs::write(hosts[0].dir.join("worker.pid"), worker.id().to_string()).unwrap();
+    assert_eq!(outcome(&hosts[0], "reboot").0, Some(0));
+    assert_eq!(worker.wait().unwrap().signal(), Some(9));
+    assert_ne!(hosts[0].boot_id(), boot_id);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_is_started_again_and_stopped_with_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = DemoHost::make_all(dir.path(), 1).unwrap();
+    // Plays the worker: notes its start, and waits.
+    let program = dir.path().join("worker");
+    let text = "#!/bin/sh\\necho \"$$ $*\" >>starts; exec sleep 600\\n";
+    let write = format!("printf '{text}' >\"$0\" && chmod +x \"$0\"");
+    assert!(
+        Command::new("sh")
+            .args(["-c", &write])
+            .arg(&program)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let starts = || -> Vec<(i32, String)> {
+        let text = std::fs::read_to_string(hosts[0].dir.join("starts")).unwrap_or_default();
+        let parse = |line: &str| {
+            line.split_once(' ')
+                .map(|(pid, args)| (pid.parse().unwrap(), args.to_owned()))
+        };
+        text.lines().filter_map(parse).collect()
+    };
+    let started = async |count| {
+        while starts().len() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    let workers = Workers::start(&program, "nats://x", &hosts);
+    started(1).await;
+    let pid_file = || std::fs::read_to_string(hosts[0].dir.join("worker.pid")).unwrap_or_default();
+    while pid_file() != starts()[0].0.to_string() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(outcome(&hosts[0], "reboot").0, Some(0));
+    started(2).await;
+    let home = hosts[0].dir.display();
+    let expected = format!(
+        "exec --nats nats://x --host h01 --application os-upgrade-demo --dir {home}/scripts --state-dir {home}/state \
+         --boot-id-file {home}/boot-id"
+    );
+    assert!(
+        starts().iter().all(|(_, arguments)| *arguments == expected),
+        "{:?}",
+        starts()
+    );
+    workers.stop().await;
+    let pid = nix::unistd::Pid::from_raw(starts()[1].0);
+    assert_eq!(nix::sys::signal::kill(pid, None), Err(nix::errno::Errno::ESRCH));
+    assert_eq!(starts().len(), 2);
+}
+
+/// What the API was asked, and how the run goes: the statuses that the host has one after the other, and the result.
+struct Play {
+    asked: Vec<String>,
+    statuses: Vec<&'static str>,
+    result: &'static str,
+}
+
+type Shared = Arc<Mutex<Play>>;
+
+async fn readyz(State(play): State<Shared>) -> StatusCode {
+    let mut play = play.lock().unwrap();
+    play.asked.push("ready".to_owned());
+    if play.asked.len() < 3 {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::OK
+    }
+}
+
+async fn configure(State(play): State<Shared>, Json(body): Json<Value>) -> StatusCode {
+    play.lock().unwrap().asked.push(body.to_string());
+    StatusCode::CREATED
+}
+
+async fn trigger(State(play): State<Shared>, Json(body): Json<Value>) -> StatusCode {
+    play.lock().unwrap().asked.push(body.to_string());
+    StatusCode::NO_CONTENT
+}
+
+async fn state() -> Json<Value> {
+    Json(json!({
+        "status": "idle",
+        "scheduled-workers": [{ "host": "h01", "application": APPLICATION }],
+    }))
+}
+
+/// The run of an earlier day until the trigger has been asked for.
+async fn runs(State(play): State<Shared>) -> Json<Value> {
+    let triggered = play
+        .lock()
+        .unwrap()
+        .asked
+        .iter()
+        .any(|asked| asked.contains("timeout"));
+    let id = if triggered { "r2" } else { "r1" };
+    Json(json!({ "items": [{ "id": id, "trigger": "operator", "result": "completed" }], "next": null }))
+}
+
+async fn one_run(State(play): State<Shared>, Path(id): Path<String>) -> Json<Value> {
+    let mut play = play.lock().unwrap();
+    let status = if play.statuses.len() > 1 {
+        play.statuses.remove(0)
+    } else {
+        play.statuses[0]
+    };
+    let result = (play.statuses.len() == 1).then_some(play.result);
+    Json(
+        json!({ "id": id, "result": result, "hosts": [{ "hostname": "h01", "status": status, "reason": null }] }),
+    )
+}
+
+async fn upgrade_against(result: &'static str) -> (anyhow::Result<()>, Vec<String>) {
+    let play = Arc::new(Mutex::new(Play {
+        asked: Vec::new(),
+        statuses: vec!["preparing", "upgrading", "upgraded"],
+        result,
+    }));
+    let router = Router::new()
+        .route("/readyz", get(readyz))
+        .route("/v1/config/os-upgrade", put(configure))
+        .route("/v1/state/os-upgrade", get(state))
+        .route("/v1/state/os-upgrade/trigger-upgrade-site", post(trigger))
+        .route("/v1/state/os-upgrade/runs", get(runs))
+        .route("/v1/state/os-upgrade/runs/{id}", get(one_run))
+        .with_state(Arc::clone(&play));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let api = Api::new(listener.local_addr().unwrap()).unwrap();
+    let _task = AbortOnDropHandle::new(tokio::spawn(async move { axum::serve(listener, router).await }));
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = DemoHost::make_all(dir.path(), 1).unwrap();
+    upgrade::set_up(&api, &hosts).await.unwrap();
+    let outcome = upgrade::once(&api, &hosts).await;
+    let asked = play.lock().unwrap().asked.clone();
+    (outcome, asked)
+}
+
+#[tokio::test]
+async fn an_upgrade_is_asked_for_and_watched_to_its_end() {
+    let (outcome, asked) = upgrade_against("completed").await;
+    outcome.unwrap();
+    let configured = r#"{"worker-applications":[{"name":"os-upgrade-demo"}]}"#;
+    assert_eq!(
+        asked,
+        ["ready", "ready", "ready", configured, r#"{"timeout":"10m"}"#]
+    );
+
+    let (outcome, _) = upgrade_against("failed").await;
+    assert_eq!(outcome.unwrap_err().to_string(), "the run has ended failed");
+}

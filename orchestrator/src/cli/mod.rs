@@ -1,0 +1,138 @@
+//! The command line: arguments, exit codes, logging, and what the commands need around the orchestrator itself.
+//!
+//! Exit codes: 0 done; 1 it could not run or go on, one line on standard error says why; 2 wrong usage or an unusable
+//! configuration, every error of which is on standard error.
+
+mod bus;
+mod dev;
+mod logging;
+mod output;
+mod shutdown;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config;
+use output::{errln, outln};
+
+/// Upgrades the operating systems of the hosts of a site.
+///
+/// Commands go to a worker on each host over NATS JetStream; hosts are upgraded one by one, each holding a FleetLock
+/// slot, within maintenance windows, and what happened stays in the history.
+#[derive(Debug, Parser)]
+#[command(name = "os-upgrade", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the orchestrator of a site
+    ///
+    /// Every key of the configuration can be given as an environment variable too:
+    /// `OS_UPGRADE_<SECTION>__<KEY>`. `RUST_LOG` sets what is logged, `info` by default.
+    Serve(Serve),
+    /// Try everything on this machine: nats-server, orchestrator, and workers that upgrade demo hosts
+    ///
+    /// The hosts are directories below DIR; their workers are processes that really change what is in there.
+    /// It needs os-upgrade-worker next to this program, and a nats-server (see `make tools`).
+    Dev(dev::Options),
+    /// Print a configuration file with every key, its help and its default
+    DefaultConfig,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// The configuration, a TOML file; without it every key has its default
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Why a command did not do what it should.
+#[derive(Debug)]
+enum Failure {
+    /// Its configuration cannot be used.
+    Config(config::Error),
+    /// It could not run or go on.
+    Runtime(anyhow::Error),
+}
+
+impl From<config::Error> for Failure {
+    fn from(error: config::Error) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Runtime(error)
+    }
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    // Ends the process itself for `--help`, `--version` and wrong usage.
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Config(error)) => {
+            for line in error.to_string().lines() {
+                errln!("error: {line}");
+            }
+            ExitCode::from(2)
+        }
+        Err(Failure::Runtime(error)) => {
+            let line = format!("{error:#}")
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            errln!("error: {line}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(serve) => {
+            logging::start("info");
+            let settings = config::load(serve.config.as_deref(), std::env::vars_os())?;
+            Ok(block_on(async {
+                bus::run(settings, shutdown::on_signal()?).await
+            })?)
+        }
+        Command::Dev(options) => {
+            logging::start("warn");
+            let settings = options.settings(config::load(None, std::env::vars_os())?);
+            Ok(block_on(async {
+                dev::run(settings, &options, shutdown::on_signal()?).await
+            })?)
+        }
+        Command::DefaultConfig => {
+            outln!("{}", config::default_file().trim_end());
+            Ok(())
+        }
+    }
+}
+
+fn block_on(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(future)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}
