@@ -17,8 +17,11 @@ use crate::child::{self, Child};
 const PROGRAM: &str = "os-upgrade-worker";
 /// How long a worker may take to end after SIGTERM.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// The pause before a worker that has failed is started again. One that was killed, by a reboot, waits for nothing.
+/// The pause before a worker that has failed is started again, doubled each time in a row up to
+/// [`FAILURE_PAUSE_MAX`]. One that was killed, by a reboot, waits for nothing.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+/// See [`FAILURE_PAUSE`].
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The worker program, which is built next to this one.
 pub(super) fn find_program() -> anyhow::Result<PathBuf> {
@@ -66,34 +69,50 @@ impl Workers {
 
 /// Keeps the worker of `host` running until `end`.
 async fn supervise(program: PathBuf, nats: String, host: DemoHost, end: CancellationToken) {
+    let mut pause = FAILURE_PAUSE;
     loop {
-        let failed = match start(&program, &nats, &host) {
-            Ok(worker) => tokio::select! {
-                () = end.cancelled() => {
-                    worker.stop(STOP_GRACE).await;
-                    return;
-                }
-                status = worker.exited() => {
-                    tracing::info!(host = host.name, %status, "a worker has ended, starting it again");
-                    status.code().is_some()
-                }
-            },
-            Err(error) => {
-                tracing::error!(
-                    host = host.name,
-                    error = format!("{error:#}"),
-                    "cannot start a worker"
-                );
-                true
+        match run_once(&program, &nats, &host, &end).await {
+            Ended::Told => return,
+            Ended::Rebooted => {
+                tracing::info!(host = host.name, "the host reboots");
+                pause = FAILURE_PAUSE;
             }
-        };
-        if failed {
-            tracing::warn!(host = host.name, log = %host.dir.join("worker.log").display(), "a worker failed");
-            tokio::select! {
-                () = end.cancelled() => return,
-                () = tokio::time::sleep(FAILURE_PAUSE) => {}
+            Ended::Failed(failure) => {
+                let log = host.dir.join("worker.log");
+                tracing::warn!(host = host.name, log = %log.display(), "the worker has failed: {failure}");
+                tokio::select! {
+                    () = end.cancelled() => return,
+                    () = tokio::time::sleep(pause) => pause = FAILURE_PAUSE_MAX.min(pause * 2),
+                }
             }
         }
+    }
+}
+
+/// Why a worker does not run any more.
+enum Ended {
+    /// It was told to.
+    Told,
+    /// By a signal: its host has been rebooted.
+    Rebooted,
+    /// By itself: it could not start or go on.
+    Failed(String),
+}
+
+async fn run_once(program: &Path, nats: &str, host: &DemoHost, end: &CancellationToken) -> Ended {
+    let worker = match start(program, nats, host) {
+        Ok(worker) => worker,
+        Err(error) => return Ended::Failed(format!("{error:#}")),
+    };
+    tokio::select! {
+        () = end.cancelled() => {
+            worker.stop(STOP_GRACE).await;
+            Ended::Told
+        }
+        status = worker.exited() => match status.code() {
+            Some(_) => Ended::Failed(status.to_string()),
+            None => Ended::Rebooted,
+        },
     }
 }
 
