@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bus::Bus;
 use crate::bus::journal::Followed;
 use crate::bus::workers::Said;
-use crate::fleetlock::client::{Client as LockClient, Outcome};
+use crate::fleetlock::client::{Answer as LockAnswer, FleetLockClient};
 use crate::site::{Call, Present, Readiness, Unavailable};
 
 /// Time between two looks at the clock when nothing else happens.
@@ -41,7 +41,7 @@ pub struct Driver {
     instance: String,
     nonce: String,
     started: Instant,
-    locks: Option<Arc<LockClient>>,
+    locks: Option<Arc<FleetLockClient>>,
     projection: mpsc::Sender<Committed>,
     store_problem: watch::Receiver<Option<String>>,
     present: Arc<ArcSwap<Present>>,
@@ -66,7 +66,7 @@ pub struct Parts {
     /// The node's settings.
     pub settings: NodeSettings,
     /// The lock server, when there is one.
-    pub locks: Option<LockClient>,
+    pub locks: Option<FleetLockClient>,
     /// Where committed records go. When it is full, the driver waits: the store has to keep up.
     pub projection: mpsc::Sender<Committed>,
     /// What is wrong with the store, if something is.
@@ -321,8 +321,8 @@ impl Driver {
         self.spawn(|_| async move {
             let outcome = match &client {
                 None => LockOutcome::Unreachable { detail: "no [fleet-lock] url is configured".to_owned() },
-                Some(client) if lock => lock_outcome(client.lock(&group, host.as_str()).await),
-                Some(client) => lock_outcome(client.unlock(&group, host.as_str()).await),
+                Some(client) if lock => lock_outcome(client.lock(&group, &host).await),
+                Some(client) => lock_outcome(client.unlock(&group, &host).await),
             };
             if lock { Event::Locked { host, outcome } } else { Event::Unlocked { host, outcome } }
         });
@@ -349,12 +349,12 @@ fn said(said: Said) -> Incoming {
     })
 }
 
-fn lock_outcome(outcome: Outcome) -> LockOutcome {
-    match outcome {
-        Outcome::Granted => LockOutcome::Granted,
-        Outcome::Denied { status: _, kind, value } => LockOutcome::Denied { lock_kind: kind, value },
-        Outcome::Unreachable { detail } => LockOutcome::Unreachable { detail },
-        Outcome::Protocol { status: _, detail } => LockOutcome::Protocol { detail },
+fn lock_outcome(answer: LockAnswer) -> LockOutcome {
+    match answer {
+        LockAnswer::Granted => LockOutcome::Granted,
+        LockAnswer::Denied { status: _, kind, value } => LockOutcome::Denied { lock_kind: kind, value },
+        LockAnswer::Unreachable { detail } => LockOutcome::Unreachable { detail },
+        LockAnswer::Protocol { status: _, detail } => LockOutcome::Protocol { detail },
     }
 }
 

@@ -11,10 +11,7 @@ use nix::unistd::Pid;
 
 fn os_upgrade(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_os-upgrade"));
-    command
-        .args(arguments)
-        .current_dir(directory)
-        .env_remove("RUST_LOG");
+    command.args(arguments).current_dir(directory).env_remove("RUST_LOG");
     // The program looks for `.tools` from its current directory up, which is not in the repository here, and from
     // its own, which may be anywhere.
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/bin/nats-server");
@@ -25,27 +22,16 @@ fn os_upgrade(directory: &Path, arguments: &[&str]) -> Command {
 }
 
 fn ended(output: &Output) -> (Option<i32>, String) {
-    (
-        output.status.code(),
-        String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
-    )
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).trim_end().to_owned())
 }
 
 #[test]
 fn version_and_usage() {
     let dir = tempfile::tempdir().unwrap();
     let version = os_upgrade(dir.path(), &["--version"]).output().unwrap();
-    assert_eq!(
-        version.stdout,
-        format!("os-upgrade {}\n", env!("CARGO_PKG_VERSION")).as_bytes()
-    );
+    assert_eq!(version.stdout, format!("os-upgrade {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
     assert_eq!(version.status.code(), Some(0));
-    for wrong in [
-        &[][..],
-        &["serv"],
-        &["serve", "--confg", "x"],
-        &["dev", "--hosts", "0"],
-    ] {
+    for wrong in [&[][..], &["serv"], &["serve", "--confg", "x"], &["dev", "--hosts", "0"]] {
         let output = os_upgrade(dir.path(), wrong).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
     }
@@ -54,11 +40,7 @@ fn version_and_usage() {
 #[test]
 fn an_unusable_configuration_is_exit_2_with_every_error() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(
-        dir.path().join("c.toml"),
-        "[api]\nlistn = 1\n[nats]\nreplicas = 9\n",
-    )
-    .unwrap();
+    fs::write(dir.path().join("c.toml"), "[api]\nlistn = 1\n[nats]\nreplicas = 9\n").unwrap();
     let mut serve = os_upgrade(dir.path(), &["serve", "--config", "c.toml"]);
     let expected = "error: c.toml:2:1: unknown key \"listn\" in [api]; did you mean \"listen\"?\n\
                     error: c.toml:4:12: nats.replicas: expected an integer from 1 to 5, found 9\n\
@@ -67,9 +49,7 @@ fn an_unusable_configuration_is_exit_2_with_every_error() {
     serve.env("OS_UPGRADE_SITE__TIMEZONE", "UCT1");
     assert_eq!(ended(&serve.output().unwrap()), (Some(2), expected.to_owned()));
 
-    let missing = os_upgrade(dir.path(), &["serve", "--config", "d.toml"])
-        .output()
-        .unwrap();
+    let missing = os_upgrade(dir.path(), &["serve", "--config", "d.toml"]).output().unwrap();
     let expected = "error: cannot read d.toml: No such file or directory (os error 2)";
     assert_eq!(ended(&missing), (Some(2), expected.to_owned()));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was made");
@@ -81,9 +61,7 @@ fn a_taken_port_is_one_line_and_exit_1() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let mut serve = os_upgrade(dir.path(), &["serve"]);
-    serve
-        .env("OS_UPGRADE_API__LISTEN", address.to_string())
-        .env("RUST_LOG", "off");
+    serve.env("OS_UPGRADE_API__LISTEN", address.to_string()).env("RUST_LOG", "off");
     let expected = format!("error: cannot listen on {address}: Address already in use (os error 98)");
     assert_eq!(ended(&serve.output().unwrap()), (Some(1), expected));
 }
@@ -94,14 +72,7 @@ fn a_nats_server_that_is_too_old_is_one_line_and_exit_1() {
     let old = dir.path().join("nats-server");
     // Written by a shell, so that it is not open for writing here when it is started.
     let write = "printf '#!/bin/sh\necho nats-server: v2.9.10\n' >\"$0\"; chmod +x \"$0\"";
-    assert!(
-        Command::new("sh")
-            .args(["-c", write])
-            .arg(&old)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("sh").args(["-c", write]).arg(&old).status().unwrap().success());
     let mut serve = os_upgrade(dir.path(), &["serve"]);
     let expected = format!(
         "error: no nats-server 2.11 or newer: {}: version 2.9 is too old; run `make tools`, install one on PATH, or \
@@ -116,20 +87,13 @@ fn a_nats_server_that_is_too_old_is_one_line_and_exit_1() {
 fn a_signal_ends_it_in_order_with_its_nats_server() {
     let dir = tempfile::tempdir().unwrap();
     let mut serve = os_upgrade(dir.path(), &["serve"]);
-    serve
-        .env("OS_UPGRADE_API__LISTEN", "127.0.0.1:0")
-        .env("RUST_LOG", "info");
+    serve.env("OS_UPGRADE_API__LISTEN", "127.0.0.1:0").env("RUST_LOG", "info");
     let mut serve = serve.stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(serve.stderr.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
+    let mut lines = BufReader::new(serve.stderr.take().unwrap()).lines().map_while(Result::ok);
     let up = lines.find(|line| line.contains("nats-server is up")).unwrap();
     let port = fs::read_to_string(dir.path().join("data/nats/port")).unwrap();
     assert!(up.contains(&format!("nats://127.0.0.1:{port}")), "{up}");
     kill(Pid::from_raw(serve.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
     assert_eq!(serve.wait().unwrap().code(), Some(0));
-    assert!(
-        TcpListener::bind(format!("127.0.0.1:{port}")).is_ok(),
-        "the nats-server is gone"
-    );
+    assert!(TcpListener::bind(format!("127.0.0.1:{port}")).is_ok(), "the nats-server is gone");
 }

@@ -32,8 +32,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = args.next().unwrap_or_else(|| "nats://127.0.0.1:4222".to_owned());
     let host = args.next().unwrap_or_else(|| "h01".to_owned());
     let state_dir = std::env::temp_dir().join("minimal-worker-state");
-    let builder = WorkerBuilder::new(&host, "minimal")?
-        .nats_url(&url)
-        .state_dir(state_dir);
+    let builder = WorkerBuilder::new(&host, "minimal")?.nats_url(&url).state_dir(state_dir);
     Ok(builder.run(Minimal).await?)
 }

@@ -31,10 +31,7 @@ impl BootIdSource {
             Self::Kernel => Path::new(KERNEL),
             Self::File(path) => path,
         };
-        read(path).map_err(|source| Error::BootId {
-            path: path.to_owned(),
-            source,
-        })
+        read(path).map_err(|source| Error::BootId { path: path.to_owned(), source })
     }
 }
 

@@ -52,9 +52,7 @@ impl WorkerBuilder {
             addresses: Vec::new(),
             state_dir: PathBuf::from(STATE_DIR_DEFAULT),
             boot_id: BootIdSource::default(),
-            reboot_wait: limits::REBOOT_WAIT_DEFAULT
-                .to_std()
-                .expect("the default wait is positive"),
+            reboot_wait: limits::REBOOT_WAIT_DEFAULT.to_std().expect("the default wait is positive"),
             shutdown: CancellationToken::new(),
             versions: VersionsNotifier::default(),
         })

@@ -47,11 +47,7 @@ impl Bus {
         let mut jetstream = jetstream::new(client.clone());
         jetstream.set_timeout(REQUEST_TIMEOUT);
         let link = watch::Sender::new(link_of(&client));
-        Self {
-            client,
-            jetstream,
-            link,
-        }
+        Self { client, jetstream, link }
     }
 
     /// Keeps [`Self::link`] up to date; never returns.
@@ -84,10 +80,7 @@ impl Bus {
         payload: Bytes,
     ) -> Result<(), String> {
         self.bounded(async {
-            let ack = self
-                .jetstream
-                .publish_with_headers(subject, headers, payload)
-                .await?;
+            let ack = self.jetstream.publish_with_headers(subject, headers, payload).await?;
             ack.await.map(drop)
         })
         .await
@@ -138,10 +131,7 @@ impl Bus {
                 Err(_) => "no answer".to_owned(),
             };
             if told != error {
-                warn!(
-                    stream = name,
-                    "waiting for the stream, which the orchestrator creates: {error}"
-                );
+                warn!(stream = name, "waiting for the stream, which the orchestrator creates: {error}");
                 told = error;
             }
             tokio::time::sleep(STREAM_CHECK_EVERY).await;
@@ -177,10 +167,8 @@ pub(crate) async fn connect(
 ) -> Result<Client, Error> {
     let mut addresses = Vec::new();
     for part in url.split(',') {
-        let address: ServerAddr = part
-            .trim()
-            .parse()
-            .map_err(|error: std::io::Error| Error::NatsUrl(error.to_string()))?;
+        let address: ServerAddr =
+            part.trim().parse().map_err(|error: std::io::Error| Error::NatsUrl(error.to_string()))?;
         addresses.push(address);
     }
     let mut options = ConnectOptions::new()
@@ -201,10 +189,7 @@ pub(crate) async fn connect(
             None => options.token(user),
         };
     }
-    options
-        .connect(addresses)
-        .await
-        .map_err(|error| Error::Connect(error.into()))
+    options.connect(addresses).await.map_err(|error| Error::Connect(error.into()))
 }
 
 fn userinfo(address: &ServerAddr) -> Option<(String, Option<String>)> {
@@ -230,10 +215,7 @@ fn log_event(event: &async_nats::Event) {
 fn link_of(client: &Client) -> Link {
     Link {
         connected: client.connection_state() == State::Connected,
-        epoch: client
-            .statistics()
-            .connects
-            .load(std::sync::atomic::Ordering::Relaxed),
+        epoch: client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed),
     }
 }
 
@@ -279,9 +261,7 @@ mod tests {
             ("nats://me:s%40fe%2F@host:4222", Some(("me", Some("s@fe/")))),
         ] {
             let user = userinfo(&url.parse().unwrap());
-            let user = user
-                .as_ref()
-                .map(|(user, password)| (user.as_str(), password.as_deref()));
+            let user = user.as_ref().map(|(user, password)| (user.as_str(), password.as_deref()));
             assert_eq!(user, expected, "{url}");
         }
     }

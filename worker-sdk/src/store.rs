@@ -36,9 +36,7 @@ impl Store {
             .open(&lock_path)
             .map_err(failed(&lock_path))?;
         lock.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => Error::StateDirLocked {
-                path: lock_path.clone(),
-            },
+            TryLockError::WouldBlock => Error::StateDirLocked { path: lock_path.clone() },
             TryLockError::Error(source) => failed(&lock_path)(source),
         })?;
         Ok(Self {
@@ -81,10 +79,7 @@ impl Store {
     }
 
     fn failed(&self, source: io::Error) -> Error {
-        Error::StateDir {
-            path: self.path.clone(),
-            source,
-        }
+        Error::StateDir { path: self.path.clone(), source }
     }
 }
 
@@ -128,10 +123,7 @@ mod tests {
     fn one_host_has_one_worker() {
         let directory = tempfile::tempdir().unwrap();
         let first = Store::open(directory.path(), &host()).unwrap();
-        assert!(matches!(
-            Store::open(directory.path(), &host()),
-            Err(Error::StateDirLocked { .. })
-        ));
+        assert!(matches!(Store::open(directory.path(), &host()), Err(Error::StateDirLocked { .. })));
         let other = HostName::new("h2").unwrap();
         assert!(Store::open(directory.path(), &other).is_ok());
         drop(first);

@@ -28,15 +28,10 @@ pub(super) async fn start(settings: &mut Settings) -> anyhow::Result<Option<Mana
         return Ok(None);
     };
     let port = settings.nats.managed_port.map(|port| u16::try_from(port.get()));
-    let options = managed_nats::Options {
-        directory: settings.store.nats(),
-        port: port.transpose()?,
-    };
+    let options = managed_nats::Options { directory: settings.store.nats(), port: port.transpose()? };
     let nats = ManagedNats::start(managed_nats::find().await?, &options).await?;
     tracing::info!(url = nats.url(), log = %nats.log().display(), "the managed nats-server is up");
-    settings
-        .nats
-        .use_servers(nats.url().parse().map_err(anyhow::Error::msg)?);
+    settings.nats.use_servers(nats.url().parse().map_err(anyhow::Error::msg)?);
     Ok(Some(nats))
 }
 
@@ -70,8 +65,6 @@ async fn keep_up(nats: &mut ManagedNats) -> anyhow::Result<()> {
             let log = nats.log().display();
             bail!("the managed nats-server keeps ending ({status}), see {log}");
         }
-        nats.start_again()
-            .await
-            .context("the managed nats-server has ended")?;
+        nats.start_again().await.context("the managed nats-server has ended")?;
     }
 }

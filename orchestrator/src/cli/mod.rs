@@ -85,10 +85,7 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Err(Failure::Runtime(error)) => {
-            let line = format!("{error:#}")
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ");
+            let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
             errln!("error: {line}");
             ExitCode::FAILURE
         }
@@ -100,16 +97,12 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(serve) => {
             logging::start("info");
             let settings = config::load(serve.config.as_deref(), std::env::vars_os())?;
-            Ok(block_on(async {
-                bus::run(settings, shutdown::on_signal()?).await
-            })?)
+            Ok(block_on(async { bus::run(settings, shutdown::on_signal()?).await })?)
         }
         Command::Dev(options) => {
             logging::start("warn");
             let settings = options.settings(config::load(None, std::env::vars_os())?);
-            Ok(block_on(async {
-                dev::run(settings, &options, shutdown::on_signal()?).await
-            })?)
+            Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
         }
         Command::DefaultConfig => {
             outln!("{}", config::default_file().trim_end());
@@ -119,10 +112,7 @@ fn run(command: Command) -> Result<(), Failure> {
 }
 
 fn block_on(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(future)
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future)
 }
 
 #[cfg(test)]

@@ -72,10 +72,9 @@ fn nats_rules(merged: &Merged) -> Vec<Problem> {
             "managed",
             format!("nats.managed: true contradicts nats.url ({url_at}); give one of them"),
         )],
-        (Some(_), _) => vec![at(
-            "managed-port",
-            format!("nats.managed-port: means nothing with nats.url ({url_at})"),
-        )],
+        (Some(_), _) => {
+            vec![at("managed-port", format!("nats.managed-port: means nothing with nats.url ({url_at})"))]
+        }
         (None, Some(false)) => vec![at("managed", "nats.managed: false needs nats.url".to_owned())],
         (None, _) => vec![
             at(

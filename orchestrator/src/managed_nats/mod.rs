@@ -119,13 +119,7 @@ impl ManagedNats {
             (port, _) => launch(&server, &files, port).await?,
         };
         fs::write(&files.port, port.to_string()).map_err(unusable(&files.port))?;
-        Ok(Self {
-            server,
-            files,
-            port,
-            child,
-            _lock: lock,
-        })
+        Ok(Self { server, files, port, child, _lock: lock })
     }
 
     /// Starts the server again after it has ended, on the same port and directory; one that runs is left alone.
@@ -216,9 +210,7 @@ impl Files {
         let file = fs::File::create(&path).map_err(unusable(&path))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
-            Err(fs::TryLockError::WouldBlock) => Err(Error::InUse {
-                directory: self.directory.clone(),
-            }),
+            Err(fs::TryLockError::WouldBlock) => Err(Error::InUse { directory: self.directory.clone() }),
             Err(fs::TryLockError::Error(source)) => Err(unusable(&path)(source)),
         }
     }
@@ -258,11 +250,7 @@ impl Files {
     fn remove_stale_ports(&self) -> Result<(), Error> {
         let entries = fs::read_dir(&self.directory).map_err(unusable(&self.directory))?;
         for entry in entries.flatten() {
-            if entry
-                .path()
-                .extension()
-                .is_some_and(|extension| extension == "ports")
-            {
+            if entry.path().extension().is_some_and(|extension| extension == "ports") {
                 fs::remove_file(entry.path()).map_err(unusable(&entry.path()))?;
             }
         }
@@ -276,16 +264,9 @@ impl Files {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
             // Without process id and time: `[8668] 2026/11/21 03:22:12.829774 [FTL] ...`.
-            Some(
-                line.rsplit_once("[FTL] ")
-                    .map_or(line, |(_, text)| text)
-                    .trim()
-                    .to_owned(),
-            )
+            Some(line.rsplit_once("[FTL] ").map_or(line, |(_, text)| text).trim().to_owned())
         };
-        last(&self.stderr)
-            .or_else(|| last(&self.log))
-            .unwrap_or_else(|| "it said nothing".to_owned())
+        last(&self.stderr).or_else(|| last(&self.log)).unwrap_or_else(|| "it said nothing".to_owned())
     }
 }
 
@@ -307,10 +288,7 @@ async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result
     let mut command = child::command(&server.path);
     command.arg("--config").arg(&files.config);
     command.current_dir(&files.directory).stderr(stderr);
-    let child = Child::start(command).map_err(|source| Error::Spawn {
-        path: server.path.clone(),
-        source,
-    })?;
+    let child = Child::start(command).map_err(|source| Error::Spawn { path: server.path.clone(), source })?;
     let ready = tokio::time::timeout(START_WAIT, accepts_clients(files, child.pid()));
     tokio::select! {
         status = child.exited() => Err(Error::Ended {
@@ -332,10 +310,7 @@ async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result
 async fn accepts_clients(files: &Files, pid: u32) -> u16 {
     let port = loop {
         // Half a file does not parse, and is read again.
-        if let Some(port) = fs::read(files.ports(pid))
-            .ok()
-            .and_then(|bytes| client_port(&bytes))
-        {
+        if let Some(port) = fs::read(files.ports(pid)).ok().and_then(|bytes| client_port(&bytes)) {
             break port;
         }
         tokio::time::sleep(POLL).await;

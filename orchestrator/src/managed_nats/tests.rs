@@ -70,13 +70,8 @@ async fn a_taken_port_is_said_in_one_line() {
 async fn a_directory_is_used_by_one_and_remembers_its_port() {
     let dir = tempfile::tempdir().unwrap();
     let first = start(dir.path()).await;
-    let options = Options {
-        directory: first.log().parent().unwrap().to_owned(),
-        port: None,
-    };
-    let error = ManagedNats::start(find().await.unwrap(), &options)
-        .await
-        .unwrap_err();
+    let options = Options { directory: first.log().parent().unwrap().to_owned(), port: None };
+    let error = ManagedNats::start(find().await.unwrap(), &options).await.unwrap_err();
     assert!(matches!(error, Error::InUse { .. }), "{error:?}");
     let port = first.port();
     drop(first);

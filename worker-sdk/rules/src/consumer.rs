@@ -32,12 +32,7 @@ mod tests {
 
     #[test]
     fn a_position_beyond_the_stream_counts_as_none() {
-        let at = |sequence| {
-            Some(Position {
-                sequence,
-                published: DateTime::UNIX_EPOCH,
-            })
-        };
+        let at = |sequence| Some(Position { sequence, published: DateTime::UNIX_EPOCH });
         for (settled, last, expected) in [
             (None, 0, DeliverFrom::LastOfSubject),
             (None, 9, DeliverFrom::LastOfSubject),

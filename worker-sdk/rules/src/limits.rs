@@ -34,9 +34,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_their_bound() {
-        let seconds: Vec<i64> = [0, 1, 2, 3, 4, 5, 6, 7, u32::MAX]
-            .map(|attempt| backoff(attempt).num_seconds())
-            .to_vec();
+        let seconds: Vec<i64> =
+            [0, 1, 2, 3, 4, 5, 6, 7, u32::MAX].map(|attempt| backoff(attempt).num_seconds()).to_vec();
         assert_eq!(seconds, [1, 1, 2, 4, 8, 16, 30, 30, 30]);
     }
 }

@@ -79,10 +79,7 @@ impl fmt::Display for Ignored {
 
 /// One message to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "the fields are those of the message that Display gives"
-)]
+#[expect(missing_docs, reason = "the fields are those of the message that Display gives")]
 pub enum Note {
     /// An event changed nothing.
     Ignored(Ignored),
@@ -93,11 +90,7 @@ pub enum Note {
     /// A command is begun.
     Begun { sequence: u64, action: Action },
     /// A command that a crash or a restart cut off is taken up again.
-    Resumed {
-        sequence: u64,
-        action: Action,
-        attempt: u32,
-    },
+    Resumed { sequence: u64, action: Action, attempt: u32 },
     /// A command came again after its answer was stored.
     AlreadySettled { sequence: u64 },
     /// The command under way was delivered again.
@@ -107,11 +100,7 @@ pub enum Note {
     /// A handler failed.
     HandlerFailed { call: Call, error: String },
     /// The outcome is known and will be answered.
-    Answered {
-        sequence: u64,
-        action: Action,
-        result: String,
-    },
+    Answered { sequence: u64, action: Action, result: String },
     /// No reboot was asked for by this run's upgrade, so it counts as done.
     RebootNotDue { sequence: u64 },
     /// The boot id has changed.
@@ -121,24 +110,11 @@ pub enum Note {
     /// The state file could not be read.
     StateFileCorrupt { error: String },
     /// The state file could not be saved.
-    SaveFailed {
-        attempt: u32,
-        error: String,
-        giving_up: bool,
-    },
+    SaveFailed { attempt: u32, error: String, giving_up: bool },
     /// The reply was not confirmed and is published again later.
-    ReplyFailed {
-        sequence: u64,
-        attempt: u32,
-        error: String,
-    },
+    ReplyFailed { sequence: u64, attempt: u32, error: String },
     /// The acknowledgement was not confirmed.
-    AckFailed {
-        sequence: u64,
-        attempt: u32,
-        error: String,
-        giving_up: bool,
-    },
+    AckFailed { sequence: u64, attempt: u32, error: String, giving_up: bool },
     /// Versions are as they were last published.
     VersionsUnchanged,
     /// Versions could not be read or published; tried again later.
@@ -184,39 +160,25 @@ impl fmt::Display for Note {
                 write!(f, "command {sequence} is acknowledged and not executed: {reason}")
             }
             Self::RunHeaderIgnored { sequence } => {
-                write!(
-                    f,
-                    "the run header of command {sequence} is not an id and is ignored"
-                )
+                write!(f, "the run header of command {sequence} is not an id and is ignored")
             }
             Self::Begun { sequence, action } => write!(f, "{action} (command {sequence}) begins"),
-            Self::Resumed {
-                sequence,
-                action,
-                attempt,
-            } => write!(
-                f,
-                "{action} (command {sequence}) was cut off and is taken up, attempt {attempt}"
-            ),
-            Self::AlreadySettled { sequence } => {
-                write!(
-                    f,
-                    "command {sequence} is settled already and is acknowledged again"
-                )
+            Self::Resumed { sequence, action, attempt } => {
+                write!(f, "{action} (command {sequence}) was cut off and is taken up, attempt {attempt}")
             }
-            Self::Redelivered { sequence, delivered } => write!(
-                f,
-                "command {sequence} is under way and was delivered again, {delivered} times so far"
-            ),
+            Self::AlreadySettled { sequence } => {
+                write!(f, "command {sequence} is settled already and is acknowledged again")
+            }
+            Self::Redelivered { sequence, delivered } => {
+                write!(f, "command {sequence} is under way and was delivered again, {delivered} times so far")
+            }
             Self::Held { sequence, behind } => {
                 write!(f, "command {sequence} waits until command {behind} is settled")
             }
             Self::HandlerFailed { call, error } => write!(f, "{} failed: {error}", call.as_str()),
-            Self::Answered {
-                sequence,
-                action,
-                result,
-            } => write!(f, "{action} (command {sequence}) is answered: {result}"),
+            Self::Answered { sequence, action, result } => {
+                write!(f, "{action} (command {sequence}) is answered: {result}")
+            }
             Self::RebootNotDue { sequence } => write!(
                 f,
                 "reboot (command {sequence}): no reboot is due, so it counts as done if the host is well"
@@ -224,38 +186,23 @@ impl fmt::Display for Note {
             Self::Rebooted { sequence } => {
                 write!(f, "reboot (command {sequence}): the host has rebooted")
             }
-            Self::NotRebooted { sequence, attempt } => write!(
-                f,
-                "reboot (command {sequence}): the host has not rebooted, attempt {attempt}"
-            ),
+            Self::NotRebooted { sequence, attempt } => {
+                write!(f, "reboot (command {sequence}): the host has not rebooted, attempt {attempt}")
+            }
             Self::StateFileCorrupt { error } => write!(
                 f,
                 "the state file cannot be used and is kept aside ({error}); \
                  no upgrade or reboot before the next prepare"
             ),
-            Self::SaveFailed {
-                attempt,
-                error,
-                giving_up,
-            } => write!(
+            Self::SaveFailed { attempt, error, giving_up } => write!(
                 f,
                 "the state file cannot be saved, attempt {attempt}{}: {error}",
                 if *giving_up { ", giving up" } else { "" }
             ),
-            Self::ReplyFailed {
-                sequence,
-                attempt,
-                error,
-            } => write!(
-                f,
-                "the reply to command {sequence} is not stored yet, attempt {attempt}: {error}"
-            ),
-            Self::AckFailed {
-                sequence,
-                attempt,
-                error,
-                giving_up,
-            } => write!(
+            Self::ReplyFailed { sequence, attempt, error } => {
+                write!(f, "the reply to command {sequence} is not stored yet, attempt {attempt}: {error}")
+            }
+            Self::AckFailed { sequence, attempt, error, giving_up } => write!(
                 f,
                 "command {sequence} is not acknowledged yet, attempt {attempt}{}: {error}",
                 if *giving_up { ", left to redelivery" } else { "" }

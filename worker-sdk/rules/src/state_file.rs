@@ -214,21 +214,9 @@ mod tests {
         let not_after = DateTime::from_timestamp(1_800_000_900, 0);
         let boot_id = BootId("boot-1".to_owned());
         StateFile {
-            settled: Some(Position {
-                sequence: 11,
-                published: position.published,
-            }),
-            prepared: Some(Prepared {
-                sequence: 10,
-                run: run.clone(),
-                not_after,
-            }),
-            reboot_due: Some(RebootDue {
-                sequence: 11,
-                run: run.clone(),
-                not_after,
-                boot_id,
-            }),
+            settled: Some(Position { sequence: 11, published: position.published }),
+            prepared: Some(Prepared { sequence: 10, run: run.clone(), not_after }),
+            reboot_due: Some(RebootDue { sequence: 11, run: run.clone(), not_after, boot_id }),
             distrusted: true,
             current: Some(Current {
                 position,
@@ -249,9 +237,7 @@ mod tests {
         let answered = |outcome| Phase::Answered { outcome };
         for phase in [
             Phase::Preparing,
-            Phase::Upgrading {
-                boot_id: boot_id.clone(),
-            },
+            Phase::Upgrading { boot_id: boot_id.clone() },
             Phase::Rebooting { boot_id },
             Phase::Checking,
             answered(Outcome::Done),
@@ -270,10 +256,7 @@ mod tests {
         let good = String::from_utf8(full(Phase::Preparing).to_bytes()).unwrap();
         let parse = |text: &str| StateFile::parse(text.as_bytes(), &host());
         assert!(matches!(parse(""), Err(StateFileError::Json(_))));
-        assert!(matches!(
-            parse(&good[..good.len() / 2]),
-            Err(StateFileError::Json(_))
-        ));
+        assert!(matches!(parse(&good[..good.len() / 2]), Err(StateFileError::Json(_))));
         let newer = good.replace("\"format\": 1", "\"format\": 2");
         assert!(matches!(parse(&newer), Err(StateFileError::Format(2))));
         let other = good.replace("\"h1\"", "\"h2\"");

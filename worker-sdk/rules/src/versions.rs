@@ -27,11 +27,7 @@ pub(crate) struct VersionsLogic {
 
 impl VersionsLogic {
     pub(crate) const fn new() -> Self {
-        Self {
-            step: Step::Idle,
-            again: false,
-            attempt: 0,
-        }
+        Self { step: Step::Idle, again: false, attempt: 0 }
     }
 
     /// Something may have changed.
@@ -77,10 +73,7 @@ impl VersionsLogic {
             return self.finished(out);
         }
         self.step = Step::Publishing;
-        out.push(Action::PublishVersions {
-            subject: subject::versions(host),
-            payload: running.to_payload(),
-        });
+        out.push(Action::PublishVersions { subject: subject::versions(host), payload: running.to_payload() });
     }
 
     pub(crate) fn published(&mut self, out: &mut Vec<Action>) {

@@ -99,9 +99,7 @@ async fn open(
     }
     info!(?from, "the consumer is created");
     let created = tokio::time::timeout(CREATE_TIMEOUT, stream.create_consumer(config)).await;
-    created
-        .map_err(|_| "no answer to the creation of the consumer".to_owned())?
-        .map_err(with_sources)
+    created.map_err(|_| "no answer to the creation of the consumer".to_owned())?.map_err(with_sources)
 }
 
 fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
@@ -155,10 +153,7 @@ async fn read(consumer: &PullConsumer, inputs: &mpsc::Sender<Input>) -> (bool, T
             Some(Ok(message)) => {
                 read = true;
                 if let Some(received) = received(&message)
-                    && inputs
-                        .send(Input::Event(Event::CommandReceived(received)))
-                        .await
-                        .is_err()
+                    && inputs.send(Input::Event(Event::CommandReceived(received))).await.is_err()
                 {
                     let error = "the worker ends".to_owned();
                     return (read, Trouble { error, remake: false });

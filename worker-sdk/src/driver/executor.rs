@@ -48,10 +48,7 @@ pub(super) struct Executor<W> {
 }
 
 impl<W: Worker> Executor<W> {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "called once, with the parts of a worker"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "called once, with the parts of a worker")]
     pub(super) fn new(
         config: WorkerConfig,
         worker: W,
@@ -129,9 +126,7 @@ impl<W: Worker> Executor<W> {
         let saved = tokio::task::spawn_blocking(move || store.save(&state)).await;
         match saved.map_err(std::io::Error::other).flatten() {
             Ok(()) => Event::StateSaved,
-            Err(error) => Event::StateSaveFailed {
-                error: error.to_string(),
-            },
+            Err(error) => Event::StateSaveFailed { error: error.to_string() },
         }
     }
 
@@ -222,10 +217,7 @@ impl<W: Worker> Executor<W> {
     fn publish_versions(&mut self, subject: String, payload: Vec<u8>) {
         let bus = self.bus.clone();
         self.report(async move {
-            match bus
-                .publish_stored(subject, HeaderMap::new(), payload.into())
-                .await
-            {
+            match bus.publish_stored(subject, HeaderMap::new(), payload.into()).await {
                 Ok(()) => Event::VersionsPublished,
                 Err(error) => Event::VersionsPublishFailed { error },
             }

@@ -55,21 +55,14 @@ async fn announce(bus: &Bus, announcement: &Announcement, anyway: bool) -> Resul
             return Ok(());
         }
     }
-    let now = Announcement {
-        time: Some(Utc::now()),
-        ..announcement.clone()
-    };
-    bus.publish_stored(subject, HeaderMap::new(), now.to_payload().into())
-        .await?;
+    let now = Announcement { time: Some(Utc::now()), ..announcement.clone() };
+    bus.publish_stored(subject, HeaderMap::new(), now.to_payload().into()).await?;
     info!("the worker is announced");
     Ok(())
 }
 
 /// Whether both say the same, whenever they said it.
 fn is_same(last: &Announcement, announcement: &Announcement) -> bool {
-    let announcement = Announcement {
-        time: last.time,
-        ..announcement.clone()
-    };
+    let announcement = Announcement { time: last.time, ..announcement.clone() };
     *last == announcement
 }

@@ -91,9 +91,7 @@ impl Api {
             ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
         };
         let base = format!("http://{}", SocketAddr::new(reachable, address.port()));
-        let http = http_client::builder(&Url::parse(&base)?)
-            .timeout(REQUEST_TIMEOUT)
-            .build()?;
+        let http = http_client::builder(&Url::parse(&base)?).timeout(REQUEST_TIMEOUT).build()?;
         Ok(Self { http, base })
     }
 
@@ -127,10 +125,7 @@ impl Api {
     /// Starts a run that may take `timeout`.
     pub(super) async fn trigger(&self, timeout: &str) -> anyhow::Result<Triggered> {
         let path = "/v1/state/os-upgrade/trigger-upgrade-site";
-        match self
-            .send(Method::POST, path, json!({ "timeout": timeout }))
-            .await?
-        {
+        match self.send(Method::POST, path, json!({ "timeout": timeout })).await? {
             (StatusCode::NO_CONTENT, _) => Ok(Triggered::Started),
             (StatusCode::CONFLICT, _) => Ok(Triggered::Active),
             (status, answer) => bail!("POST {path}: {status}: {answer}"),
@@ -159,10 +154,7 @@ impl Api {
     }
 
     async fn send(&self, method: Method, path: &str, body: Value) -> anyhow::Result<(StatusCode, String)> {
-        let request = self
-            .http
-            .request(method, format!("{}{path}", self.base))
-            .json(&body);
+        let request = self.http.request(method, format!("{}{path}", self.base)).json(&body);
         let response = request.send().await?;
         Ok((response.status(), response.text().await?))
     }

@@ -63,10 +63,7 @@ impl DemoHost {
             fs::write(&path, text)?;
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         }
-        Ok(Self {
-            name: name.to_owned(),
-            dir,
-        })
+        Ok(Self { name: name.to_owned(), dir })
     }
 
     /// The directory of all hosts.

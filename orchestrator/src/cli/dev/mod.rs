@@ -60,10 +60,7 @@ pub(super) async fn run(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     if settings.api.listen.port() == 0 {
-        bail!(
-            "dev needs a port that is known beforehand; --listen {} has none",
-            settings.api.listen
-        );
+        bail!("dev needs a port that is known beforehand; --listen {} has none", settings.api.listen);
     }
     let program = worker::find_program()?;
     let hosts = DemoHost::make_all(&options.data_dir, options.hosts)?;
@@ -118,12 +115,7 @@ fn servers(settings: &Settings) -> anyhow::Result<NatsUrls> {
 fn explain_use(api: &Api, hosts: &[DemoHost], nats: &NatsUrls) {
     let base = api.base();
     let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
-    outln!(
-        "{} hosts run: {}. Their files: {}",
-        hosts.len(),
-        names.join(", "),
-        hosts[0].parent().display()
-    );
+    outln!("{} hosts run: {}. Their files: {}", hosts.len(), names.join(", "), hosts[0].parent().display());
     outln!("NATS is at {nats}");
     outln!();
     outln!("Upgrade them:      curl -X POST {base}/v1/state/os-upgrade/trigger-upgrade-site");

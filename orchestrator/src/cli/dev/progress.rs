@@ -25,10 +25,7 @@ impl Progress {
             let all = MultiProgress::new();
             hosts.map(|host| (host.to_owned(), all.add(bar(host)))).collect()
         });
-        Self {
-            bars,
-            shown: BTreeMap::new(),
-        }
+        Self { bars, shown: BTreeMap::new() }
     }
 
     /// Shows what has changed.

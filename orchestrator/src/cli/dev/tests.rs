@@ -14,19 +14,13 @@ use super::*;
 
 fn script(host: &DemoHost, name: &str) -> Output {
     // By the shell: a script just written may still be open for writing in a process forked meanwhile.
-    Command::new("sh")
-        .arg(host.dir.join("scripts").join(name))
-        .output()
-        .unwrap()
+    Command::new("sh").arg(host.dir.join("scripts").join(name)).output().unwrap()
 }
 
 fn outcome(host: &DemoHost, name: &str) -> (Option<i32>, String) {
     let output = script(host, name);
     let text = [output.stdout, output.stderr].concat();
-    (
-        output.status.code(),
-        String::from_utf8(text).unwrap().trim().to_owned(),
-    )
+    (output.status.code(), String::from_utf8(text).unwrap().trim().to_owned())
 }
 
 #[test]
@@ -35,41 +29,22 @@ fn the_scripts_upgrade_a_host() {
     let hosts = DemoHost::make_all(dir.path(), 2).unwrap();
     let host = &hosts[1];
     assert_eq!((host.name.as_str(), host.release().as_str()), ("h02", "1.0.0"));
-    assert_eq!(
-        outcome(host, "upgrade"),
-        (Some(1), "no release has been prepared".to_owned())
-    );
+    assert_eq!(outcome(host, "upgrade"), (Some(1), "no release has been prepared".to_owned()));
     for (from, to) in [("1.0.0", "1.1.0"), ("1.1.0", "1.2.0")] {
-        assert_eq!(
-            outcome(host, "versions"),
-            (Some(0), format!("{{\"demo-os\":\"{from}\"}}"))
-        );
+        assert_eq!(outcome(host, "versions"), (Some(0), format!("{{\"demo-os\":\"{from}\"}}")));
         assert_eq!(outcome(host, "prepare").0, Some(0));
         assert_eq!(outcome(host, "prepare").0, Some(0), "prepare may be repeated");
         assert_eq!(host.release(), from);
-        assert_eq!(
-            outcome(host, "health"),
-            (Some(1), format!("runs {from} and not {to}"))
-        );
+        assert_eq!(outcome(host, "health"), (Some(1), format!("runs {from} and not {to}")));
         assert_eq!(outcome(host, "upgrade").0, Some(3));
-        assert_eq!(
-            outcome(host, "upgrade").0,
-            Some(3),
-            "a cut upgrade may be repeated"
-        );
+        assert_eq!(outcome(host, "upgrade").0, Some(3), "a cut upgrade may be repeated");
         assert_eq!(outcome(host, "health").0, Some(0));
         assert_eq!(host.release(), to);
     }
-    assert!(
-        host.dir.join("releases/1.0.0/version").is_file(),
-        "earlier releases stay"
-    );
+    assert!(host.dir.join("releases/1.0.0/version").is_file(), "earlier releases stay");
     assert_eq!(hosts[0].release(), "1.0.0", "other hosts are not touched");
     let again = DemoHost::make_all(dir.path(), 2).unwrap();
-    assert_eq!(
-        (again[1].release(), again[1].boot_id()),
-        (host.release(), host.boot_id())
-    );
+    assert_eq!((again[1].release(), again[1].boot_id()), (host.release(), host.boot_id()));
 }
 
 #[test]
@@ -93,20 +68,11 @@ async fn a_worker_that_is_killed_is_started_again_and_stopped_with_the_others() 
     let program = dir.path().join("worker");
     let text = "#!/bin/sh\\necho \"$$ $*\" >>starts; exec sleep 600\\n";
     let write = format!("printf '{text}' >\"$0\" && chmod +x \"$0\"");
-    assert!(
-        Command::new("sh")
-            .args(["-c", &write])
-            .arg(&program)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("sh").args(["-c", &write]).arg(&program).status().unwrap().success());
     let starts = || -> Vec<(i32, String)> {
         let text = std::fs::read_to_string(hosts[0].dir.join("starts")).unwrap_or_default();
-        let parse = |line: &str| {
-            line.split_once(' ')
-                .map(|(pid, args)| (pid.parse().unwrap(), args.to_owned()))
-        };
+        let parse =
+            |line: &str| line.split_once(' ').map(|(pid, args)| (pid.parse().unwrap(), args.to_owned()));
         text.lines().filter_map(parse).collect()
     };
     let started = async |count| {
@@ -127,11 +93,7 @@ async fn a_worker_that_is_killed_is_started_again_and_stopped_with_the_others() 
         "exec --nats nats://x --host h01 --application os-upgrade-demo --dir {home}/scripts --state-dir {home}/state \
          --boot-id-file {home}/boot-id"
     );
-    assert!(
-        starts().iter().all(|(_, arguments)| *arguments == expected),
-        "{:?}",
-        starts()
-    );
+    assert!(starts().iter().all(|(_, arguments)| *arguments == expected), "{:?}", starts());
     workers.stop().await;
     let pid = nix::unistd::Pid::from_raw(starts()[1].0);
     assert_eq!(nix::sys::signal::kill(pid, None), Err(nix::errno::Errno::ESRCH));
@@ -150,11 +112,7 @@ type Shared = Arc<Mutex<Play>>;
 async fn readyz(State(play): State<Shared>) -> StatusCode {
     let mut play = play.lock().unwrap();
     play.asked.push("ready".to_owned());
-    if play.asked.len() < 3 {
-        StatusCode::SERVICE_UNAVAILABLE
-    } else {
-        StatusCode::OK
-    }
+    if play.asked.len() < 3 { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
 }
 
 async fn configure(State(play): State<Shared>, Json(body): Json<Value>) -> StatusCode {
@@ -176,23 +134,14 @@ async fn state() -> Json<Value> {
 
 /// The run of an earlier day until the trigger has been asked for.
 async fn runs(State(play): State<Shared>) -> Json<Value> {
-    let triggered = play
-        .lock()
-        .unwrap()
-        .asked
-        .iter()
-        .any(|asked| asked.contains("timeout"));
+    let triggered = play.lock().unwrap().asked.iter().any(|asked| asked.contains("timeout"));
     let id = if triggered { "r2" } else { "r1" };
     Json(json!({ "items": [{ "id": id, "trigger": "operator", "result": "completed" }], "next": null }))
 }
 
 async fn one_run(State(play): State<Shared>, Path(id): Path<String>) -> Json<Value> {
     let mut play = play.lock().unwrap();
-    let status = if play.statuses.len() > 1 {
-        play.statuses.remove(0)
-    } else {
-        play.statuses[0]
-    };
+    let status = if play.statuses.len() > 1 { play.statuses.remove(0) } else { play.statuses[0] };
     let result = (play.statuses.len() == 1).then_some(play.result);
     Json(
         json!({ "id": id, "result": result, "hosts": [{ "hostname": "h01", "status": status, "reason": null }] }),
@@ -229,10 +178,7 @@ async fn an_upgrade_is_asked_for_and_watched_to_its_end() {
     let (outcome, asked) = upgrade_against("completed").await;
     outcome.unwrap();
     let configured = r#"{"worker-applications":[{"name":"os-upgrade-demo"}]}"#;
-    assert_eq!(
-        asked,
-        ["ready", "ready", "ready", configured, r#"{"timeout":"10m"}"#]
-    );
+    assert_eq!(asked, ["ready", "ready", "ready", configured, r#"{"timeout":"10m"}"#]);
 
     let (outcome, _) = upgrade_against("failed").await;
     assert_eq!(outcome.unwrap_err().to_string(), "the run has ended failed");

@@ -22,31 +22,19 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// Waits until the orchestrator is ready, tells it of the demo's application, and waits for all hosts.
 pub(super) async fn set_up(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
-    poll("the orchestrator is not ready", READY_WAIT, async || {
-        Ok(api.ready().await.then_some(()))
-    })
-    .await?;
+    poll("the orchestrator is not ready", READY_WAIT, async || Ok(api.ready().await.then_some(()))).await?;
     api.configure(APPLICATION).await?;
-    poll(
-        "not all workers have announced themselves",
-        READY_WAIT,
-        async || {
-            let known = api.state().await?.scheduled_workers;
-            let all = hosts
-                .iter()
-                .all(|host| known.iter().any(|worker| worker.host == host.name));
-            Ok(all.then_some(()))
-        },
-    )
+    poll("not all workers have announced themselves", READY_WAIT, async || {
+        let known = api.state().await?.scheduled_workers;
+        let all = hosts.iter().all(|host| known.iter().any(|worker| worker.host == host.name));
+        Ok(all.then_some(()))
+    })
     .await
 }
 
 /// Upgrades all hosts once and prints how it goes. An error unless the run completes.
 pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
-    let before: Vec<_> = hosts
-        .iter()
-        .map(|host| (host, host.release(), host.boot_id()))
-        .collect();
+    let before: Vec<_> = hosts.iter().map(|host| (host, host.release(), host.boot_id())).collect();
     let previous = api.newest_run().await?;
     let previous = match api.trigger(RUN_TIMEOUT).await? {
         Triggered::Started => previous,
@@ -71,10 +59,7 @@ pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
     progress.finish();
 
     let result = run.result.clone().unwrap_or_default();
-    outln!(
-        "run {id}: {result} after {:.1} s",
-        started.elapsed().as_secs_f64()
-    );
+    outln!("run {id}: {result} after {:.1} s", started.elapsed().as_secs_f64());
     for (host, release, boot_id) in before {
         outln!("{}", summary(&run, host, &release, &boot_id));
     }
@@ -88,16 +73,8 @@ pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
 fn summary(run: &Run, host: &DemoHost, release: &str, boot_id: &str) -> String {
     let status = run.hosts.iter().find(|entry| entry.hostname == host.name);
     let status = status.map_or_else(|| "not in the run".to_owned(), super::api::RunHost::words);
-    let rebooted = if host.boot_id() == boot_id {
-        "not rebooted"
-    } else {
-        "rebooted"
-    };
-    format!(
-        "  {}: {status}, release {release} -> {}, {rebooted}",
-        host.name,
-        host.release()
-    )
+    let rebooted = if host.boot_id() == boot_id { "not rebooted" } else { "rebooted" };
+    format!("  {}: {status}, release {release} -> {}, {rebooted}", host.name, host.release())
 }
 
 /// Asks `probe` until it answers, at most for `wait`. Its last error is named if it never does.

@@ -47,17 +47,9 @@ impl Workers {
     pub(super) fn start(program: &Path, nats: &str, hosts: &[DemoHost]) -> Self {
         let end = CancellationToken::new();
         let supervise = |host: &DemoHost| {
-            tokio::spawn(supervise(
-                program.to_owned(),
-                nats.to_owned(),
-                host.clone(),
-                end.clone(),
-            ))
+            tokio::spawn(supervise(program.to_owned(), nats.to_owned(), host.clone(), end.clone()))
         };
-        Self {
-            tasks: hosts.iter().map(supervise).collect(),
-            end,
-        }
+        Self { tasks: hosts.iter().map(supervise).collect(), end }
     }
 
     /// Ends all workers and waits until they have.
@@ -118,21 +110,10 @@ async fn run_once(program: &Path, nats: &str, host: &DemoHost, end: &Cancellatio
 
 fn start(program: &Path, nats: &str, host: &DemoHost) -> anyhow::Result<Child> {
     let file = |name: &str| host.dir.join(name);
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(file("worker.log"))?;
+    let log = File::options().create(true).append(true).open(file("worker.log"))?;
     let mut command = child::command(program);
     command
-        .args([
-            "exec",
-            "--nats",
-            nats,
-            "--host",
-            &host.name,
-            "--application",
-            APPLICATION,
-        ])
+        .args(["exec", "--nats", nats, "--host", &host.name, "--application", APPLICATION])
         .arg("--dir")
         .arg(file("scripts"))
         .arg("--state-dir")

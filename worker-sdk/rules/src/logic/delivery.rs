@@ -42,11 +42,7 @@ impl WorkerLogic {
             return ignore(Ignored::Unexpected("StateSaveFailed"), out);
         };
         let giving_up = attempt >= SAVE_ATTEMPTS_MAX;
-        out.push(Action::Log(Note::SaveFailed {
-            attempt,
-            error: error.to_owned(),
-            giving_up,
-        }));
+        out.push(Action::Log(Note::SaveFailed { attempt, error: error.to_owned(), giving_up }));
         if giving_up {
             self.proceed_unsaved(now, error, out);
         } else {
@@ -76,19 +72,13 @@ impl WorkerLogic {
             unreachable!("only an answered command is replied to");
         };
         let sequence = current.position.sequence;
-        let reply = Reply {
-            action: current.action,
-            result: outcome.clone(),
-        };
+        let reply = Reply { action: current.action, result: outcome.clone() };
         let producer = header::worker_producer(&self.config.application, &self.config.host);
         out.push(Action::Reply(OutgoingReply {
             sequence,
             subject: subject::reply(&self.config.host),
             payload: reply.to_payload(),
-            headers: vec![
-                (header::PRODUCER_NAME, producer),
-                (header::IN_REPLY_TO, sequence.to_string()),
-            ],
+            headers: vec![(header::PRODUCER_NAME, producer), (header::IN_REPLY_TO, sequence.to_string())],
         }));
         self.activity = Activity::Replying { attempt };
     }
@@ -125,11 +115,7 @@ impl WorkerLogic {
         if !self.is_current(sequence) {
             return ignore(Ignored::OtherCommand(sequence), out);
         }
-        out.push(Action::Log(Note::ReplyFailed {
-            sequence,
-            attempt,
-            error,
-        }));
+        out.push(Action::Log(Note::ReplyFailed { sequence, attempt, error }));
         // Without a bound on their number: without its reply the run waits in vain.
         let at = now + backoff(attempt);
         self.activity = Activity::ReplyRetry { attempt, at };
@@ -137,10 +123,7 @@ impl WorkerLogic {
 
     pub(super) fn ack(&mut self, attempt: u32, out: &mut Vec<Action>) {
         let current = self.file.current.as_ref().expect(CURRENT);
-        out.push(Action::Ack {
-            sequence: current.position.sequence,
-            subject: current.ack_subject.clone(),
-        });
+        out.push(Action::Ack { sequence: current.position.sequence, subject: current.ack_subject.clone() });
         self.activity = Activity::Acking { attempt };
     }
 
@@ -182,22 +165,12 @@ impl WorkerLogic {
             | Activity::ReplyRetry { .. }
             | Activity::Acking { .. }
             | Activity::AckRetry { .. } => {
-                out.push(Action::Log(Note::AckFailed {
-                    sequence,
-                    attempt: 1,
-                    error,
-                    giving_up: true,
-                }));
+                out.push(Action::Log(Note::AckFailed { sequence, attempt: 1, error, giving_up: true }));
                 return;
             }
         };
         let giving_up = attempt >= ACK_ATTEMPTS_MAX;
-        out.push(Action::Log(Note::AckFailed {
-            sequence,
-            attempt,
-            error,
-            giving_up,
-        }));
+        out.push(Action::Log(Note::AckFailed { sequence, attempt, error, giving_up }));
         if giving_up {
             self.settle(out);
         } else {

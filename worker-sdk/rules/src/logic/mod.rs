@@ -149,8 +149,7 @@ impl WorkerLogic {
             Event::AckFailed { sequence, error } => self.ack_failed(now, sequence, error, out_ref),
             Event::VersionsRead { running, published } => {
                 let host = &self.config.host;
-                self.versions
-                    .versions_read(now, host, running, published, out_ref);
+                self.versions.versions_read(now, host, running, published, out_ref);
             }
             Event::VersionsPublished => self.versions.published(out_ref),
             Event::VersionsPublishFailed { error } => self.versions.publish_failed(now, error, out_ref),
@@ -270,9 +269,7 @@ impl WorkerLogic {
         let current = self.file.current.as_ref().map(|current| &current.ack_subject);
         let held = self.held.as_ref().map(|held| &held.ack_subject);
         for subject in current.into_iter().chain(held) {
-            out.push(Action::InProgress {
-                subject: subject.clone(),
-            });
+            out.push(Action::InProgress { subject: subject.clone() });
         }
     }
 

@@ -26,9 +26,7 @@ impl WorkerLogic {
     pub(super) fn command_received(&mut self, now: DateTime<Utc>, received: Received, out: &mut Vec<Action>) {
         let position = received.position();
         if self.file.settled.is_some_and(|settled| settled.covers(position)) {
-            out.push(Action::Log(Note::AlreadySettled {
-                sequence: position.sequence,
-            }));
+            out.push(Action::Log(Note::AlreadySettled { sequence: position.sequence }));
             out.push(received.ack());
             return;
         }
@@ -53,10 +51,7 @@ impl WorkerLogic {
     }
 
     fn hold(&mut self, received: Received, behind: u64, out: &mut Vec<Action>) {
-        out.push(Action::Log(Note::Held {
-            sequence: received.sequence,
-            behind,
-        }));
+        out.push(Action::Log(Note::Held { sequence: received.sequence, behind }));
         self.held = Some(received);
     }
 
@@ -93,9 +88,7 @@ impl WorkerLogic {
 
     fn parse(&self, received: &Received) -> Result<Command, DropReason> {
         if received.subject != subject::command(&self.config.host) {
-            return Err(DropReason::OtherSubject(limits::bounded_message(
-                &received.subject,
-            )));
+            return Err(DropReason::OtherSubject(limits::bounded_message(&received.subject)));
         }
         let command = Command::parse(&received.payload)
             .map_err(|error| DropReason::Malformed(limits::bounded_message(&with_sources(&error))))?;
@@ -182,10 +175,7 @@ impl WorkerLogic {
     }
 
     fn drop_received(&mut self, received: &Received, reason: DropReason, out: &mut Vec<Action>) {
-        out.push(Action::Log(Note::Dropped {
-            sequence: received.sequence,
-            reason,
-        }));
+        out.push(Action::Log(Note::Dropped { sequence: received.sequence, reason }));
         // Not saved: after a crash the command is dropped again, or the next save has covered it.
         self.file.settled = Some(received.position());
         out.push(received.ack());
@@ -195,17 +185,11 @@ impl WorkerLogic {
 impl Received {
     /// Its place in the stream.
     pub const fn position(&self) -> Position {
-        Position {
-            sequence: self.sequence,
-            published: self.published,
-        }
+        Position { sequence: self.sequence, published: self.published }
     }
 
     fn ack(&self) -> Action {
-        Action::Ack {
-            sequence: self.sequence,
-            subject: self.ack_subject.clone(),
-        }
+        Action::Ack { sequence: self.sequence, subject: self.ack_subject.clone() }
     }
 
     fn run(&self, out: &mut Vec<Action>) -> Option<RunId> {

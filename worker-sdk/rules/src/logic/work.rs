@@ -155,9 +155,7 @@ impl WorkerLogic {
         let current = self.file.current.as_mut().expect(CURRENT);
         current.phase = Phase::Checking;
         current.attempts = 1;
-        out.push(Action::Log(Note::Rebooted {
-            sequence: current.position.sequence,
-        }));
+        out.push(Action::Log(Note::Rebooted { sequence: current.position.sequence }));
         self.file.reboot_due = None;
         self.save(out);
     }
@@ -165,10 +163,7 @@ impl WorkerLogic {
     pub(super) fn not_rebooted(&mut self, out: &mut Vec<Action>) {
         let current = self.file.current.as_mut().expect(CURRENT);
         let attempt = current.attempts;
-        out.push(Action::Log(Note::NotRebooted {
-            sequence: current.position.sequence,
-            attempt,
-        }));
+        out.push(Action::Log(Note::NotRebooted { sequence: current.position.sequence, attempt }));
         if attempt >= REBOOT_ATTEMPTS_MAX {
             let message =
                 format!("the host did not reboot: its boot id is unchanged after {attempt} attempts");
@@ -214,10 +209,7 @@ impl WorkerLogic {
         let sequence = current.position.sequence;
         self.file.settled = Some(current.position);
         out.push(Action::Log(Note::Dropped { sequence, reason }));
-        out.push(Action::Ack {
-            sequence,
-            subject: current.ack_subject,
-        });
+        out.push(Action::Ack { sequence, subject: current.ack_subject });
         self.save(out);
     }
 }
@@ -229,11 +221,7 @@ fn failed(call: Call, error: String, out: &mut Vec<Action>) -> Outcome {
 }
 
 fn prepared(current: &Current) -> Prepared {
-    Prepared {
-        sequence: current.position.sequence,
-        run: current.run.clone(),
-        not_after: current.not_after,
-    }
+    Prepared { sequence: current.position.sequence, run: current.run.clone(), not_after: current.not_after }
 }
 
 fn reboot_due(current: &Current, boot_id: &BootId) -> RebootDue {

@@ -32,11 +32,7 @@ impl Bench {
     }
 
     pub(crate) fn new() -> Self {
-        Self {
-            logic: Self::logic(),
-            saved: None,
-            now: at(0),
-        }
+        Self { logic: Self::logic(), saved: None, now: at(0) }
     }
 
     pub(crate) fn take(&mut self, event: Event) -> Vec<String> {
@@ -102,10 +98,7 @@ pub(crate) fn phase(phase: &Phase) -> String {
 }
 
 pub(crate) fn started(loaded: Loaded, boot: &str) -> Event {
-    Event::Started {
-        loaded,
-        boot_id: BootId(boot.to_owned()),
-    }
+    Event::Started { loaded, boot_id: BootId(boot.to_owned()) }
 }
 
 pub(crate) fn command(sequence: u64, run: &str, payload: &str) -> Event {
@@ -185,17 +178,11 @@ pub(crate) fn check_on(bench: &mut Bench, steps: Vec<Step>) {
 /// A prepare that went well, and is settled.
 pub(crate) fn prepared() -> Vec<Step> {
     vec![
-        On(
-            prepare(1),
-            &["log prepare (command 1) begins", "save preparing #1"],
-        ),
+        On(prepare(1), &["log prepare (command 1) begins", "save preparing #1"]),
         On(SAVED, &["run prepare"]),
         On(
             finished(1, HandlerResult::Prepare(Ok(()))),
-            &[
-                "log prepare (command 1) is answered: done",
-                "save answered done #1",
-            ],
+            &["log prepare (command 1) is answered: done", "save answered done #1"],
         ),
         On(SAVED, &[r#"reply {"action":"prepare","result":"done"}"#]),
         On(stored(1), &["ack a1"]),
@@ -208,22 +195,13 @@ pub(crate) fn prepared() -> Vec<Step> {
 pub(crate) fn upgraded_and_settled() -> Vec<Step> {
     let mut steps = prepared();
     steps.extend([
-        On(
-            upgrade(2),
-            &["log upgrade (command 2) begins", "save upgrading #1"],
-        ),
+        On(upgrade(2), &["log upgrade (command 2) begins", "save upgrading #1"]),
         On(SAVED, &["run upgrade"]),
         On(
             upgraded(2),
-            &[
-                "log upgrade (command 2) is answered: reboot-required",
-                "save answered reboot-required #1",
-            ],
+            &["log upgrade (command 2) is answered: reboot-required", "save answered reboot-required #1"],
         ),
-        On(
-            SAVED,
-            &[r#"reply {"action":"upgrade","result":"reboot-required"}"#],
-        ),
+        On(SAVED, &[r#"reply {"action":"upgrade","result":"reboot-required"}"#]),
         On(stored(2), &["ack a2"]),
         On(acked(2), &["save idle"]),
         On(SAVED, &[]),
@@ -237,13 +215,7 @@ pub(crate) fn rebooting() -> Vec<Step> {
     steps.extend([
         On(reboot(3), &["log reboot (command 3) begins", "save rebooting #1"]),
         On(SAVED, &["reboot"]),
-        On(
-            Event::RebootReturned {
-                sequence: 3,
-                result: Ok(()),
-            },
-            &[],
-        ),
+        On(Event::RebootReturned { sequence: 3, result: Ok(()) }, &[]),
     ]);
     steps
 }

@@ -8,35 +8,18 @@ use crate::bench::*;
 
 #[test]
 fn a_full_disk_starts_nothing_and_is_told() {
-    let fail = || Event::StateSaveFailed {
-        error: "disk full".to_owned(),
-    };
+    let fail = || Event::StateSaveFailed { error: "disk full".to_owned() };
     check(then(
         prepared(),
         vec![
-            On(
-                upgrade(2),
-                &["log upgrade (command 2) begins", "save upgrading #1"],
-            ),
-            On(
-                fail(),
-                &["log the state file cannot be saved, attempt 1: disk full"],
-            ),
+            On(upgrade(2), &["log upgrade (command 2) begins", "save upgrading #1"]),
+            On(fail(), &["log the state file cannot be saved, attempt 1: disk full"]),
             After(1, &["save upgrading #1"]),
-            On(
-                fail(),
-                &["log the state file cannot be saved, attempt 2: disk full"],
-            ),
+            On(fail(), &["log the state file cannot be saved, attempt 2: disk full"]),
             After(2, &["save upgrading #1"]),
-            On(
-                fail(),
-                &["log the state file cannot be saved, attempt 3: disk full"],
-            ),
+            On(fail(), &["log the state file cannot be saved, attempt 3: disk full"]),
             After(4, &["save upgrading #1"]),
-            On(
-                fail(),
-                &["log the state file cannot be saved, attempt 4: disk full"],
-            ),
+            On(fail(), &["log the state file cannot be saved, attempt 4: disk full"]),
             After(8, &["in-progress a2", "save upgrading #1"]),
             On(
                 fail(),
@@ -58,35 +41,20 @@ fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
     steps.truncate(4);
     check_on(&mut bench, steps);
     for attempt in 1..=40 {
-        let failed = Event::ReplyFailed {
-            sequence: 1,
-            error: "away".to_owned(),
-        };
+        let failed = Event::ReplyFailed { sequence: 1, error: "away".to_owned() };
         let expected = format!("log the reply to command 1 is not stored yet, attempt {attempt}: away");
         assert_eq!(bench.take(failed), [expected]);
         bench.now += TimeDelta::seconds(30);
         let lines = bench.take(Event::Tick);
-        assert_eq!(
-            lines,
-            ["in-progress a1", r#"reply {"action":"prepare","result":"done"}"#]
-        );
+        assert_eq!(lines, ["in-progress a1", r#"reply {"action":"prepare","result":"done"}"#]);
     }
     // The connection is back: no need to wait for the pause to end.
     assert_eq!(bench.take(Event::Reconnected), [""; 0]);
-    let away = || Event::ReplyFailed {
-        sequence: 1,
-        error: "away".to_owned(),
-    };
+    let away = || Event::ReplyFailed { sequence: 1, error: "away".to_owned() };
     bench.take(away());
-    assert_eq!(
-        bench.take(Event::Reconnected),
-        [r#"reply {"action":"prepare","result":"done"}"#]
-    );
+    assert_eq!(bench.take(Event::Reconnected), [r#"reply {"action":"prepare","result":"done"}"#]);
     assert_eq!(bench.take(stored(1)), ["ack a1"]);
-    let failed = || Event::AckFailed {
-        sequence: 1,
-        error: "away".to_owned(),
-    };
+    let failed = || Event::AckFailed { sequence: 1, error: "away".to_owned() };
     for attempt in 1..5 {
         let expected = format!("log command 1 is not acknowledged yet, attempt {attempt}: away");
         assert_eq!(bench.take(failed()), [expected]);
@@ -95,19 +63,14 @@ fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
     }
     assert_eq!(
         bench.take(failed()),
-        [
-            "log command 1 is not acknowledged yet, attempt 5, left to redelivery: away",
-            "save idle"
-        ]
+        ["log command 1 is not acknowledged yet, attempt 5, left to redelivery: away", "save idle"]
     );
 }
 
 #[test]
 fn a_corrupt_state_file_fails_closed_until_the_next_prepare() {
     let mut bench = Bench::new();
-    let loaded = Loaded::Corrupt {
-        error: "torn".to_owned(),
-    };
+    let loaded = Loaded::Corrupt { error: "torn".to_owned() };
     assert_eq!(
         bench.take(started(loaded, "boot-1")),
         [
@@ -124,10 +87,7 @@ fn a_corrupt_state_file_fails_closed_until_the_next_prepare() {
     let lines = bench.take(reboot(1));
     assert_eq!(
         lines,
-        [
-            format!("log reboot (command 1) is answered: {unknown}"),
-            format!("save answered {unknown} #1")
-        ]
+        [format!("log reboot (command 1) is answered: {unknown}"), format!("save answered {unknown} #1")]
     );
     for event in [SAVED, stored(1), acked(1), SAVED] {
         bench.take(event);
@@ -139,22 +99,13 @@ fn a_corrupt_state_file_fails_closed_until_the_next_prepare() {
             "ack a2"
         ]
     );
-    for event in [
-        prepare(3),
-        SAVED,
-        finished(3, HandlerResult::Prepare(Ok(()))),
-        SAVED,
-        stored(3),
-        acked(3),
-        SAVED,
-    ] {
+    for event in
+        [prepare(3), SAVED, finished(3, HandlerResult::Prepare(Ok(()))), SAVED, stored(3), acked(3), SAVED]
+    {
         bench.take(event);
     }
     assert!(!bench.logic.state().distrusted);
-    assert_eq!(
-        bench.take(upgrade(4)),
-        ["log upgrade (command 4) begins", "save upgrading #1"]
-    );
+    assert_eq!(bench.take(upgrade(4)), ["log upgrade (command 4) begins", "save upgrading #1"]);
 }
 
 #[test]
@@ -166,10 +117,7 @@ fn a_command_behind_one_under_way_waits() {
         After(10, &["in-progress a1", "in-progress a2"]),
         On(
             finished(1, HandlerResult::Prepare(Ok(()))),
-            &[
-                "log prepare (command 1) is answered: done",
-                "save answered done #1",
-            ],
+            &["log prepare (command 1) is answered: done", "save answered done #1"],
         ),
         On(SAVED, &[r#"reply {"action":"prepare","result":"done"}"#]),
         On(stored(1), &["ack a1"]),
@@ -198,23 +146,11 @@ fn a_stream_made_anew_is_not_taken_for_the_old_one() {
 #[test]
 fn what_answers_nothing_changes_nothing() {
     check(vec![
-        On(
-            SAVED,
-            &["log nothing to do: StateSaved answers nothing that was asked"],
-        ),
-        On(
-            stored(7),
-            &["log nothing to do: ReplyStored answers nothing that was asked"],
-        ),
+        On(SAVED, &["log nothing to do: StateSaved answers nothing that was asked"]),
+        On(stored(7), &["log nothing to do: ReplyStored answers nothing that was asked"]),
         On(acked(7), &[]),
-        On(
-            upgraded(7),
-            &["log nothing to do: HandlerFinished answers nothing that was asked"],
-        ),
-        On(
-            started(Loaded::Nothing, "boot-1"),
-            &["log nothing to do: the worker has started already"],
-        ),
+        On(upgraded(7), &["log nothing to do: HandlerFinished answers nothing that was asked"]),
+        On(started(Loaded::Nothing, "boot-1"), &["log nothing to do: the worker has started already"]),
     ]);
     let mut logic = Bench::logic();
     let lines: Vec<String> = logic.handle(at(0), prepare(1)).iter().filter_map(line).collect();
@@ -238,10 +174,8 @@ fn versions_are_published_when_they_differ() {
     let new = versions(r#"{"linux":"6.1"}"#);
     assert_eq!(take(read(Ok(new.clone()), Ok(None))), [publish]);
     assert_eq!(take(Event::VersionsPublished), [Action::ReadVersions]);
-    let lines: Vec<String> = take(read(Ok(new.clone()), Ok(Some(new.clone()))))
-        .iter()
-        .filter_map(line)
-        .collect();
+    let lines: Vec<String> =
+        take(read(Ok(new.clone()), Ok(Some(new.clone())))).iter().filter_map(line).collect();
     assert_eq!(lines, ["log versions are as last published"]);
 
     // A failure is tried again.

@@ -41,20 +41,11 @@ fn history() -> impl Strategy<Value = Vec<Op>> {
     let noise = || prop::collection::vec(op(), 0..6);
     let step = |action| {
         let begin = vec![Op::Send(action, Some(1000), Some(1)), Op::Deliver, Op::ActOn(6)];
-        let finish = Op::Finish {
-            well: true,
-            reboot_required: true,
-        };
+        let finish = Op::Finish { well: true, reboot_required: true };
         (Just(begin), noise(), Just(vec![finish, Op::ActOn(8)]), noise())
             .prop_map(|(begin, one, end, two)| [begin, one, end, two].concat())
     };
-    let run = (
-        noise(),
-        step(Action::Prepare),
-        step(Action::Upgrade),
-        step(Action::Reboot),
-        noise(),
-    )
+    let run = (noise(), step(Action::Prepare), step(Action::Upgrade), step(Action::Reboot), noise())
         .prop_map(|(a, b, c, d, e)| [a, b, c, d, e].concat());
     prop_oneof![run, prop::collection::vec(op(), 0..120)]
 }

@@ -9,20 +9,11 @@ fn a_reboot_is_known_by_the_boot_id_and_checked() {
     check(then(
         rebooting(),
         vec![
-            Restart(
-                "boot-2",
-                &[
-                    "log reboot (command 3): the host has rebooted",
-                    "save checking #1",
-                ],
-            ),
+            Restart("boot-2", &["log reboot (command 3): the host has rebooted", "save checking #1"]),
             On(SAVED, &["run health"]),
             On(
                 finished(3, HandlerResult::Health(Ok(()))),
-                &[
-                    "log reboot (command 3) is answered: done",
-                    "save answered done #1",
-                ],
+                &["log reboot (command 3) is answered: done", "save answered done #1"],
             ),
             On(SAVED, &[r#"reply {"action":"reboot","result":"done"}"#]),
             On(stored(3), &["ack a3"]),
@@ -49,10 +40,7 @@ fn a_worker_elsewhere_sees_the_boot_id_change() {
             On(Event::BootIdRead(BootId("boot-1".to_owned())), &[]),
             On(
                 Event::BootIdRead(BootId("boot-2".to_owned())),
-                &[
-                    "log reboot (command 3): the host has rebooted",
-                    "save checking #1",
-                ],
+                &["log reboot (command 3): the host has rebooted", "save checking #1"],
             ),
         ],
     ));
@@ -63,13 +51,7 @@ fn a_sick_host_after_its_reboot_is_an_error() {
     check(then(
         rebooting(),
         vec![
-            Restart(
-                "boot-2",
-                &[
-                    "log reboot (command 3): the host has rebooted",
-                    "save checking #1",
-                ],
-            ),
+            Restart("boot-2", &["log reboot (command 3): the host has rebooted", "save checking #1"]),
             On(SAVED, &["run health"]),
             On(
                 finished(3, HandlerResult::Health(Err("done".to_owned()))),
@@ -90,20 +72,11 @@ fn a_reboot_that_never_happens_is_tried_three_times() {
         rebooting(),
         vec![
             After(59, &["in-progress a3"]),
-            After(
-                1,
-                &[
-                    "log reboot (command 3): the host has not rebooted, attempt 1",
-                    "save rebooting #2",
-                ],
-            ),
+            After(1, &["log reboot (command 3): the host has not rebooted, attempt 1", "save rebooting #2"]),
             On(SAVED, &["reboot resume"]),
             Restart(
                 "boot-1",
-                &[
-                    "log reboot (command 3): the host has not rebooted, attempt 2",
-                    "save rebooting #3",
-                ],
+                &["log reboot (command 3): the host has not rebooted, attempt 2", "save rebooting #3"],
             ),
             On(SAVED, &["reboot resume"]),
             Restart(
@@ -147,13 +120,7 @@ fn a_reboot_is_not_tried_again_after_not_after() {
 fn a_reboot_that_cannot_be_started_is_an_error() {
     let mut steps = rebooting();
     steps.pop();
-    let failed = Event::RebootReturned {
-        sequence: 3,
-        result: Err("no".to_owned()),
-    };
-    steps.push(On(
-        failed,
-        &["log reboot (command 3) is answered: no", "save answered no #1"],
-    ));
+    let failed = Event::RebootReturned { sequence: 3, result: Err("no".to_owned()) };
+    steps.push(On(failed, &["log reboot (command 3) is answered: no", "save answered no #1"]));
     check(steps);
 }

@@ -8,40 +8,25 @@ use crate::bench::*;
 fn an_upgrade_that_was_cut_off_is_resumed_and_told_of_the_boot() {
     let mut steps = prepared();
     steps.extend([
-        On(
-            upgrade(2),
-            &["log upgrade (command 2) begins", "save upgrading #1"],
-        ),
+        On(upgrade(2), &["log upgrade (command 2) begins", "save upgrading #1"]),
         On(SAVED, &["run upgrade"]),
         Restart(
             "boot-1",
-            &[
-                "log upgrade (command 2) was cut off and is taken up, attempt 2",
-                "save upgrading #2",
-            ],
+            &["log upgrade (command 2) was cut off and is taken up, attempt 2", "save upgrading #2"],
         ),
         On(SAVED, &["run upgrade resume"]),
         // The stream delivers it again meanwhile; nothing is executed twice.
-        On(
-            upgrade(2),
-            &["log command 2 is under way and was delivered again, 1 times so far"],
-        ),
+        On(upgrade(2), &["log command 2 is under way and was delivered again, 1 times so far"]),
         // Past not-after it is seen to its end all the same.
         After(601, &["in-progress a2"]),
         Restart(
             "boot-2",
-            &[
-                "log upgrade (command 2) was cut off and is taken up, attempt 3",
-                "save upgrading #3",
-            ],
+            &["log upgrade (command 2) was cut off and is taken up, attempt 3", "save upgrading #3"],
         ),
         On(SAVED, &["run upgrade resume rebooted"]),
         On(
             finished(2, HandlerResult::Upgrade(Ok(Upgraded::Done))),
-            &[
-                "log upgrade (command 2) is answered: done",
-                "save answered done #3",
-            ],
+            &["log upgrade (command 2) is answered: done", "save answered done #3"],
         ),
         // The file is written, then the process dies: the same reply, no handler.
         Restart("boot-2", &[r#"reply {"action":"upgrade","result":"done"}"#]),
@@ -49,13 +34,7 @@ fn an_upgrade_that_was_cut_off_is_resumed_and_told_of_the_boot() {
         On(stored(2), &["ack a2"]),
         On(acked(2), &["save idle"]),
         On(SAVED, &[]),
-        On(
-            upgrade(2),
-            &[
-                "log command 2 is settled already and is acknowledged again",
-                "ack a2",
-            ],
-        ),
+        On(upgrade(2), &["log command 2 is settled already and is acknowledged again", "ack a2"]),
     ]);
     check(steps);
 }
@@ -83,17 +62,11 @@ fn an_upgrade_that_is_always_cut_off_ends() {
 fn a_prepare_that_was_cut_off_is_resumed_until_not_after() {
     let begin = || {
         vec![
-            On(
-                prepare(1),
-                &["log prepare (command 1) begins", "save preparing #1"],
-            ),
+            On(prepare(1), &["log prepare (command 1) begins", "save preparing #1"]),
             On(SAVED, &["run prepare"]),
             Restart(
                 "boot-1",
-                &[
-                    "log prepare (command 1) was cut off and is taken up, attempt 2",
-                    "save preparing #2",
-                ],
+                &["log prepare (command 1) was cut off and is taken up, attempt 2", "save preparing #2"],
             ),
         ]
     };
@@ -127,19 +100,10 @@ fn what_is_dropped_and_why() {
         assert_eq!(lines.len(), 1);
         lines[0].split_once("not executed: ").unwrap().1.to_owned()
     };
-    assert_eq!(
-        reason(command(1, "", expired)),
-        "its not-after, 2027-01-15 07:59:59 UTC, has passed"
-    );
+    assert_eq!(reason(command(1, "", expired)), "its not-after, 2027-01-15 07:59:59 UTC, has passed");
     assert_eq!(reason(command(1, "", other)), "it does not name h1");
-    assert_eq!(
-        reason(upgrade(1)),
-        "no prepare was executed since the last upgrade"
-    );
-    assert_eq!(
-        reason(command(1, "", r#"{"action":"reboot","host":"h2"}"#)),
-        "it does not name h1"
-    );
+    assert_eq!(reason(upgrade(1)), "no prepare was executed since the last upgrade");
+    assert_eq!(reason(command(1, "", r#"{"action":"reboot","host":"h2"}"#)), "it does not name h1");
     assert!(reason(command(1, "", "nonsense")).starts_with("it is not a command: payload is not"));
     assert!(reason(command(1, "", r#"{"action":"explode"}"#)).contains("unknown variant `explode`"));
     let large = " ".repeat(2 << 20);
@@ -162,10 +126,7 @@ fn an_upgrade_needs_a_prepare_of_its_run_and_time() {
         prepared(),
         vec![On(
             command(2, "r2", r#"{"action":"upgrade","host":"h1"}"#),
-            &[
-                "log command 2 is acknowledged and not executed: the last prepare belongs to run r1",
-                "ack a2",
-            ],
+            &["log command 2 is acknowledged and not executed: the last prepare belongs to run r1", "ack a2"],
         )],
     ));
     check(then(
@@ -203,10 +164,7 @@ fn time_may_run_out_while_the_state_is_saved() {
     check(then(
         prepared(),
         vec![
-            On(
-                upgrade(2),
-                &["log upgrade (command 2) begins", "save upgrading #1"],
-            ),
+            On(upgrade(2), &["log upgrade (command 2) begins", "save upgrading #1"]),
             After(601, &["in-progress a2"]),
             On(
                 SAVED,

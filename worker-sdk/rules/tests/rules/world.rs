@@ -156,9 +156,7 @@ impl World {
         } else {
             return;
         };
-        let late = self.stream[&sequence]
-            .not_after
-            .is_some_and(|not_after| self.now > not_after);
+        let late = self.stream[&sequence].not_after.is_some_and(|not_after| self.now > not_after);
         assert!(!late, "after its not-after: {action:?}");
     }
 
@@ -186,10 +184,9 @@ impl World {
                     Luck::Badly | Luck::AnswerLost => Event::AckFailed { sequence, error },
                 });
             }
-            Action::ReadVersions => self.take(Event::VersionsRead {
-                running: Err(error.clone()),
-                published: Err(error),
-            }),
+            Action::ReadVersions => {
+                self.take(Event::VersionsRead { running: Err(error.clone()), published: Err(error) })
+            }
             Action::InProgress { .. } | Action::PublishVersions { .. } | Action::Log(_) => {}
         }
     }
@@ -212,10 +209,7 @@ impl World {
         if luck != Luck::Badly {
             let payload = reply.payload.clone();
             let first = self.replies.entry(sequence).or_insert(reply.payload);
-            assert!(
-                self.save_failed || *first == payload,
-                "two answers to command {sequence}"
-            );
+            assert!(self.save_failed || *first == payload, "two answers to command {sequence}");
         }
         let error = "bad luck".to_owned();
         self.take(match luck {
@@ -287,10 +281,7 @@ impl World {
             let sequence = call.sequence;
             self.take(Event::HandlerFinished { sequence, result });
         } else if let Some(call) = self.reboot.take() {
-            self.take(Event::RebootReturned {
-                sequence: call.sequence,
-                result: outcome(),
-            });
+            self.take(Event::RebootReturned { sequence: call.sequence, result: outcome() });
         }
     }
 

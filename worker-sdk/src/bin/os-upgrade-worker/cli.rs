@@ -97,9 +97,7 @@ pub(crate) struct ExecArgs {
 
 fn nats_url(text: &str) -> Result<String, String> {
     for part in text.split(',') {
-        part.trim()
-            .parse::<async_nats::ServerAddr>()
-            .map_err(|error| error.to_string())?;
+        part.trim().parse::<async_nats::ServerAddr>().map_err(|error| error.to_string())?;
     }
     Ok(text.to_owned())
 }
@@ -137,15 +135,7 @@ mod tests {
             Cli::try_parse_from(base.iter().chain(more))
         };
         assert!(
-            parse(&[
-                "--nats",
-                "nats://me:pw@h:4222,h2",
-                "--label",
-                "a=b=c",
-                "--reboot-wait",
-                "90s"
-            ])
-            .is_ok()
+            parse(&["--nats", "nats://me:pw@h:4222,h2", "--label", "a=b=c", "--reboot-wait", "90s"]).is_ok()
         );
         for wrong in [
             &["--nats", "http://["] as &[&str],

@@ -25,9 +25,7 @@ pub(crate) struct Leftover {
 impl Leftover {
     pub(crate) fn of_host(state_dir: &Path, host: &str) -> Result<Self, Error> {
         let token = HostName::new(host)?.token();
-        Ok(Self {
-            path: state_dir.join(format!("{token}.script")),
-        })
+        Ok(Self { path: state_dir.join(format!("{token}.script")) })
     }
 
     /// Notes that `group` runs. Not synced: after a crash of the machine no script is left.
@@ -81,9 +79,7 @@ fn started(process: Pid) -> io::Result<Option<u64>> {
     let after_name = stat.rsplit_once(')').map(|(_, rest)| rest);
     let field = after_name.and_then(|rest| rest.split_whitespace().nth(19));
     let ticks = field.and_then(|field| field.parse().ok());
-    ticks
-        .map(Some)
-        .ok_or_else(|| io::Error::other("the kernel's process table cannot be read"))
+    ticks.map(Some).ok_or_else(|| io::Error::other("the kernel's process table cannot be read"))
 }
 
 #[cfg(test)]

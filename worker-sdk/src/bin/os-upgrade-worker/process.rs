@@ -66,10 +66,7 @@ impl Script {
         Ok(Self {
             name: name.to_owned(),
             child,
-            group: Group {
-                id: Pid::from_raw(id),
-                kill_on_drop: true,
-            },
+            group: Group { id: Pid::from_raw(id), kill_on_drop: true },
             stdout: tokio::spawn(keep(stdout)),
             stderr: tokio::spawn(stream_into_log(BufReader::new(stderr), name.to_owned())),
         })
@@ -112,13 +109,8 @@ impl Script {
 }
 
 /// Every variable that a script may be given; none is handed down from the environment of this process.
-pub(crate) const ENVIRONMENT: [&str; 5] = [
-    "OS_UPGRADE_HOST",
-    "OS_UPGRADE_RUN",
-    "OS_UPGRADE_NOT_AFTER",
-    "OS_UPGRADE_RESUME",
-    "OS_UPGRADE_REBOOTED",
-];
+pub(crate) const ENVIRONMENT: [&str; 5] =
+    ["OS_UPGRADE_HOST", "OS_UPGRADE_RUN", "OS_UPGRADE_NOT_AFTER", "OS_UPGRADE_RESUME", "OS_UPGRADE_REBOOTED"];
 
 #[derive(Debug)]
 struct Group {

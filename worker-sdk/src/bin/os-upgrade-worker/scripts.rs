@@ -37,11 +37,7 @@ pub(crate) struct Scripts {
 
 impl Scripts {
     pub(crate) fn new(directory: PathBuf, leftover: Leftover) -> Self {
-        Self {
-            directory,
-            leftover,
-            cleared: Mutex::new(false),
-        }
+        Self { directory, leftover, cleared: Mutex::new(false) }
     }
 
     /// Runs the script `name` to its end; `None` when there is none.
