@@ -187,10 +187,10 @@ impl Driver {
         match incoming {
             Incoming::Event(event) => self.handle(event),
             Incoming::Journal { generation, event } if generation == self.journal.generation => {
-                self.handle(event)
+                self.handle(event);
             }
             Incoming::Control { generation, event } if generation == self.control.generation => {
-                self.handle(event)
+                self.handle(event);
             }
             Incoming::Journal { .. } | Incoming::Control { .. } => {}
         }
@@ -362,7 +362,7 @@ fn warn(warning: &Warning) {
     match warning {
         Warning::Halted(halt) => tracing::error!(%halt, "stopped: an operator has to look"),
         Warning::Inventory { host, error } => {
-            tracing::warn!(%host, %error, "what a worker said cannot be used")
+            tracing::warn!(%host, %error, "what a worker said cannot be used");
         }
         Warning::Leading => tracing::info!("leading"),
         Warning::Deposed { why } => tracing::warn!(why, "leading no more"),

@@ -2,6 +2,7 @@
 //!
 //! What decides lives in `os-upgrade-kernel`, what drives it without I/O in `os-upgrade-shell`.
 
+pub mod api;
 pub mod bus;
 pub mod child;
 pub mod cli;
@@ -13,3 +14,6 @@ pub mod managed_nats;
 pub mod server;
 pub mod site;
 pub mod store;
+
+#[cfg(test)]
+mod testing;

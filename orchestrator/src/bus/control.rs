@@ -99,7 +99,7 @@ impl Bus {
         from: u64,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(RawControl) -> T + Send,
+        map: impl Fn(RawControl) -> T + Send + Sync,
     ) {
         self.read(subject::CONTROL_STREAM, from, stop, sink, |sequence, read| match read {
             Read::Message(message) => raw(sequence, &message).map(&map),

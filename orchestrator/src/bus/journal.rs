@@ -68,7 +68,7 @@ impl Bus {
         from: u64,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Followed) -> T + Send,
+        map: impl Fn(Followed) -> T + Send + Sync,
     ) {
         self.read(subject::JOURNAL_STREAM, from, stop, sink, |sequence, read| {
             Some(map(followed(sequence, read)))

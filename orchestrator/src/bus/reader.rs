@@ -29,7 +29,7 @@ impl Bus {
         from: u64,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(u64, Read) -> Option<T> + Send,
+        map: impl Fn(u64, Read) -> Option<T> + Send + Sync,
     ) {
         let mut reading = Reading { next: from.max(1), end_said: false, sink, map };
         loop {
@@ -46,7 +46,7 @@ impl Bus {
         }
     }
 
-    async fn read_once<T: Send, M: Fn(u64, Read) -> Option<T> + Send>(
+    async fn read_once<T: Send, M: Fn(u64, Read) -> Option<T> + Send + Sync>(
         &self,
         name: &str,
         reading: &mut Reading<T, M>,
@@ -108,7 +108,7 @@ struct Reading<T, M> {
     map: M,
 }
 
-impl<T: Send, M: Fn(u64, Read) -> Option<T> + Send> Reading<T, M> {
+impl<T: Send, M: Fn(u64, Read) -> Option<T> + Send + Sync> Reading<T, M> {
     async fn hand_on(&mut self, sequence: u64, read: Read) {
         if let Some(item) = (self.map)(sequence, read) {
             // Nobody listens any more when everything is about to stop.

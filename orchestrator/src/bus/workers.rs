@@ -43,7 +43,7 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Said) -> T + Send,
+        map: impl Fn(Said) -> T + Send + Sync,
     ) {
         self.read(subject::WORKERS_STREAM, 1, stop, sink, |_, read| announced(&read).map(&map)).await;
     }
@@ -53,7 +53,7 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Said) -> T + Send,
+        map: impl Fn(Said) -> T + Send + Sync,
     ) {
         self.read(subject::VERSIONS_STREAM, 1, stop, sink, |_, read| versions(&read).map(&map)).await;
     }
@@ -64,7 +64,7 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Said) -> T + Send,
+        map: impl Fn(Said) -> T + Send + Sync,
     ) {
         let Ok(mut heartbeats) = self.client.subscribe(subject::PRESENCES).await else { return };
         loop {

@@ -42,10 +42,10 @@ pub(super) async fn serve(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let Some(mut nats) = bus else {
-        return Ok(server::run(settings, shutdown).await?);
+        return Ok(Box::pin(server::run(settings, shutdown)).await?);
     };
     let served = tokio::select! {
-        served = server::run(settings, shutdown) => served.map_err(anyhow::Error::from),
+        served = Box::pin(server::run(settings, shutdown)) => served.map_err(anyhow::Error::from),
         lost = keep_up(&mut nats) => lost,
     };
     nats.stop().await;

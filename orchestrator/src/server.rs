@@ -1,0 +1,186 @@
+//! One orchestrator instance, from its settings until it is told to end: everything is opened, wired and closed here.
+
+mod data_directory;
+mod projection;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use os_upgrade_kernel as kernel;
+use os_upgrade_shell::dispatch::DispatchSettings;
+use os_upgrade_shell::node::{NodeSettings, StoreKnowledge, Streams};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::data_directory::DataDirectory;
+use crate::api;
+use crate::bus::connect::{ConnectError, connect};
+use crate::bus::streams::StreamsError;
+use crate::config::{NatsMode, OnFailure, Settings};
+use crate::driver::{Driver, Parts};
+use crate::fleetlock::client::{BuildError, FleetLockClient};
+use crate::site::{Present, SiteHandle};
+use crate::store::{OpenError, Position, Projector, StoreError};
+
+/// Requests that wait for the driver.
+const CALLS_MAX: usize = 1024;
+/// Committed records that wait for the store; the driver waits when there are so many.
+const PROJECTION_MAX: usize = 4096;
+/// After how many facts a snapshot of the state is written.
+const FACTS_PER_SNAPSHOT: usize = 20_000;
+/// Commands that may be on their way to a single server at once. In a cluster, which refuses concurrent messages
+/// under one fence, they go one by one.
+const PUBLISHES_MAX: usize = 256;
+
+/// Why an instance could not start, or could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The API's address cannot be had.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The data directory cannot be used.
+    #[error("cannot use the data directory {}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another process has the data directory.
+    #[error("the data directory {} is in use by another orchestrator", path.display())]
+    DirectoryInUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The store cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The store cannot be read.
+    #[error("cannot read the store")]
+    Store(#[from] StoreError),
+    /// There is no bus.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The bus has no usable streams.
+    #[error(transparent)]
+    Streams(#[from] StreamsError),
+    /// The lock server cannot be asked.
+    #[error("cannot use the lock server")]
+    LockServer(#[from] BuildError),
+    /// The API has ended.
+    #[error("the API has ended")]
+    Api(#[source] io::Error),
+}
+
+/// Runs an instance until `shutdown`. The message bus is up: `settings.nats` names servers.
+///
+/// # Errors
+/// It cannot start or go on.
+pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), ServeError> {
+    let address = settings.api.listen;
+    let listening = TcpListener::bind(address).await;
+    let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
+    let directory = DataDirectory::lock(&settings.store.path)?;
+    let locks = settings.fleet_lock.url.as_ref().map(FleetLockClient::new).transpose()?;
+
+    let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
+    let history = projector.history().await?;
+    let position = projector.position().await?;
+
+    let (servers, credentials) = match settings.nats.mode() {
+        NatsMode::External { urls, credentials } => (urls.servers().to_vec(), credentials),
+        NatsMode::Managed => (Vec::new(), None),
+    };
+    let name = format!("os-upgrade {}", settings.site.name.as_str());
+    let (bus, connected) = connect(&servers, credentials, &name).await?;
+    let replicas = settings.nats.replicas.get() as usize;
+    bus.ensure_streams(replicas).await?;
+    bus.ensure_lease(replicas).await?;
+    let store = position.as_ref().map(knowledge);
+    let streams = bus.inspect(store.as_ref()).await?;
+
+    let (present, handle, calls) = site();
+    let (projection, committed) = mpsc::channel(PROJECTION_MAX);
+    let (problem, store_problem) = watch::channel(None);
+    let driver = Driver::new(Parts {
+        bus,
+        connected,
+        settings: node_settings(&settings, directory.instance(), store),
+        locks,
+        projection,
+        store_problem,
+        present,
+        calls,
+        shutdown: shutdown.clone(),
+    });
+
+    let tasks = TaskTracker::new();
+    tasks.spawn(projection::run(projector, position, store_streams(&streams), committed, problem));
+    tasks.spawn(driver.run());
+    tasks.close();
+    let served = api::serve(listener, handle, history, shutdown.clone()).await;
+    shutdown.cancel();
+    tasks.wait().await;
+    drop(directory);
+    served.map_err(ServeError::Api)
+}
+
+fn site() -> (Arc<ArcSwap<Present>>, SiteHandle, mpsc::Receiver<crate::site::Call>) {
+    let present = Arc::new(ArcSwap::from_pointee(Present::default()));
+    let (sender, calls) = mpsc::channel(CALLS_MAX);
+    let handle = SiteHandle::new(Arc::clone(&present), sender);
+    (present, handle, calls)
+}
+
+fn knowledge(position: &Position) -> StoreKnowledge {
+    StoreKnowledge {
+        sequence: position.sequence,
+        append_id: position.append_id.clone(),
+        journal_created: position.streams.journal_created_at,
+        control_created: position.streams.control_created_at,
+    }
+}
+
+fn store_streams(streams: &Streams) -> crate::store::Streams {
+    crate::store::Streams {
+        journal_created_at: streams.journal.created,
+        control_created_at: streams.control.created,
+    }
+}
+
+fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowledge>) -> NodeSettings {
+    let fleet_lock = &settings.fleet_lock;
+    let provider = match fleet_lock.url {
+        Some(_) => kernel::LockProvider::External,
+        None => kernel::LockProvider::Embedded,
+    };
+    NodeSettings {
+        instance: instance.to_owned(),
+        nonce: uuid::Uuid::new_v4().simple().to_string(),
+        settings: kernel::Settings {
+            provider,
+            default_group: fleet_lock.default_group.clone(),
+            on_failure: match fleet_lock.on_failure {
+                OnFailure::Hold => kernel::OnFailure::Hold,
+                OnFailure::Release => kernel::OnFailure::Release,
+            },
+            groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
+        },
+        dispatch: DispatchSettings {
+            publishes_max: if settings.nats.replicas.get() > 1 { 1 } else { PUBLISHES_MAX },
+            lock_retry: fleet_lock.retry_interval.get(),
+        },
+        facts_per_snapshot: FACTS_PER_SNAPSHOT,
+        store,
+    }
+}
