@@ -32,7 +32,7 @@ test: tools build ## Run all tests and doctests
 lint: deny ## Check format, clippy, documentation, and dependencies; warnings are errors
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 
 deny: ## Check licences, bans and sources of dependencies (builds cargo-deny into .tools/ if missing, some 3 minutes)
 	@cargo deny --version >/dev/null 2>&1 || \

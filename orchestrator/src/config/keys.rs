@@ -1,7 +1,7 @@
 //! The keys: section, name, type, default and help of each, in one place.
 //!
-//! A key added to [`sections!`] below is read from file and environment, validated by its type's
-//! [`Value`](super::value::Value), held in [`Settings`], and shown in `config/os-upgrade.toml`.
+//! A key added to `sections!` below is read from file and environment, validated by its type's
+//! [`Value`], held in [`Settings`], and shown in `config/os-upgrade.toml`.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
