@@ -44,11 +44,25 @@ macro_rules! stories {
 }
 
 stories! {
+    cancel,
     clock_skew,
+    explain,
+    external,
+    happy_path,
     held_then_unsent,
     late_command,
-    reboot_unsent,
-    unsent_at_the_end,
-    happy_path,
+    late_done,
+    leader,
+    lowered,
+    prepare_fails,
     provider_switched,
+    reboot_unsent,
+    release_on_failure,
+    replies,
+    requests,
+    rollout,
+    surplus,
+    timeout,
+    unsent_at_the_end,
+    upgrade_fails,
 }

@@ -1,0 +1,100 @@
+# A host in every status.
+> host h1
+> host h2 skew=31
+> host h3
+> host h4 unreachable
+> put-config debian concurrent=1 failures=1
+  + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)])
+  = created
+> settings embedded default:0
+  + settings-adopted settings=(default-group=default groups=(default=0) on-failure=hold provider=embedded)
+> explain h1
+  no run is active
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=1 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+> explain h1
+  its prepare command is about to be sent | status=pending | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+> explain h4
+  unreachable: no heartbeat when the run started | status=skipped | since=2026-11-21T01:00:00Z | reason=unreachable
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  + r1 h3: command-sent action=prepare attempt=1 sequence=4
+  ! nothing
+> explain h1
+  its worker has not answered prepare yet | status=preparing | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+> explain h2
+  its worker has not answered prepare yet; its clock differs from the bus's by 31 s | status=preparing | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+> wait 5
+> reply h1 prepare done
+  + r1 h1: prepared
+> explain h1
+  waiting until 2 more hosts are prepared | status=prepared | since=2026-11-21T01:00:05Z | until=2026-11-21T05:00:00Z
+> reply h2 prepare bad disk
+  + r1 h2: failed reason=(worker-error action=prepare message="bad disk")
+> explain h2
+  prepare failed: bad disk | status=failed | since=2026-11-21T01:00:05Z | reason=worker-error
+> reply h3 prepare done
+  + r1 h3: prepared
+  + upgrades-began run=r1
+  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots")
+> explain h1
+  denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:05Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+> explain h3
+  waiting for its turn: h1 is first: denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=prepared | since=2026-11-21T01:00:05Z | until=2026-11-21T05:00:00Z
+> wait 5
+> settings embedded default:1
+  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+> explain h1
+  its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+> explain h3
+  waiting for its turn: h1 is under way | status=prepared | since=2026-11-21T01:00:05Z | until=2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=8
+  ! nothing
+> explain h1
+  its worker has not answered upgrade yet | status=upgrading | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+> reply h1 upgrade reboot-required
+  + r1 h1: reboot-required
+  ! send r1/h1/reboot/1 until 2026-11-21T05:00:00Z
+> explain h1
+  its reboot command is about to be sent | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=reboot attempt=1 sequence=10
+  ! nothing
+> explain h1
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+> host h1 skew=-31
+> explain h1
+  its worker has not answered reboot yet; its clock differs from the bus's by -31 s | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+> reply h1 reboot done
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + r1 h3: slot-granted group=default provider=embedded
+  ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z
+> explain h1
+  upgraded in this run | status=upgraded | since=2026-11-21T01:00:10Z
+> deliver
+  + r1 h3: command-sent action=upgrade attempt=1 sequence=12
+  ! nothing
+> wait 20000
+> tick
+  + r1 h3: timed-out reason=(no-reply action=upgrade)
+  + run-ended result=timed-out run=r1
+  ! withdraw 12 of h3
+> explain h3
+  no run is active; it holds a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after
+> explain h1
+  no run is active
+> put-config none
+  + config-replaced actor=admin config=(worker-applications=[])
+  = done
+> explain h1
+  its worker's application is not among the configured ones

@@ -1,0 +1,90 @@
+# One of three hosts cannot prepare: nothing is upgraded, and no slot is touched.
+> host h1
+> host h2
+> host h3
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  + r1 h3: command-sent action=prepare attempt=1 sequence=4
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare no space left on device
+  + r1 h2: failed reason=(worker-error action=prepare message="no space left on device")
+  + run-stopping cause=(failed host=h2) run=r1
+  + r1 h1: cancelled reason=(run-failed host=h2)
+  + r1 h3: cancelled reason=(run-failed host=h2)
+  + run-ended result=failed run=r1
+  ! withdraw 4 of h3
+> reply h3 prepare done
+  + ignored host=h3 reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
+> state
+  r1 failed
+  h1 cancelled: the run was ended by the failure of h2
+  h2 failed: prepare failed: no space left on device
+  h3 cancelled: the run was ended by the failure of h2
+> withdrawn h3 at=4 deleted
+  + withdrawn deleted=true host=h3 sequence=4
+  ! nothing
+# The answer `reboot-required` to a prepare is no success either.
+> trigger r2
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r2 h1: command-sent action=prepare attempt=1 sequence=8
+  + r2 h2: command-sent action=prepare attempt=1 sequence=9
+  + r2 h3: command-sent action=prepare attempt=1 sequence=10
+  ! nothing
+> reply h1 prepare reboot-required
+  + r2 h1: failed reason=(worker-error action=prepare message=reboot-required)
+  + run-stopping cause=(failed host=h1) run=r2
+  + r2 h2: cancelled reason=(run-failed host=h1)
+  + r2 h3: cancelled reason=(run-failed host=h1)
+  + run-ended result=failed run=r2
+  ! withdraw 9 of h2, withdraw 10 of h3
+> state
+  r2 failed
+  h1 failed: prepare failed: reboot-required
+  h2 cancelled: the run was ended by the failure of h1
+  h3 cancelled: the run was ended by the failure of h1
+# An error that comes after `done`, before the next command, counts.
+> withdrawn h2 at=9 deleted
+  + withdrawn deleted=true host=h2 sequence=9
+  ! withdraw 10 of h3
+> withdrawn h3 at=10 deleted
+  + withdrawn deleted=true host=h3 sequence=10
+  ! nothing
+> trigger r3
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  = done
+  ! send r3/h1/prepare/1 until 2026-11-21T05:00:00Z, send r3/h2/prepare/1 until 2026-11-21T05:00:00Z, send r3/h3/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r3 h1: command-sent action=prepare attempt=1 sequence=12
+  + r3 h2: command-sent action=prepare attempt=1 sequence=13
+  + r3 h3: command-sent action=prepare attempt=1 sequence=14
+  ! nothing
+> reply h2 prepare done
+  + r3 h2: prepared
+> reply h2 prepare to=13 the mirror is gone
+  + r3 h2: failed reason=(worker-error action=prepare message="the mirror is gone")
+  + run-stopping cause=(failed host=h2) run=r3
+  + r3 h1: cancelled reason=(run-failed host=h2)
+  + r3 h3: cancelled reason=(run-failed host=h2)
+  + run-ended result=failed run=r3
+  ! withdraw 12 of h1, withdraw 14 of h3
+> state
+  r3 failed
+  h1 cancelled: the run was ended by the failure of h2
+  h2 failed: prepare failed: the mirror is gone
+  h3 cancelled: the run was ended by the failure of h2

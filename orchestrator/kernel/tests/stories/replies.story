@@ -1,0 +1,102 @@
+# Replies that change nothing are recorded and say why.
+> host h1
+> host h2
+> host h3
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> reply h1 prepare done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=2 why=nothing-outstanding
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
+# Before the command is seen, by a host that nobody knows, to another command, malformed, of no meaning.
+> reply h1 prepare done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=3 why=nothing-outstanding
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=4
+  + r1 h2: command-sent action=prepare attempt=1 sequence=5
+  + r1 h3: command-sent action=prepare attempt=1 sequence=6
+  ! nothing
+> reply stranger prepare done
+  + ignored host=stranger reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
+> reply h1 prepare to=999 done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=8 why=nothing-outstanding
+> reply h1 upgrade done
+  + ignored host=h1 reply=(action=upgrade result=done) sequence=9 why=nothing-outstanding
+> reply h1 prepare to=5 done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=10 why=nothing-outstanding
+> garbage h1
+  + ignored host=h1 reply=null sequence=11 why=(malformed detail="payload is not a valid message")
+> garbage stranger to=4
+  + ignored host=stranger reply=null sequence=12 why=(malformed detail="payload is not a valid message")
+> unknown os-upgrade:control.nonsense
+  + ignored host=null reply=null sequence=13 why=(unknown-subject subject=os-upgrade:control.nonsense)
+> foreign h1
+  + ignored host=h1 reply=null sequence=14 why=foreign-command
+> sent h1 prepare
+  + ignored host=h1 reply=null sequence=15 why=foreign-command
+> sent h1 prepare run=r9
+  + ignored host=h1 reply=null sequence=16 why=foreign-command
+> sent h1 upgrade
+  + ignored host=h1 reply=null sequence=17 why=foreign-command
+# With and without the header; and once more.
+> reply h1 prepare to=4 done
+  + r1 h1: prepared
+> reply h1 prepare to=4 done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=19 why=already-answered
+> reply h1 prepare done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=20 why=already-answered
+> reply h2 prepare done
+  + r1 h2: prepared
+> reply h3 prepare done
+  + r1 h3: prepared
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+# A late word about prepare after the grant of the slot.
+> reply h1 prepare to=4 too late
+  + ignored host=h1 reply=(action=prepare result="too late") sequence=23 why=nothing-outstanding
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=24
+  ! nothing
+> reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + r1 h2: slot-granted group=default provider=embedded
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
+> reply h1 upgrade done
+  + ignored host=h1 reply=(action=upgrade result=done) sequence=26 why=already-answered
+> reply h1 prepare done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=27 why=nothing-outstanding
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r1
+  + r1 h3: cancelled reason=(run-cancelled actor=admin)
+  = done
+> deliver
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=28
+  ! nothing
+> reply h2 upgrade done
+  + r1 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + run-ended result=cancelled run=r1
+# From the earlier run, in the next one.
+> trigger r2
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z
+> sent h2 prepare
+  + r2 h2: command-sent action=prepare attempt=1 sequence=30
+  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z
+> reply h2 upgrade done
+  + ignored host=h2 reply=(action=upgrade result=done) sequence=31 why=already-answered
+> reply h2 prepare to=5 done
+  + ignored host=h2 reply=(action=prepare result=done) sequence=32 why=nothing-outstanding
+> reply h2 prepare done
+  + r2 h2: prepared
+> reply h1 prepare to=4 done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=34 why=nothing-outstanding

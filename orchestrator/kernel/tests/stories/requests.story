@@ -1,0 +1,86 @@
+# Every request in every state. Nothing configured, nobody there:
+> trigger r1
+  = refused: there is no configuration: PUT /v1/config/os-upgrade first
+> trigger r1 timeout=0s
+  = refused: there is no configuration: PUT /v1/config/os-upgrade first
+> trigger r1 validate
+  = refused: there is no configuration: PUT /v1/config/os-upgrade first
+> cancel
+  = refused: no run is active
+> explain h1
+  no worker has announced itself on it
+> put-config a,a
+  = refused: worker-applications: "a" is listed twice
+> put-config a concurrent=0
+  = refused: rollout/max-concurrent: must be at least 1
+> put-config a,a validate
+  = refused: worker-applications: "a" is listed twice
+> put-config a validate
+  = valid
+> put-config a
+  + config-replaced actor=admin config=(worker-applications=[(name=a)])
+  = created
+> put-config a
+  = done
+> put-config a validate
+  = valid
+> put-config a,debian
+  + config-replaced actor=admin config=(worker-applications=[(name=a) (name=debian)])
+  = done
+> trigger r1
+  = refused: no host has announced a worker of the configured applications (a, debian)
+> explain h1
+  no worker has announced itself on it
+> host h1
+> explain h1
+  no run is active
+> host h2 unreachable
+> explain h2
+  unreachable, and no run is active
+> skew 31
+> trigger r1
+  = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree
+> trigger r1 validate
+  = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree
+> skew none
+> trigger r1 timeout=0s
+  = refused: timeout: must be at least 1s
+> trigger r1 timeout=0s validate
+  = refused: timeout: must be at least 1s
+> trigger r1 validate
+  = valid
+> cancel
+  = refused: no run is active
+# Preparing:
+> trigger r1 timeout=1s
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=unreachable)] not-after=2026-11-21T01:00:01Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+> trigger r2
+  = refused: run r1 is active
+> trigger r1
+  = refused: run r1 is active
+> trigger r2 validate
+  = refused: run r1 is active
+> put-config none
+  + config-replaced actor=admin config=(worker-applications=[])
+  = done
+> put-config debian validate
+  = valid
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = done
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r1
+  + r1 h1: cancelled reason=(run-cancelled actor=admin)
+  + run-ended result=cancelled run=r1
+  = done
+# Ended:
+> cancel
+  = refused: no run is active
+> trigger r2 validate
+  = valid
+> put-config none
+  + config-replaced actor=admin config=(worker-applications=[])
+  = done
+> trigger r2
+  = refused: no host has announced a worker of the configured applications ()

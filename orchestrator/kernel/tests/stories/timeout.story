@@ -1,0 +1,131 @@
+# Before anything is sent: no fence has been read.
+> host h1
+> host h2
+> host h3
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> trigger r1 timeout=10m
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T01:10:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+> wait 599
+> tick
+> wait 1
+> tick
+  + r1 h1: timed-out reason=(not-sent action=prepare)
+  + r1 h2: timed-out reason=(not-sent action=prepare)
+  + r1 h3: timed-out reason=(not-sent action=prepare)
+  + run-ended result=timed-out run=r1
+# While hosts prepare; one is done, one silent, one not yet told. Whatever comes in first ends the run.
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> trigger r2 timeout=10m
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T01:20:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T01:20:00Z, send r2/h2/prepare/1 until 2026-11-21T01:20:00Z, send r2/h3/prepare/1 until 2026-11-21T01:20:00Z
+> sent h1 prepare
+  + r2 h1: command-sent action=prepare attempt=1 sequence=2
+  ! send r2/h2/prepare/1 until 2026-11-21T01:20:00Z, send r2/h3/prepare/1 until 2026-11-21T01:20:00Z
+> sent h2 prepare
+  + r2 h2: command-sent action=prepare attempt=1 sequence=3
+  ! send r2/h3/prepare/1 until 2026-11-21T01:20:00Z
+> reply h1 prepare done
+  + r2 h1: prepared
+> wait 3600
+> reply h2 prepare done
+  + r2 h2: prepared
+  + r2 h1: cancelled reason=run-timed-out
+  + r2 h2: cancelled reason=run-timed-out
+  + r2 h3: timed-out reason=(not-sent action=prepare)
+  + run-ended result=timed-out run=r2
+  ! nothing
+> state
+  r2 timed-out
+  h1 cancelled: the run's time was over before its turn came
+  h2 cancelled: the run's time was over before its turn came
+  h3 timed-out: prepare could not be sent before not-after
+> withdrawn h2 at=3 given
+# While one is upgraded; the clock stepped backwards in between.
+> trigger r3 timeout=10m
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:20:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  = done
+  ! send r3/h1/prepare/1 until 2026-11-21T02:20:00Z, send r3/h2/prepare/1 until 2026-11-21T02:20:00Z, send r3/h3/prepare/1 until 2026-11-21T02:20:00Z
+> deliver
+  + r3 h1: command-sent action=prepare attempt=1 sequence=6
+  + r3 h2: command-sent action=prepare attempt=1 sequence=7
+  + r3 h3: command-sent action=prepare attempt=1 sequence=8
+  ! nothing
+> reply h1 prepare done
+  + r3 h1: prepared
+> reply h2 prepare done
+  + r3 h2: prepared
+> reply h3 prepare done
+  + r3 h3: prepared
+  + upgrades-began run=r3
+  + r3 h1: slot-granted group=default provider=embedded
+  ! send r3/h1/upgrade/1 until 2026-11-21T02:20:00Z
+> deliver
+  + r3 h1: command-sent action=upgrade attempt=1 sequence=12
+  ! nothing
+> wait -7200
+> tick
+> wait 7900
+> tick
+  + r3 h1: timed-out reason=(no-reply action=upgrade)
+  + r3 h2: cancelled reason=run-timed-out
+  + r3 h3: cancelled reason=run-timed-out
+  + run-ended result=timed-out run=r3
+  ! withdraw 12 of h1
+> state
+  r3 timed-out
+  h1 timed-out: no reply to upgrade before not-after
+  h2 cancelled: the run's time was over before its turn came
+  h3 cancelled: the run's time was over before its turn came
+  slot h1: begun=true command=(action=upgrade sequence=12) group=default provider=embedded run=r3 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
+> withdrawn h1 at=12 given
+  + withdrawn deleted=false host=h1 sequence=12
+  ! nothing
+# While one is rebooted.
+> trigger r4 timeout=10m
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:31:40Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r4 trigger=(operator actor=admin)
+  = done
+  ! send r4/h1/prepare/1 until 2026-11-21T02:31:40Z, send r4/h2/prepare/1 until 2026-11-21T02:31:40Z, send r4/h3/prepare/1 until 2026-11-21T02:31:40Z
+> deliver
+  + r4 h1: command-sent action=prepare attempt=1 sequence=13
+  + r4 h2: command-sent action=prepare attempt=1 sequence=14
+  + r4 h3: command-sent action=prepare attempt=1 sequence=15
+  ! nothing
+> reply h1 prepare done
+  + r4 h1: prepared
+> reply h2 prepare done
+  + r4 h2: prepared
+> reply h3 prepare done
+  + r4 h3: prepared
+  + upgrades-began run=r4
+  + r4 h1: slot-granted group=default provider=embedded
+  ! send r4/h1/upgrade/1 until 2026-11-21T02:31:40Z
+> deliver
+  + r4 h1: command-sent action=upgrade attempt=1 sequence=19
+  ! nothing
+> reply h1 upgrade reboot-required
+  + r4 h1: reboot-required
+  ! send r4/h1/reboot/1 until 2026-11-21T02:31:40Z
+> deliver
+  + r4 h1: command-sent action=reboot attempt=1 sequence=21
+  ! nothing
+> wait 600
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r4
+  + r4 h1: timed-out reason=(no-reply action=reboot)
+  + r4 h2: cancelled reason=run-timed-out
+  + r4 h3: cancelled reason=run-timed-out
+  + run-ended result=timed-out run=r4
+  = done
+  ! withdraw 21 of h1
+> state
+  r4 timed-out
+  h1 timed-out: no reply to reboot before not-after
+  h2 cancelled: the run's time was over before its turn came
+  h3 cancelled: the run's time was over before its turn came
+  slot h1: begun=true command=(action=reboot sequence=21) group=default provider=embedded run=r4 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null

@@ -1,0 +1,131 @@
+# An upgrade fails: its slot is held, the others are cancelled.
+> host h1
+> host h2
+> host h3
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  + r1 h3: command-sent action=prepare attempt=1 sequence=4
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare done
+  + r1 h2: prepared
+> reply h3 prepare done
+  + r1 h3: prepared
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=8
+  ! nothing
+> reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + r1 h2: slot-granted group=default provider=embedded
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=10
+  ! nothing
+> wait 60
+> reply h2 upgrade dpkg was interrupted
+  + r1 h2: failed reason=(worker-error action=upgrade message="dpkg was interrupted")
+  + run-stopping cause=(failed host=h2) run=r1
+  + r1 h3: cancelled reason=(run-failed host=h2)
+  + run-ended result=failed run=r1
+> state
+  r1 failed
+  h1 upgraded
+  h2 failed: upgrade failed: dpkg was interrupted
+  h3 cancelled: the run was ended by the failure of h2
+  slot h2: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+> explain h2
+  no run is active; it holds a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted
+# The error once more, or a reboot after it, changes nothing; another host waits for the slot and says why.
+> reply h2 upgrade dpkg was interrupted
+  + ignored host=h2 reply=(action=upgrade result="dpkg was interrupted") sequence=12 why=already-answered
+> reply h2 upgrade reboot-required
+  + ignored host=h2 reply=(action=upgrade result=reboot-required) sequence=13 why=already-answered
+> gone h2
+> trigger r2
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h3)] not-after=2026-11-21T05:01:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T05:01:00Z, send r2/h3/prepare/1 until 2026-11-21T05:01:00Z
+> deliver
+  + r2 h1: command-sent action=prepare attempt=1 sequence=14
+  + r2 h3: command-sent action=prepare attempt=1 sequence=15
+  ! nothing
+> reply h1 prepare done
+  + r2 h1: prepared
+> reply h3 prepare done
+  + r2 h3: prepared
+  + upgrades-began run=r2
+  + r2 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h2 since 2026-11-21T01:00:00Z; h2: upgrade failed: dpkg was interrupted")
+> explain h1
+  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z; h2: upgrade failed: dpkg was interrupted (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:01:00Z | reason=slot-denied | until=2026-11-21T05:01:00Z
+> explain h3
+  waiting for its turn: h1 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z; h2: upgrade failed: dpkg was interrupted (failed_lock_semaphore_full) | status=prepared | since=2026-11-21T01:01:00Z | until=2026-11-21T05:01:00Z
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r2
+  + r2 h1: cancelled reason=(run-cancelled actor=admin)
+  + r2 h3: cancelled reason=(run-cancelled actor=admin)
+  + run-ended result=cancelled run=r2
+  = done
+# With the host back, it goes first and needs no other slot; its success frees it.
+> host h2
+> trigger r3
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:01:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  = done
+  ! send r3/h1/prepare/1 until 2026-11-21T05:01:00Z, send r3/h2/prepare/1 until 2026-11-21T05:01:00Z, send r3/h3/prepare/1 until 2026-11-21T05:01:00Z
+> deliver
+  + r3 h1: command-sent action=prepare attempt=1 sequence=18
+  + r3 h2: command-sent action=prepare attempt=1 sequence=19
+  + r3 h3: command-sent action=prepare attempt=1 sequence=20
+  ! nothing
+> reply h1 prepare done
+  + r3 h1: prepared
+> reply h2 prepare done
+  + r3 h2: prepared
+> reply h3 prepare done
+  + r3 h3: prepared
+  + upgrades-began run=r3
+  + r3 h2: slot-granted group=default provider=embedded
+  ! send r3/h2/upgrade/1 until 2026-11-21T05:01:00Z
+> deliver
+  + r3 h2: command-sent action=upgrade attempt=1 sequence=24
+  ! nothing
+> reply h2 upgrade done
+  + r3 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + r3 h1: slot-granted group=default provider=embedded
+  ! send r3/h1/upgrade/1 until 2026-11-21T05:01:00Z
+> deliver
+  + r3 h1: command-sent action=upgrade attempt=1 sequence=26
+  ! nothing
+> reply h1 upgrade done
+  + r3 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + r3 h3: slot-granted group=default provider=embedded
+  ! send r3/h3/upgrade/1 until 2026-11-21T05:01:00Z
+> deliver
+  + r3 h3: command-sent action=upgrade attempt=1 sequence=28
+  ! nothing
+> reply h3 upgrade done
+  + r3 h3: upgraded
+  + slot-released host=h3 why=upgraded
+  + run-ended result=completed run=r3
+> state
+  r3 completed
+  h1 upgraded
+  h2 upgraded
+  h3 upgraded
