@@ -36,16 +36,35 @@ impl Decision {
 
 /// Decides `input` at `now`: what it means in itself, then whatever follows from the state that results.
 pub fn decide(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
-    let mut decision = react(state, view, input, now);
     let mut scratch = state.clone();
-    fold(&mut scratch, now, &decision.facts);
+    let mut facts = match input {
+        // Who asks means the site as it is by now: a run whose time is over is not active.
+        Input::Request(_) => settle(&mut scratch, view, now),
+        Input::Control { .. }
+        | Input::Locked { .. }
+        | Input::Unlocked { .. }
+        | Input::Withdrawn { .. }
+        | Input::FenceStored { .. }
+        | Input::Settings(_)
+        | Input::Tick => Vec::new(),
+    };
+    let reaction = react(&scratch, view, input, now);
+    fold(&mut scratch, now, &reaction.facts);
+    facts.extend(reaction.facts);
+    facts.extend(settle(&mut scratch, view, now));
+    Decision { facts, answer: reaction.answer }
+}
+
+/// Whatever follows from `state`, folded into it.
+fn settle(state: &mut State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
+    let mut settled = Vec::new();
     loop {
-        let facts = advance::advance(&scratch, view, now);
+        let facts = advance::advance(state, view, now);
         if facts.is_empty() {
-            return decision;
+            return settled;
         }
-        fold(&mut scratch, now, &facts);
-        decision.facts.extend(facts);
+        fold(state, now, &facts);
+        settled.extend(facts);
     }
 }
 

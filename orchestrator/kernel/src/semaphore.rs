@@ -100,7 +100,8 @@ impl Semaphores {
 impl Semaphore {
     fn describe_holders(&self) -> String {
         let mut text = match self.slots {
-            0 => "the group has no slots".to_owned(),
+            0 if self.holders.is_empty() => "the group has no slots".to_owned(),
+            0 => "the group has no slots any more; still held".to_owned(),
             1 => "the only slot is held".to_owned(),
             slots => format!("all {slots} slots are held"),
         };

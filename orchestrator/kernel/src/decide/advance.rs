@@ -17,9 +17,9 @@ use crate::view::View;
 /// The facts of the first step that has any.
 pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
     let of_run = state.run.as_ref().map(|run| {
-        expire(state, run, now)
+        finish(run)
+            .or_else(|| expire(state, run, now))
             .or_else(|| stop(state, run))
-            .or_else(|| finish(run))
             .or_else(|| begin_upgrades(run))
             .or_else(|| admit(state, view, run))
     });
@@ -80,18 +80,15 @@ fn expired(host: &RunHost) -> Option<HostEvent> {
     }
 }
 
-/// No further host is started; the run ends when the last one under way has come to its end.
+/// No further host is started; those under way are seen to their end.
 fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
-    let (result, reason) = match run.stopping.as_ref()? {
-        StopCause::Failed { host } => (RunResult::Failed, Reason::RunFailed { host: host.clone() }),
-        StopCause::Cancelled { actor } => {
-            (RunResult::Cancelled, Reason::RunCancelled { actor: actor.clone() })
-        }
+    let reason = match run.stopping.as_ref()? {
+        StopCause::Failed { host } => Reason::RunFailed { host: host.clone() },
+        StopCause::Cancelled { actor } => Reason::RunCancelled { actor: actor.clone() },
     };
     let startable = [HostStatus::Pending, HostStatus::Preparing, HostStatus::Prepared, HostStatus::Waiting];
     if startable.iter().all(|status| run.count(*status) == 0) {
-        let ended = Fact::RunEnded { run: run.id.clone(), result };
-        return run.under_way().is_empty().then(|| vec![ended]);
+        return None;
     }
     let mut facts = Vec::new();
     for (name, _) in run.hosts().iter().filter(|(_, host)| startable.contains(&host.status)) {
@@ -101,12 +98,18 @@ fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
     Some(facts)
 }
 
-/// Nothing is left to do for any host.
+/// Nothing is left to do for any host. That counts for more than the time: a run whose last answer is read after its
+/// time is complete all the same.
 fn finish(run: &Run) -> Option<Vec<Fact>> {
     if !run.is_through() {
         return None;
     }
-    let result = if run.count(HostStatus::Upgraded) == 0 { RunResult::Failed } else { RunResult::Completed };
+    let result = match &run.stopping {
+        Some(StopCause::Failed { .. }) => RunResult::Failed,
+        Some(StopCause::Cancelled { .. }) => RunResult::Cancelled,
+        None if run.count(HostStatus::Upgraded) == 0 => RunResult::Failed,
+        None => RunResult::Completed,
+    };
     Some(vec![Fact::RunEnded { run: run.id.clone(), result }])
 }
 

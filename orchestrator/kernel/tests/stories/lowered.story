@@ -39,13 +39,13 @@
   ! nothing
 > settings embedded other:1
   + settings-adopted settings=(default-group=default groups=(other=1) on-failure=hold provider=embedded)
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z")
+  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots any more; still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z")
 > explain h3
-  denied a slot of group default: the group has no slots by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  denied a slot of group default: the group has no slots any more; still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots by h2 since 2026-11-21T01:00:00Z")
+  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots any more; still held by h2 since 2026-11-21T01:00:00Z")
 > settings embedded default:1
   + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
   + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h2 since 2026-11-21T01:00:00Z")

@@ -116,12 +116,11 @@
   ! nothing
 > wait 600
 > cancel
-  + run-stopping cause=(cancelled actor=admin) run=r4
   + r4 h1: timed-out reason=(no-reply action=reboot)
   + r4 h2: cancelled reason=run-timed-out
   + r4 h3: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r4
-  = done
+  = refused: no run is active
   ! withdraw 21 of h1
 > state
   r4 timed-out
@@ -129,3 +128,63 @@
   h2 cancelled: the run's time was over before its turn came
   h3 cancelled: the run's time was over before its turn came
   slot h1: begun=true command=(action=reboot sequence=21) group=default provider=embedded run=r4 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
+# Who asks after the time is over is not told of a run that is over; the last answer, read late, completes a run.
+> withdrawn h1 at=12 given
+> withdrawn h1 at=21 given
+  + withdrawn deleted=false host=h1 sequence=21
+  ! nothing
+> trigger r5 timeout=10m
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:41:40Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r5 trigger=(operator actor=admin)
+  = done
+  ! send r5/h1/prepare/1 until 2026-11-21T02:41:40Z, send r5/h2/prepare/1 until 2026-11-21T02:41:40Z, send r5/h3/prepare/1 until 2026-11-21T02:41:40Z
+> wait 601
+> cancel
+  + r5 h1: timed-out reason=(not-sent action=prepare)
+  + r5 h2: timed-out reason=(not-sent action=prepare)
+  + r5 h3: timed-out reason=(not-sent action=prepare)
+  + run-ended result=timed-out run=r5
+  = refused: no run is active
+  ! nothing
+> trigger r6 timeout=10m
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:51:41Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r6 trigger=(operator actor=admin)
+  = done
+  ! send r6/h1/prepare/1 until 2026-11-21T02:51:41Z, send r6/h2/prepare/1 until 2026-11-21T02:51:41Z, send r6/h3/prepare/1 until 2026-11-21T02:51:41Z
+> wait 601
+> trigger r7 timeout=10m
+  + r6 h1: timed-out reason=(not-sent action=prepare)
+  + r6 h2: timed-out reason=(not-sent action=prepare)
+  + r6 h3: timed-out reason=(not-sent action=prepare)
+  + run-ended result=timed-out run=r6
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:01:42Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r7 trigger=(operator actor=admin)
+  = done
+  ! send r7/h1/prepare/1 until 2026-11-21T03:01:42Z, send r7/h2/prepare/1 until 2026-11-21T03:01:42Z, send r7/h3/prepare/1 until 2026-11-21T03:01:42Z
+> gone h2
+> gone h3
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r7
+  + r7 h1: cancelled reason=(run-cancelled actor=admin)
+  + r7 h2: cancelled reason=(run-cancelled actor=admin)
+  + r7 h3: cancelled reason=(run-cancelled actor=admin)
+  + run-ended result=cancelled run=r7
+  = done
+  ! nothing
+> trigger r8 timeout=10m
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:01:42Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r8 trigger=(operator actor=admin)
+  = done
+  ! send r8/h1/prepare/1 until 2026-11-21T03:01:42Z
+> deliver
+  + r8 h1: command-sent action=prepare attempt=1 sequence=22
+  ! nothing
+> reply h1 prepare done
+  + r8 h1: prepared
+  + upgrades-began run=r8
+  + r8 h1: slot-granted group=default provider=embedded
+  ! send r8/h1/upgrade/1 until 2026-11-21T03:01:42Z
+> deliver
+  + r8 h1: command-sent action=upgrade attempt=1 sequence=24
+  ! nothing
+> wait 601
+> reply h1 upgrade done
+  + r8 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + run-ended result=completed run=r8
