@@ -7,7 +7,7 @@ use common::{Site, application, config, group, host, run, seen};
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Request,
+    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Request, Run,
     Settings,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
@@ -62,40 +62,19 @@ enum Move {
         groups: usize,
     },
     Fence,
-    FenceStored {
-        sequence: u64,
-    },
-    // From here on, what no honest bus or lock server would say.
-    Command {
-        host: usize,
-        run: usize,
-        action: usize,
-        attempt: u32,
-        named: usize,
-    },
-    Reply {
-        host: usize,
-        action: usize,
-        result: usize,
-        in_reply_to: Option<u64>,
-        malformed: bool,
-    },
-    OldControl {
-        sequence: u64,
-    },
-    Gap {
-        by: u64,
-    },
-    Lock {
-        host: usize,
-        outcome: usize,
-        unlock: bool,
-    },
-    Withdrawn {
-        host: usize,
-        sequence: u64,
-        deleted: bool,
-    },
+    Lie(Lie),
+}
+
+/// What no honest bus or lock server would say.
+#[derive(Debug, Clone)]
+enum Lie {
+    FenceStored { sequence: u64 },
+    Command { host: usize, run: usize, action: usize, attempt: u32, named: usize },
+    Reply { host: usize, action: usize, result: usize, in_reply_to: Option<u64>, malformed: bool },
+    OldControl { sequence: u64 },
+    Gap { by: u64 },
+    Lock { host: usize, outcome: usize, unlock: bool },
+    Withdrawn { host: usize, sequence: u64, deleted: bool },
 }
 
 fn index() -> impl Strategy<Value = usize> {
@@ -128,14 +107,14 @@ fn honest() -> impl Strategy<Value = Move> {
     ]
 }
 
-fn hostile() -> impl Strategy<Value = Move> {
+fn hostile() -> impl Strategy<Value = Lie> {
     prop_oneof![
-        (0..200_u64).prop_map(|sequence| Move::FenceStored { sequence }),
+        (0..200_u64).prop_map(|sequence| Lie::FenceStored { sequence }),
         (index(), index(), index(), 0..3_u32, index()).prop_map(|(host, run, action, attempt, named)| {
-            Move::Command { host, run, action, attempt, named }
+            Lie::Command { host, run, action, attempt, named }
         }),
         (index(), index(), index(), prop::option::of(0..60_u64), prop::bool::weighted(0.1)).prop_map(
-            |(host, action, result, in_reply_to, malformed)| Move::Reply {
+            |(host, action, result, in_reply_to, malformed)| Lie::Reply {
                 host,
                 action,
                 result,
@@ -143,14 +122,14 @@ fn hostile() -> impl Strategy<Value = Move> {
                 malformed
             }
         ),
-        (0..60_u64).prop_map(|sequence| Move::OldControl { sequence }),
-        (1..20_u64).prop_map(|by| Move::Gap { by }),
-        (index(), index(), any::<bool>()).prop_map(|(host, outcome, unlock)| Move::Lock {
+        (0..60_u64).prop_map(|sequence| Lie::OldControl { sequence }),
+        (1..20_u64).prop_map(|by| Lie::Gap { by }),
+        (index(), index(), any::<bool>()).prop_map(|(host, outcome, unlock)| Lie::Lock {
             host,
             outcome,
             unlock
         }),
-        (index(), 0..60_u64, any::<bool>()).prop_map(|(host, sequence, deleted)| Move::Withdrawn {
+        (index(), 0..60_u64, any::<bool>()).prop_map(|(host, sequence, deleted)| Lie::Withdrawn {
             host,
             sequence,
             deleted
@@ -159,7 +138,7 @@ fn hostile() -> impl Strategy<Value = Move> {
 }
 
 fn moves(length: usize) -> impl Strategy<Value = Vec<Move>> {
-    prop::collection::vec(prop_oneof![6 => honest(), 1 => hostile()], length / 2..length)
+    prop::collection::vec(prop_oneof![6 => honest(), 1 => hostile().prop_map(Move::Lie)], length / 2..length)
 }
 
 fn name_of(index: usize) -> HostName {
@@ -254,16 +233,16 @@ impl Play {
             Move::Fence => {
                 self.site.fence();
             }
-            other => self.play_hostile(other),
+            Move::Lie(lie) => self.lie(lie),
         }
     }
 
-    fn play_hostile(&mut self, step: Move) {
-        match step {
-            Move::FenceStored { sequence } => {
+    fn lie(&mut self, lie: Lie) {
+        match lie {
+            Lie::FenceStored { sequence } => {
                 self.input(Input::FenceStored { sequence, leader: "other".to_owned() });
             }
-            Move::Command { host, run: of, action, attempt, named } => {
+            Lie::Command { host, run: of, action, attempt, named } => {
                 let runs = self.runs.max(1);
                 let id = CommandId {
                     run: run(&format!("r{}", 1 + of % runs)),
@@ -274,18 +253,18 @@ impl Play {
                 let host = if host % 4 == 0 { name_of(host / 4) } else { id.host.clone() };
                 self.site.control(ControlMessage::Command { host, id: Some(id) });
             }
-            Move::Reply { host, action, result, in_reply_to, malformed } => {
+            Lie::Reply { host, action, result, in_reply_to, malformed } => {
                 let reply = Reply { action: Action::ALL[action % 3], result: result_of(result) };
                 let reply = if malformed { Err("not JSON".to_owned()) } else { Ok(reply) };
                 self.site.control(ControlMessage::Reply { host: name_of(host), reply, in_reply_to });
             }
-            Move::OldControl { sequence } => {
+            Lie::OldControl { sequence } => {
                 let message = ControlMessage::Unknown { subject: "x".to_owned() };
                 self.input(Input::Control { sequence, message });
                 self.site.last_sequence = self.site.last_sequence.max(sequence);
             }
-            Move::Gap { by } => self.site.last_sequence += by,
-            Move::Lock { host, outcome, unlock } => {
+            Lie::Gap { by } => self.site.last_sequence += by,
+            Lie::Lock { host, outcome, unlock } => {
                 let (host, outcome) = (name_of(host), outcome_of(outcome));
                 self.input(if unlock {
                     Input::Unlocked { host, outcome }
@@ -293,10 +272,9 @@ impl Play {
                     Input::Locked { host, outcome }
                 });
             }
-            Move::Withdrawn { host, sequence, deleted } => {
+            Lie::Withdrawn { host, sequence, deleted } => {
                 self.input(Input::Withdrawn { host: name_of(host), sequence, deleted });
             }
-            honest => unreachable!("{honest:?}"),
         }
     }
 
@@ -322,7 +300,7 @@ impl Play {
 
     /// The worker of one of the hosts that have a command answers it.
     fn answer(&mut self, index: usize, result: usize, header: bool) {
-        let of_run = self.site.state.run.iter().chain(&self.site.state.last_run).flat_map(|run| run.hosts());
+        let of_run = self.site.state.run.iter().chain(&self.site.state.last_run).flat_map(Run::hosts);
         let sent: Vec<(HostName, Action, u64)> = of_run
             .filter_map(|(name, host)| {
                 let command = host.command?;
@@ -342,7 +320,7 @@ impl Play {
         } else {
             let reachabilities = [Reachability::Unknown, Reachability::Reachable, Reachability::Unreachable];
             let mut seen = seen(None);
-            seen.group = (group % 4 != 0).then(|| group_of(group));
+            seen.group = (!group.is_multiple_of(4)).then(|| group_of(group));
             seen.reachability = reachabilities[reachability % 3];
             self.site.view.hosts.insert(name, seen);
         }

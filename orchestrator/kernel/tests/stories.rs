@@ -2,7 +2,7 @@
 //!
 //! Each file in `stories/` is a script (see `common/script.rs`) together with its whole outcome: `+` facts in order,
 //! `=` the answer, `!` all that should be under way, whenever that has changed. After a deliberate change of
-//! behaviour, `UPDATE_STORIES=1 cargo test -p os-upgrade-kernel --test stories` writes the outcomes anew, for the
+//! behaviour, `UPDATE_EXPECTED=1 cargo test -p os-upgrade-kernel --test stories` writes the outcomes anew, for the
 //! reader of the diff to judge.
 
 mod common;
@@ -10,18 +10,7 @@ mod common;
 use std::path::PathBuf;
 
 fn tell(name: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/stories").join(format!("{name}.story"));
-    let expected = std::fs::read_to_string(&path).unwrap();
-    let actual = common::script::play(&expected);
-    if std::env::var_os("UPDATE_STORIES").is_some() {
-        std::fs::write(&path, actual).unwrap();
-        return;
-    }
-    if actual != expected {
-        let differs = actual.lines().zip(expected.lines()).position(|(actual, expected)| actual != expected);
-        let line = differs.unwrap_or_else(|| actual.lines().count().min(expected.lines().count()));
-        panic!("{name}.story differs from line {}; what came of it:\n\n{actual}", line + 1);
-    }
+    common::expect_file(&format!("stories/{name}.story"), common::script::play);
 }
 
 macro_rules! stories {

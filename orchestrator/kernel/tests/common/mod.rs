@@ -1,7 +1,7 @@
 //! What the kernel's tests share: a site that is driven input by input, and what must hold after each of them.
 
-// Each test binary uses its own part of this.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what it shares with others")]
 
 pub(crate) mod check;
 pub(crate) mod render;
@@ -55,6 +55,23 @@ pub(crate) fn seen(group_name: Option<&str>) -> SeenHost {
     }
 }
 
+/// Compares `actual`, made from the file's own content, with the file at `path` below `tests/`. With
+/// `UPDATE_EXPECTED` in the environment the file is written anew instead, for the reader of the diff to judge.
+pub(crate) fn expect_file(path: &str, actual: impl FnOnce(&str) -> String) {
+    let file = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(path);
+    let expected = std::fs::read_to_string(&file).unwrap();
+    let actual = actual(&expected);
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        std::fs::write(&file, actual).unwrap();
+        return;
+    }
+    if actual != expected {
+        let differs = actual.lines().zip(expected.lines()).position(|(actual, expected)| actual != expected);
+        let line = differs.unwrap_or_else(|| actual.lines().count().min(expected.lines().count()));
+        panic!("{path} differs from line {}; what came of it:\n\n{actual}", line + 1);
+    }
+}
+
 /// What came of one input.
 #[derive(Debug)]
 pub(crate) struct Came {
@@ -98,6 +115,7 @@ impl Site {
     }
 
     /// Decides one input, folds what comes of it, and checks what must hold.
+    #[allow(clippy::needless_pass_by_value, reason = "inputs are made where they are given")]
     pub(crate) fn input(&mut self, input: Input) -> Came {
         let mut batch = Batch::new(&self.state, self.now);
         let answer = batch.decide(&self.view, &input);

@@ -31,11 +31,10 @@ fn nested(value: &Value) -> String {
 
 /// A fact; what happens to a host of a run begins with both.
 pub(crate) fn fact(fact: &Fact) -> String {
-    match fact {
-        Fact::Host { run, host, event } => {
-            format!("{run} {host}: {}", compact(&serde_json::to_value(event).unwrap()))
-        }
-        _ => compact(&serde_json::to_value(fact).unwrap()),
+    if let Fact::Host { run, host, event } = fact {
+        format!("{run} {host}: {}", compact(&serde_json::to_value(event).unwrap()))
+    } else {
+        compact(&serde_json::to_value(fact).unwrap())
     }
 }
 

@@ -64,7 +64,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn perform(site: &mut Site, line: &str) -> Vec<String> {
+pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
     let words = Words { line, plain: line.split(' ').filter(|word| !word.contains('=')).collect() };
     match words.at(0) {
         "host" | "gone" | "skew" | "wait" => {

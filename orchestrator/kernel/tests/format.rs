@@ -1,0 +1,410 @@
+//! The format on disk: every fact, event, reason and cause as JSON, as it must be read forever.
+//!
+//! A line here may be added and never changed. Each list is checked to have every variant: the functions named
+//! `…_variant` do not compile when one is missing, and the lists are compared with their number.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{application, config, group, host, run, start};
+use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::fact::{Enlisted, IgnoreCause, ReleaseCause};
+use os_upgrade_kernel::{
+    Fact, HostEvent, HostStatus, LockProvider, OnFailure, Phase, Reason, Record, RunResult, Settings,
+    Standing, State, StopCause, Trigger,
+};
+use os_upgrade_protocol::{Action, Outcome, Reply};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Checks that each value reads and writes exactly as its JSON, and that every variant of `count` has a line.
+fn check<T>(table: &[(T, &str)], variant: impl Fn(&T) -> usize, count: usize)
+where
+    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    for (value, json) in table {
+        assert_eq!(serde_json::to_string(value).unwrap(), *json);
+        assert_eq!(serde_json::from_str::<T>(json).unwrap(), *value);
+    }
+    let seen: BTreeSet<usize> = table.iter().map(|(value, _)| variant(value)).collect();
+    assert_eq!(seen, (0..count).collect(), "every variant has a line, and a number of its own");
+}
+
+fn fact_variant(fact: &Fact) -> usize {
+    match fact {
+        Fact::SettingsAdopted { .. } => 0,
+        Fact::ConfigReplaced { .. } => 1,
+        Fact::Fenced { .. } => 2,
+        Fact::FencePassed { .. } => 3,
+        Fact::RunStarted { .. } => 4,
+        Fact::UpgradesBegan { .. } => 5,
+        Fact::RunStopping { .. } => 6,
+        Fact::RunEnded { .. } => 7,
+        Fact::Host { .. } => 8,
+        Fact::SlotRequested { .. } => 9,
+        Fact::SlotReleaseDue { .. } => 10,
+        Fact::SlotReleased { .. } => 11,
+        Fact::LateCommandSeen { .. } => 12,
+        Fact::Withdrawn { .. } => 13,
+        Fact::Ignored { .. } => 14,
+    }
+}
+
+#[test]
+#[allow(clippy::too_many_lines, reason = "one table")]
+fn facts() {
+    let settings = Settings {
+        provider: LockProvider::External,
+        default_group: group("default"),
+        on_failure: OnFailure::Release,
+        groups: [(group("default"), 1), (group("edge"), 2)].into(),
+    };
+    let enlisted = |name: &str, skipped| Enlisted {
+        host: host(name),
+        application: application("debian"),
+        group: group("default"),
+        skipped,
+    };
+    let cancelled = StopCause::Cancelled { actor: "eve".to_owned() };
+    let reply = Reply { action: Action::Upgrade, result: Outcome::error("no space left") };
+    let (r, h) = (run("r1"), host("h1"));
+    let table = [
+        (
+            Fact::SettingsAdopted { settings },
+            r#"{"type":"settings-adopted","settings":{"provider":"external","default-group":"default","on-failure":"release","groups":{"default":1,"edge":2}}}"#,
+        ),
+        (
+            Fact::ConfigReplaced { config: Some(config()), actor: "admin".to_owned() },
+            r#"{"type":"config-replaced","config":{"worker-applications":[{"name":"debian"}]},"actor":"admin"}"#,
+        ),
+        (
+            Fact::ConfigReplaced { config: None, actor: "admin".to_owned() },
+            r#"{"type":"config-replaced","config":null,"actor":"admin"}"#,
+        ),
+        (
+            Fact::Fenced { sequence: 7, leader: "one".to_owned() },
+            r#"{"type":"fenced","sequence":7,"leader":"one"}"#,
+        ),
+        (Fact::FencePassed { sequence: 7 }, r#"{"type":"fence-passed","sequence":7}"#),
+        (
+            Fact::RunStarted {
+                run: r.clone(),
+                trigger: Trigger::Operator { actor: "admin".to_owned() },
+                not_after: start(),
+                rollout: Rollout::default(),
+                hosts: vec![enlisted("h1", None), enlisted("häst", Some(Reason::Unreachable))],
+            },
+            concat!(
+                r#"{"type":"run-started","run":"r1","trigger":{"kind":"operator","actor":"admin"},"#,
+                r#""not-after":"2026-11-21T01:00:00Z","#,
+                r#""rollout":{"max-concurrent":1,"max-failures":0,"unreachable":"skip"},"hosts":["#,
+                r#"{"host":"h1","application":"debian","group":"default"},"#,
+                r#"{"host":"häst","application":"debian","group":"default","skipped":{"kind":"unreachable"}}]}"#,
+            ),
+        ),
+        (Fact::UpgradesBegan { run: r.clone() }, r#"{"type":"upgrades-began","run":"r1"}"#),
+        (
+            Fact::RunStopping { run: r.clone(), cause: cancelled },
+            r#"{"type":"run-stopping","run":"r1","cause":{"kind":"cancelled","actor":"eve"}}"#,
+        ),
+        (
+            Fact::RunEnded { run: r.clone(), result: RunResult::TimedOut },
+            r#"{"type":"run-ended","run":"r1","result":"timed-out"}"#,
+        ),
+        (
+            Fact::Host { run: r.clone(), host: h.clone(), event: HostEvent::Prepared },
+            r#"{"type":"host","run":"r1","host":"h1","event":{"type":"prepared"}}"#,
+        ),
+        (
+            Fact::SlotRequested { host: h.clone(), group: group("edge"), run: r },
+            r#"{"type":"slot-requested","host":"h1","group":"edge","run":"r1"}"#,
+        ),
+        (
+            Fact::SlotReleaseDue { host: h.clone(), why: ReleaseCause::NotNeeded },
+            r#"{"type":"slot-release-due","host":"h1","why":"not-needed"}"#,
+        ),
+        (
+            Fact::SlotReleased { host: h.clone(), why: ReleaseCause::LateDone },
+            r#"{"type":"slot-released","host":"h1","why":"late-done"}"#,
+        ),
+        (
+            Fact::LateCommandSeen { host: h.clone(), action: Action::Reboot, sequence: 9 },
+            r#"{"type":"late-command-seen","host":"h1","action":"reboot","sequence":9}"#,
+        ),
+        (
+            Fact::Withdrawn { host: h.clone(), sequence: 9, deleted: true },
+            r#"{"type":"withdrawn","host":"h1","sequence":9,"deleted":true}"#,
+        ),
+        (
+            Fact::Ignored {
+                sequence: 9,
+                host: Some(h),
+                reply: Some(reply),
+                why: IgnoreCause::AlreadyAnswered,
+            },
+            concat!(
+                r#"{"type":"ignored","sequence":9,"host":"h1","#,
+                r#""reply":{"action":"upgrade","result":"no space left"},"why":{"kind":"already-answered"}}"#,
+            ),
+        ),
+        (
+            Fact::Ignored { sequence: 9, host: None, reply: None, why: IgnoreCause::ForeignCommand },
+            r#"{"type":"ignored","sequence":9,"host":null,"reply":null,"why":{"kind":"foreign-command"}}"#,
+        ),
+    ];
+    check(&table, fact_variant, 15);
+}
+
+fn event_variant(event: &HostEvent) -> usize {
+    match event {
+        HostEvent::CommandSent { .. } => 0,
+        HostEvent::Prepared => 1,
+        HostEvent::Waiting { .. } => 2,
+        HostEvent::TurnLost => 3,
+        HostEvent::SlotGranted { .. } => 4,
+        HostEvent::RebootRequired => 5,
+        HostEvent::Upgraded => 6,
+        HostEvent::Failed { .. } => 7,
+        HostEvent::TimedOut { .. } => 8,
+        HostEvent::Cancelled { .. } => 9,
+    }
+}
+
+#[test]
+fn events() {
+    let reason = Reason::RunTimedOut;
+    let table = [
+        (
+            HostEvent::CommandSent { action: Action::Prepare, attempt: 1, sequence: 4 },
+            r#"{"type":"command-sent","action":"prepare","attempt":1,"sequence":4}"#,
+        ),
+        (HostEvent::Prepared, r#"{"type":"prepared"}"#),
+        (
+            HostEvent::Waiting { reason: Reason::AskingForSlot { group: group("edge") } },
+            r#"{"type":"waiting","reason":{"kind":"asking-for-slot","group":"edge"}}"#,
+        ),
+        (HostEvent::TurnLost, r#"{"type":"turn-lost"}"#),
+        (
+            HostEvent::SlotGranted { group: group("edge"), provider: LockProvider::Embedded },
+            r#"{"type":"slot-granted","group":"edge","provider":"embedded"}"#,
+        ),
+        (HostEvent::RebootRequired, r#"{"type":"reboot-required"}"#),
+        (HostEvent::Upgraded, r#"{"type":"upgraded"}"#),
+        (
+            HostEvent::Failed { reason: reason.clone() },
+            r#"{"type":"failed","reason":{"kind":"run-timed-out"}}"#,
+        ),
+        (
+            HostEvent::TimedOut { reason: reason.clone() },
+            r#"{"type":"timed-out","reason":{"kind":"run-timed-out"}}"#,
+        ),
+        (HostEvent::Cancelled { reason }, r#"{"type":"cancelled","reason":{"kind":"run-timed-out"}}"#),
+    ];
+    check(&table, event_variant, 10);
+    for (event, json) in &table {
+        assert!(json.starts_with(&format!(r#"{{"type":"{}""#, event.name())), "{json}");
+    }
+}
+
+fn reason_variant(reason: &Reason) -> usize {
+    match reason {
+        Reason::AskingForSlot { .. } => 0,
+        Reason::SlotDenied { .. } => 1,
+        Reason::SlotUnreachable { .. } => 2,
+        Reason::SlotProtocol { .. } => 3,
+        Reason::ClockSkew { .. } => 4,
+        Reason::Unreachable => 5,
+        Reason::WorkerError { .. } => 6,
+        Reason::NoReply { .. } => 7,
+        Reason::NotSent { .. } => 8,
+        Reason::RunFailed { .. } => 9,
+        Reason::RunCancelled { .. } => 10,
+        Reason::RunTimedOut => 11,
+    }
+}
+
+#[test]
+fn reasons() {
+    let detail = || "refused".to_owned();
+    let edge = || group("edge");
+    let table = [
+        (Reason::AskingForSlot { group: edge() }, r#"{"kind":"asking-for-slot","group":"edge"}"#),
+        (
+            Reason::SlotDenied { group: edge(), lock_kind: "full".to_owned(), value: "no".to_owned() },
+            r#"{"kind":"slot-denied","group":"edge","lock-kind":"full","value":"no"}"#,
+        ),
+        (
+            Reason::SlotUnreachable { group: edge(), detail: detail() },
+            r#"{"kind":"slot-unreachable","group":"edge","detail":"refused"}"#,
+        ),
+        (
+            Reason::SlotProtocol { group: edge(), detail: detail() },
+            r#"{"kind":"slot-protocol","group":"edge","detail":"refused"}"#,
+        ),
+        (Reason::ClockSkew { seconds: -31 }, r#"{"kind":"clock-skew","seconds":-31}"#),
+        (Reason::Unreachable, r#"{"kind":"unreachable"}"#),
+        (
+            Reason::WorkerError { action: Action::Upgrade, message: "oops".to_owned() },
+            r#"{"kind":"worker-error","action":"upgrade","message":"oops"}"#,
+        ),
+        (Reason::NoReply { action: Action::Reboot }, r#"{"kind":"no-reply","action":"reboot"}"#),
+        (Reason::NotSent { action: Action::Prepare }, r#"{"kind":"not-sent","action":"prepare"}"#),
+        (Reason::RunFailed { host: host("h1") }, r#"{"kind":"run-failed","host":"h1"}"#),
+        (Reason::RunCancelled { actor: "eve".to_owned() }, r#"{"kind":"run-cancelled","actor":"eve"}"#),
+        (Reason::RunTimedOut, r#"{"kind":"run-timed-out"}"#),
+    ];
+    check(&table, reason_variant, 12);
+    let kinds: BTreeSet<&str> = table.iter().map(|(reason, _)| reason.kind()).collect();
+    assert_eq!(kinds.len(), table.len());
+    for (reason, json) in &table {
+        assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, reason.kind())), "{json}");
+    }
+}
+
+#[test]
+fn causes() {
+    let ignored = |cause: &IgnoreCause| match cause {
+        IgnoreCause::Malformed { .. } => 0,
+        IgnoreCause::UnknownSubject { .. } => 1,
+        IgnoreCause::NothingOutstanding => 2,
+        IgnoreCause::AlreadyAnswered => 3,
+        IgnoreCause::ForeignCommand => 4,
+    };
+    let table = [
+        (
+            IgnoreCause::Malformed { detail: "not JSON".to_owned() },
+            r#"{"kind":"malformed","detail":"not JSON"}"#,
+        ),
+        (
+            IgnoreCause::UnknownSubject { subject: "x.y".to_owned() },
+            r#"{"kind":"unknown-subject","subject":"x.y"}"#,
+        ),
+        (IgnoreCause::NothingOutstanding, r#"{"kind":"nothing-outstanding"}"#),
+        (IgnoreCause::AlreadyAnswered, r#"{"kind":"already-answered"}"#),
+        (IgnoreCause::ForeignCommand, r#"{"kind":"foreign-command"}"#),
+    ];
+    check(&table, ignored, 5);
+
+    let stopped = |cause: &StopCause| match cause {
+        StopCause::Failed { .. } => 0,
+        StopCause::Cancelled { .. } => 1,
+    };
+    let table = [
+        (StopCause::Failed { host: host("h1") }, r#"{"kind":"failed","host":"h1"}"#),
+        (StopCause::Cancelled { actor: "eve".to_owned() }, r#"{"kind":"cancelled","actor":"eve"}"#),
+    ];
+    check(&table, stopped, 2);
+
+    let released = |cause: &ReleaseCause| match cause {
+        ReleaseCause::Upgraded => 0,
+        ReleaseCause::Failed => 1,
+        ReleaseCause::NeverSent => 2,
+        ReleaseCause::NotNeeded => 3,
+        ReleaseCause::LateDone => 4,
+    };
+    let table = [
+        (ReleaseCause::Upgraded, r#""upgraded""#),
+        (ReleaseCause::Failed, r#""failed""#),
+        (ReleaseCause::NeverSent, r#""never-sent""#),
+        (ReleaseCause::NotNeeded, r#""not-needed""#),
+        (ReleaseCause::LateDone, r#""late-done""#),
+    ];
+    check(&table, released, 5);
+    for (cause, json) in &table {
+        assert_eq!(format!("{:?}", cause.as_str()), *json);
+    }
+}
+
+#[test]
+fn words() {
+    let result = |result: &RunResult| match result {
+        RunResult::Completed => 0,
+        RunResult::Failed => 1,
+        RunResult::TimedOut => 2,
+        RunResult::Cancelled => 3,
+    };
+    let table = [
+        (RunResult::Completed, r#""completed""#),
+        (RunResult::Failed, r#""failed""#),
+        (RunResult::TimedOut, r#""timed-out""#),
+        (RunResult::Cancelled, r#""cancelled""#),
+    ];
+    check(&table, result, RunResult::ALL.len());
+    for (result, json) in &table {
+        assert_eq!(format!("{:?}", result.as_str()), *json);
+    }
+
+    let standing = |standing: &Standing| match standing {
+        Standing::Requested => 0,
+        Standing::Held => 1,
+        Standing::Releasing { .. } => 2,
+    };
+    let table = [
+        (Standing::Requested, r#""requested""#),
+        (Standing::Held, r#""held""#),
+        (Standing::Releasing { why: ReleaseCause::Failed }, r#"{"releasing":{"why":"failed"}}"#),
+    ];
+    check(&table, standing, 3);
+
+    let phase = |phase: &Phase| match phase {
+        Phase::Preparing => 0,
+        Phase::Upgrading => 1,
+    };
+    check(&[(Phase::Preparing, r#""preparing""#), (Phase::Upgrading, r#""upgrading""#)], phase, 2);
+
+    let statuses = HostStatus::ALL.map(|status| (status, format!("{:?}", status.as_str())));
+    let table: Vec<_> = statuses.iter().map(|(status, json)| (*status, json.as_str())).collect();
+    check(&table, |status| *status as usize, HostStatus::ALL.len());
+}
+
+#[test]
+fn records_and_snapshots() {
+    let record = Record { at: start(), control: 12, facts: vec![Fact::FencePassed { sequence: 7 }] };
+    let json = r#"{"at":"2026-11-21T01:00:00Z","control":12,"facts":[{"type":"fence-passed","sequence":7}]}"#;
+    check(&[(record, json)], |_| 0, 1);
+
+    // A site in the middle of things: whatever an older program wrote, a newer one must read.
+    let mut site = common::Site::ready(&["h1", "h2"]);
+    let story = [
+        "trigger r1",
+        "deliver",
+        "reply h1 prepare done",
+        "reply h2 prepare no",
+        "settings embedded default:2",
+        "put-config debian concurrent=2",
+        "trigger r2",
+        "deliver",
+        "reply h1 prepare done",
+        "reply h2 prepare done",
+        "sent h1 upgrade",
+        "cancel",
+        "settings external",
+        "wait 15000",
+        "tick",
+        "trigger r3",
+        "deliver",
+        "reply h1 prepare done",
+    ];
+    for line in story {
+        common::script::perform(&mut site, line);
+    }
+    common::expect_file("format/state.json", |json| {
+        let written = serde_json::to_string_pretty(&site.state).unwrap();
+        if json == format!("{written}\n") {
+            assert_eq!(serde_json::from_str::<State>(json).unwrap(), site.state);
+        }
+        written + "\n"
+    });
+}
+
+/// Facts written before a field was there, and by a newer program that knows more of them.
+#[test]
+fn unknown_and_absent_fields_are_read() {
+    let newer = r#"{"type":"fence-passed","sequence":7,"since":"yesterday"}"#;
+    assert_eq!(serde_json::from_str::<Fact>(newer).unwrap(), Fact::FencePassed { sequence: 7 });
+    let unknown = serde_json::from_str::<Fact>(r#"{"type":"moon-landed"}"#).unwrap_err();
+    assert!(unknown.to_string().starts_with("unknown variant `moon-landed`"), "{unknown}");
+}
