@@ -45,6 +45,3 @@ pub use slot::{Slot, Standing};
 pub use state::{ApplyError, State};
 pub use view::{Reachability, SeenHost, View};
 pub use wakeup::next_wakeup;
-
-#[cfg(test)]
-mod testing;

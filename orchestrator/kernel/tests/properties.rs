@@ -17,7 +17,7 @@ use proptest::prelude::*;
 const HOSTS: [&str; 5] = ["h1", "h2", "h3", "h4", "stranger"];
 
 /// Something that happens. Indices are taken modulo what there is at that moment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Move {
     /// One of the effects is carried out, as asked.
     CarryOut {
@@ -66,7 +66,7 @@ enum Move {
 }
 
 /// What no honest bus or lock server would say.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Lie {
     FenceStored { sequence: u64 },
     Command { host: usize, run: usize, action: usize, attempt: u32, named: usize },
@@ -184,7 +184,7 @@ impl Play {
     }
 
     fn play(&mut self, step: &Move) {
-        match step.clone() {
+        match *step {
             Move::CarryOut { effect, outcome } => self.carry_out(effect, &outcome_of(outcome)),
             Move::Deliver => {
                 for effect in self.site.effects() {

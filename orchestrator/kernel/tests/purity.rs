@@ -1,0 +1,84 @@
+//! What decides stays pure: no clock, randomness, I/O, logging or tasks in it, nor in anything it depends on.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The crates that decide, with their folders.
+const PURE: [(&str, &str); 2] =
+    [("os-upgrade-kernel", "orchestrator/kernel"), ("os-upgrade-shell", "orchestrator/shell")];
+
+/// Crates that none of them may depend on, at any distance.
+const BANNED: [&str; 12] = [
+    "async-nats",
+    "async-std",
+    "axum",
+    "fastrand",
+    "getrandom",
+    "log",
+    "rand",
+    "reqwest",
+    "smol",
+    "sqlx",
+    "tokio",
+    "tracing",
+];
+
+/// What the standard library and chrono would let them do all the same.
+const BANNED_WORDS: [&str; 7] =
+    ["::now()", ".await", "std::env::", "std::fs", "std::net", "std::process", "std::thread"];
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The normal dependencies of `package`, at every distance.
+fn dependencies(package: &str) -> Vec<String> {
+    // Offline: everything needed to build this test is there already.
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--package"])
+        .arg(package)
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().filter_map(|line| line.split(' ').next()).map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn no_dependency_has_effects() {
+    for (package, _) in PURE {
+        let dependencies = dependencies(package);
+        assert!(dependencies.iter().any(|name| name == "chrono"), "{package}: {dependencies:?}");
+        let banned = |name: &&String| {
+            BANNED.iter().any(|banned| *name == banned || name.starts_with(&format!("{banned}-")))
+        };
+        let found: Vec<&String> = dependencies.iter().filter(banned).collect();
+        assert!(found.is_empty(), "{package} depends on {found:?}");
+    }
+}
+
+#[test]
+fn no_source_has_effects() {
+    for (package, folder) in PURE {
+        let mut folders = vec![workspace().join(folder).join("src")];
+        let mut files = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                files += 1;
+                let source = std::fs::read_to_string(&path).unwrap();
+                let found: Vec<&str> =
+                    BANNED_WORDS.into_iter().filter(|word| source.contains(word)).collect();
+                assert!(found.is_empty(), "{package}: {} has {found:?}", path.display());
+            }
+        }
+        assert!(files > 0, "{package} has no source");
+    }
+}
