@@ -1,0 +1,131 @@
+//! What may happen to a site, at random.
+
+use proptest::prelude::*;
+
+/// The last of them is in no view, so never in a run.
+pub(crate) const HOSTS: [&str; 5] = ["h1", "h2", "h3", "h4", "stranger"];
+
+/// Something that happens. Indices are taken modulo what there is at that moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Move {
+    /// One of the effects is carried out, as asked.
+    CarryOut {
+        effect: usize,
+        outcome: usize,
+    },
+    /// All commands that are to be sent appear in the control stream.
+    Deliver,
+    /// A worker answers the current command of its host.
+    Answer {
+        host: usize,
+        result: usize,
+        header: bool,
+    },
+    Trigger {
+        timeout_secs: u64,
+        validate: bool,
+    },
+    Cancel,
+    Wait {
+        seconds: i64,
+    },
+    Skew {
+        seconds: Option<i64>,
+    },
+    See {
+        host: usize,
+        group: usize,
+        reachability: usize,
+        gone: bool,
+    },
+    PutConfig {
+        max_concurrent: u32,
+        max_failures: u32,
+        fail_unreachable: bool,
+        applications: bool,
+    },
+    Settings {
+        external: bool,
+        release: bool,
+        slots: [u32; 3],
+        groups: usize,
+    },
+    Fence,
+    Lie(Lie),
+}
+
+/// What no honest bus or lock server would say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lie {
+    FenceStored { sequence: u64 },
+    Command { host: usize, run: usize, action: usize, attempt: u32, named: usize },
+    Reply { host: usize, action: usize, result: usize, in_reply_to: Option<u64>, malformed: bool },
+    OldControl { sequence: u64 },
+    Gap { by: u64 },
+    Lock { host: usize, outcome: usize, unlock: bool },
+    Withdrawn { host: usize, sequence: u64, deleted: bool },
+}
+
+pub(crate) fn index() -> impl Strategy<Value = usize> {
+    0..60_usize
+}
+
+pub(crate) fn honest() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        12 => (index(), prop_oneof![3 => Just(0), 1 => index()])
+            .prop_map(|(effect, outcome)| Move::CarryOut { effect, outcome }),
+        4 => Just(Move::Deliver),
+        16 => (index(), prop_oneof![4 => Just(0_usize), 1 => index()], any::<bool>())
+            .prop_map(|(host, result, header)| Move::Answer { host, result, header }),
+        4 => (1..2_000_u64, prop::bool::weighted(0.05))
+            .prop_map(|(timeout_secs, validate)| Move::Trigger { timeout_secs, validate }),
+        1 => Just(Move::Cancel),
+        3 => prop_oneof![4 => 0..200_i64, 1 => -500..0_i64, 1 => 500..3_000_i64]
+            .prop_map(|seconds| Move::Wait { seconds }),
+        1 => prop::option::of(-60..60_i64).prop_map(|seconds| Move::Skew { seconds }),
+        1 => (index(), index(), index(), prop::bool::weighted(0.1))
+            .prop_map(|(host, group, reachability, gone)| Move::See { host, group, reachability, gone }),
+        1 => (0..4_u32, 0..3_u32, any::<bool>(), prop::bool::weighted(0.9)).prop_map(
+            |(max_concurrent, max_failures, fail_unreachable, applications)| Move::PutConfig {
+                max_concurrent, max_failures, fail_unreachable, applications,
+            }
+        ),
+        1 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize)
+            .prop_map(|(external, release, slots, groups)| Move::Settings { external, release, slots, groups }),
+        1 => Just(Move::Fence),
+    ]
+}
+
+pub(crate) fn hostile() -> impl Strategy<Value = Lie> {
+    prop_oneof![
+        (0..200_u64).prop_map(|sequence| Lie::FenceStored { sequence }),
+        (index(), index(), index(), 0..3_u32, index()).prop_map(|(host, run, action, attempt, named)| {
+            Lie::Command { host, run, action, attempt, named }
+        }),
+        (index(), index(), index(), prop::option::of(0..60_u64), prop::bool::weighted(0.1)).prop_map(
+            |(host, action, result, in_reply_to, malformed)| Lie::Reply {
+                host,
+                action,
+                result,
+                in_reply_to,
+                malformed
+            }
+        ),
+        (0..60_u64).prop_map(|sequence| Lie::OldControl { sequence }),
+        (1..20_u64).prop_map(|by| Lie::Gap { by }),
+        (index(), index(), any::<bool>()).prop_map(|(host, outcome, unlock)| Lie::Lock {
+            host,
+            outcome,
+            unlock
+        }),
+        (index(), 0..60_u64, any::<bool>()).prop_map(|(host, sequence, deleted)| Lie::Withdrawn {
+            host,
+            sequence,
+            deleted
+        }),
+    ]
+}
+
+pub(crate) fn moves(length: usize) -> impl Strategy<Value = Vec<Move>> {
+    prop::collection::vec(prop_oneof![6 => honest(), 1 => hostile().prop_map(Move::Lie)], length / 2..length)
+}

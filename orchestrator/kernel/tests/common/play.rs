@@ -1,0 +1,318 @@
+//! A site to which random things happen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::TimeDelta;
+use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
+use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::{
+    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Request, Run,
+    Settings, Standing,
+};
+use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
+
+use super::moves::{HOSTS, Lie, Move};
+use super::{Site, application, config, group, host, run, seen};
+
+fn name_of(index: usize) -> HostName {
+    host(HOSTS[index % HOSTS.len()])
+}
+
+fn group_of(index: usize) -> GroupName {
+    group(["default", "edge", "rack"][index % 3])
+}
+
+fn outcome_of(index: usize) -> LockOutcome {
+    match index % 4 {
+        0 => LockOutcome::Granted,
+        1 => LockOutcome::Denied { lock_kind: "full".to_owned(), value: "full".to_owned() },
+        2 => LockOutcome::Unreachable { detail: "refused".to_owned() },
+        _ => LockOutcome::Protocol { detail: "teapot".to_owned() },
+    }
+}
+
+fn result_of(index: usize) -> Outcome {
+    match index % 4 {
+        0 | 1 => Outcome::Done,
+        2 => Outcome::RebootRequired,
+        _ => Outcome::error("no space left"),
+    }
+}
+
+/// A bus that keeps what it was given until it is stored, and a lock server with two slots a group.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    in_flight: Vec<(CommandId, u64)>,
+    landed: BTreeSet<CommandId>,
+    holders: BTreeMap<GroupName, BTreeSet<HostName>>,
+}
+
+impl World {
+    fn lock(&mut self, host: &HostName, group: &GroupName) -> bool {
+        let holders = self.holders.entry(group.clone()).or_default();
+        let free = holders.len() < 2 || holders.contains(host);
+        if free {
+            holders.insert(host.clone());
+        }
+        free
+    }
+
+    fn unlock(&mut self, host: &HostName, group: &GroupName) -> bool {
+        self.holders.entry(group.clone()).or_default().remove(host);
+        true
+    }
+
+    /// What is believed of the lock server is true: nobody is under way without a slot, and no slot is forgotten.
+    pub(crate) fn check(&self, site: &Site) {
+        let external = |slot: &&os_upgrade_kernel::Slot| slot.provider == LockProvider::External;
+        for (group, holders) in &self.holders {
+            for host in holders {
+                let slot = site.state.slots.get(host).filter(external);
+                assert_eq!(slot.map(|slot| &slot.group), Some(group), "{host} is forgotten");
+            }
+        }
+        for (host, slot) in &site.state.slots {
+            if external(&slot) && slot.standing == Standing::Held {
+                assert!(self.holders[&slot.group].contains(host), "{host}: {slot:?} is not held");
+            }
+        }
+    }
+}
+
+/// A site, and how many runs have been asked for.
+pub(crate) struct Play {
+    pub(crate) site: Site,
+    runs: usize,
+    /// A real bus and lock server, when they are to be consistent.
+    pub(crate) world: Option<World>,
+}
+
+impl Play {
+    pub(crate) fn new() -> Self {
+        let mut site = Site::ready(&HOSTS[..4]);
+        site.view.hosts.insert(host("h3"), seen(Some("edge")));
+        Self { site, runs: 0, world: None }
+    }
+
+    pub(crate) fn input(&mut self, input: Input) {
+        self.site.input(input);
+    }
+
+    pub(crate) fn play(&mut self, step: &Move) {
+        match *step {
+            Move::CarryOut { effect, outcome } => self.carry_out(effect, outcome),
+            Move::Deliver => {
+                for effect in self.site.effects() {
+                    if let Effect::Send { id, .. } = effect {
+                        self.send(id, true);
+                    }
+                }
+            }
+            Move::Answer { host, result, header } => self.answer(host, result, header),
+            Move::Trigger { timeout_secs, validate } => {
+                self.runs += 1;
+                let (id, timeout) = (run(&format!("r{}", self.runs)), Duration::from_secs(timeout_secs));
+                let actor = "admin".to_owned();
+                self.input(Input::Request(Request::Trigger { run: id, timeout, actor, validate }));
+            }
+            Move::Cancel => self.input(Input::Request(Request::Cancel { actor: "admin".to_owned() })),
+            Move::Wait { seconds } => {
+                self.site.now += TimeDelta::seconds(seconds);
+                self.input(Input::Tick);
+            }
+            Move::Skew { seconds } => {
+                self.site.view.clock_skew = seconds.map(TimeDelta::seconds);
+                self.input(Input::Tick);
+            }
+            Move::See { host, group, reachability, gone } => self.see(host, group, reachability, gone),
+            Move::PutConfig { max_concurrent, max_failures, fail_unreachable, applications } => {
+                let unreachable =
+                    if fail_unreachable { UnreachablePolicy::Fail } else { UnreachablePolicy::Skip };
+                let rollout = Rollout { max_concurrent, max_failures, unreachable };
+                let mut config = Config { rollout, ..config() };
+                if !applications {
+                    config.worker_applications[0].name = application("nobodys");
+                }
+                let actor = "admin".to_owned();
+                self.input(Input::Request(Request::PutConfig { config, actor, validate: false }));
+            }
+            Move::Settings { external, release, slots, groups } => {
+                let provider = if external { LockProvider::External } else { LockProvider::Embedded };
+                self.input(Input::Settings(Settings {
+                    provider,
+                    default_group: group("default"),
+                    on_failure: if release { OnFailure::Release } else { OnFailure::Hold },
+                    groups: (0..groups).map(|index| (group_of(index), slots[index])).collect(),
+                }));
+            }
+            Move::Fence => {
+                self.site.fence();
+            }
+            Move::Lie(lie) => self.lie(lie),
+        }
+    }
+
+    pub(crate) fn lie(&mut self, lie: Lie) {
+        match lie {
+            Lie::FenceStored { sequence } => {
+                self.input(Input::FenceStored { sequence, leader: "other".to_owned() });
+            }
+            Lie::Command { host, run: of, action, attempt, named } => {
+                let runs = self.runs.max(1);
+                let id = CommandId {
+                    run: run(&format!("r{}", 1 + of % runs)),
+                    host: name_of(named),
+                    action: Action::ALL[action % 3],
+                    attempt,
+                };
+                let host = if host % 4 == 0 { name_of(host / 4) } else { id.host.clone() };
+                self.site.control(ControlMessage::Command { host, id: Some(id) });
+            }
+            Lie::Reply { host, action, result, in_reply_to, malformed } => {
+                let reply = Reply { action: Action::ALL[action % 3], result: result_of(result) };
+                let reply = if malformed { Err("not JSON".to_owned()) } else { Ok(reply) };
+                self.site.control(ControlMessage::Reply { host: name_of(host), reply, in_reply_to });
+            }
+            Lie::OldControl { sequence } => {
+                let message = ControlMessage::Unknown { subject: "x".to_owned() };
+                self.input(Input::Control { sequence, message });
+                self.site.last_sequence = self.site.last_sequence.max(sequence);
+            }
+            Lie::Gap { by } => self.site.last_sequence += by,
+            Lie::Lock { host, outcome, unlock } => {
+                let (host, outcome) = (name_of(host), outcome_of(outcome));
+                self.input(if unlock {
+                    Input::Unlocked { host, outcome }
+                } else {
+                    Input::Locked { host, outcome }
+                });
+            }
+            Lie::Withdrawn { host, sequence, deleted } => {
+                self.input(Input::Withdrawn { host: name_of(host), sequence, deleted });
+            }
+        }
+    }
+
+    pub(crate) fn carry_out(&mut self, effect: usize, outcome: usize) {
+        if outcome % 4 == 3 {
+            self.land_one(effect);
+        }
+        let effects = self.site.effects();
+        if effects.is_empty() {
+            return;
+        }
+        match effects[effect % effects.len()].clone() {
+            Effect::Send { id, .. } => self.send(id, outcome % 4 < 2),
+            Effect::Lock { host, group } => {
+                let outcome = self.ask(outcome, |world| world.lock(&host, &group));
+                self.input(Input::Locked { host, outcome });
+            }
+            Effect::Unlock { host, group } => {
+                let outcome = self.ask(outcome, |world| world.unlock(&host, &group));
+                self.input(Input::Unlocked { host, outcome });
+            }
+            Effect::NewFence { .. } => {
+                self.site.fence();
+            }
+            Effect::Withdraw { host, sequence } => {
+                self.input(Input::Withdrawn { host, sequence, deleted: outcome.is_multiple_of(2) });
+            }
+        }
+    }
+
+    /// A command is published, and stands in the stream at once or later.
+    fn send(&mut self, id: CommandId, at_once: bool) {
+        let fence = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);
+        match &mut self.world {
+            Some(world) => {
+                world.in_flight.push((id, fence));
+                if at_once {
+                    self.land_one(self.world.as_ref().map_or(0, |world| world.in_flight.len() - 1));
+                }
+            }
+            None => {
+                self.site.command(id);
+            }
+        }
+    }
+
+    /// One of the commands on their way is stored, unless the server refuses it: an old fence, or there already.
+    fn land_one(&mut self, index: usize) {
+        let fence = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);
+        let Some(world) = self.world.as_mut().filter(|world| !world.in_flight.is_empty()) else { return };
+        let (id, sent_under) = world.in_flight.swap_remove(index % world.in_flight.len());
+        let is_start = id.action != Action::Prepare;
+        if (is_start && sent_under != fence) || !world.landed.insert(id.clone()) {
+            return;
+        }
+        let slot = self.site.state.slots.get(&id.host);
+        assert!(
+            !is_start || slot.is_some_and(|slot| slot.standing == Standing::Held),
+            "{id} lands: {slot:?}"
+        );
+        self.site.command(id);
+    }
+
+    /// What comes of asking the lock server. Without one, whatever is drawn; with one, its answer, unless the call or
+    /// the answer is lost.
+    fn ask(&mut self, outcome: usize, call: impl FnOnce(&mut World) -> bool) -> LockOutcome {
+        let Some(world) = &mut self.world else { return outcome_of(outcome) };
+        let granted = outcome % 4 < 3 && call(world);
+        match outcome % 4 {
+            0 | 1 => outcome_of(usize::from(!granted)),
+            _ => outcome_of(2),
+        }
+    }
+
+    /// The worker of one of the hosts that have a command answers it.
+    pub(crate) fn answer(&mut self, index: usize, result: usize, header: bool) {
+        let of_run = self.site.state.run.iter().chain(&self.site.state.last_run).flat_map(Run::hosts);
+        let sent: Vec<(HostName, Action, u64)> = of_run
+            .filter_map(|(name, host)| {
+                let command = host.command?;
+                Some((name.clone(), command.action, command.sequence?))
+            })
+            .collect();
+        if let Some((name, action, sequence)) = sent.get(index % sent.len().max(1)) {
+            let in_reply_to = header.then_some(*sequence);
+            self.site.reply(name.as_str(), *action, result_of(result), in_reply_to);
+        }
+    }
+
+    pub(crate) fn see(&mut self, host: usize, group: usize, reachability: usize, gone: bool) {
+        let name = self::host(HOSTS[host % 4]);
+        if gone {
+            self.site.view.hosts.remove(&name);
+        } else {
+            let reachabilities = [Reachability::Unknown, Reachability::Reachable, Reachability::Unreachable];
+            let mut seen = seen(None);
+            seen.group = (!group.is_multiple_of(4)).then(|| group_of(group));
+            seen.reachability = reachabilities[reachability % 3];
+            self.site.view.hosts.insert(name, seen);
+        }
+        self.input(Input::Tick);
+    }
+
+    /// Faults stop: everything is carried out as asked, every worker answers, and time goes on.
+    pub(crate) fn heal(&mut self) {
+        self.site.view.clock_skew = None;
+        let claimed = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);
+        self.site.last_sequence = self.site.last_sequence.max(claimed);
+        self.site.fence();
+        for _ in 0..100 {
+            self.play(&Move::Deliver);
+            for index in 0..HOSTS.len() {
+                self.answer(index, 0, true);
+            }
+            for index in 0..self.site.effects().len() {
+                self.carry_out(index, 0);
+            }
+            if self.site.state.run.is_none() && self.site.effects().is_empty() {
+                return;
+            }
+        }
+        let (state, effects) =
+            (super::render::state(&self.site.state), super::render::effects(&self.site.effects()));
+        panic!("no end: {state:#?}, to do: {effects}");
+    }
+}
