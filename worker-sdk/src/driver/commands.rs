@@ -50,11 +50,25 @@ pub(super) async fn run(
         let from = *settled.borrow();
         let trouble = match open(&stream, &host, from, remake).await {
             Ok(consumer) => {
-                let (read, trouble) = read(&consumer, &inputs).await;
-                if read {
-                    pause = PAUSE_FIRST;
+                let epoch = bus.link().borrow().epoch;
+                let reconnected = async {
+                    // The sender lives in `bus`, so this cannot fail.
+                    let _ = bus.link().wait_for(|link| link.epoch != epoch).await;
+                };
+                tokio::select! {
+                    (alive, trouble) = read(&consumer, &inputs) => {
+                        if alive {
+                            pause = PAUSE_FIRST;
+                        }
+                        trouble
+                    }
+                    () = reconnected => {
+                        // The server may be another, or have forgotten something: the consumer is looked at anew.
+                        debug!("the connection is a new one");
+                        remake = false;
+                        continue;
+                    }
                 }
-                trouble
             }
             Err(error) => Trouble { error, remake },
         };
@@ -87,7 +101,7 @@ async fn open(
     if !remake {
         let existing = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
         if let Ok(Ok(consumer)) = existing
-            && is_usable(&consumer, &config, last_sequence)
+            && is_usable(&consumer, &config, last_sequence, settled)
         {
             return Ok(consumer);
         }
@@ -120,8 +134,15 @@ fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
     }
 }
 
-/// Whether a consumer that is there is the one we would make, and of the stream as it is now.
-fn is_usable(consumer: &PullConsumer, wanted: &pull::Config, stream_last_sequence: u64) -> bool {
+/// Whether a consumer that is there is the one we would make, of the stream as it is now, and remembers our
+/// acknowledgements: a server that was killed forgets the last ones, and would deliver what is settled, and nothing
+/// else until that has timed out.
+fn is_usable(
+    consumer: &PullConsumer,
+    wanted: &pull::Config,
+    stream_last_sequence: u64,
+    settled: Option<Position>,
+) -> bool {
     let info = consumer.cached_info();
     let config = &info.config;
     config.filter_subject == wanted.filter_subject
@@ -129,6 +150,7 @@ fn is_usable(consumer: &PullConsumer, wanted: &pull::Config, stream_last_sequenc
         && config.max_ack_pending == wanted.max_ack_pending
         && config.ack_wait == wanted.ack_wait
         && info.delivered.stream_sequence <= stream_last_sequence
+        && settled.is_none_or(|settled| info.ack_floor.stream_sequence >= settled.sequence)
 }
 
 /// Passes on commands until there is trouble; also whether the consumer has shown any sign of life.

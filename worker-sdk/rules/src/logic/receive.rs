@@ -38,7 +38,7 @@ impl WorkerLogic {
                     sequence: position.sequence,
                     delivered: received.delivered,
                 }));
-                return;
+                return self.redelivered(out);
             }
             let behind = current.position.sequence;
             return self.hold(received, behind, out);
@@ -48,6 +48,21 @@ impl WorkerLogic {
             return self.hold(received, behind, out);
         }
         self.decide(now, &received, out);
+    }
+
+    /// The command under way came again. If only its acknowledgement is missing, the server has lost it.
+    fn redelivered(&mut self, out: &mut Vec<Action>) {
+        match self.activity {
+            Activity::Acking { .. } | Activity::AckRetry { .. } => self.ack(1, out),
+            Activity::NotStarted
+            | Activity::Idle
+            | Activity::Saving { .. }
+            | Activity::SaveRetry { .. }
+            | Activity::Handling(_)
+            | Activity::Rebooting { .. }
+            | Activity::Replying { .. }
+            | Activity::ReplyRetry { .. } => {}
+        }
     }
 
     fn hold(&mut self, received: Received, behind: u64, out: &mut Vec<Action>) {

@@ -61,6 +61,24 @@ fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
         bench.now += TimeDelta::seconds(30);
         assert_eq!(bench.take(Event::Tick), ["in-progress a1", "ack a1"]);
     }
+    // It comes again, under another subject: that one works if any does.
+    let Event::CommandReceived(mut received) = prepare(1) else {
+        unreachable!("prepare() makes commands");
+    };
+    received.ack_subject = "again".to_owned();
+    let redelivered = Event::CommandReceived(received);
+    assert_eq!(
+        bench.take(redelivered),
+        [
+            "log command 1 is under way and was delivered again, 1 times so far",
+            "ack again"
+        ]
+    );
+    for _ in 1..5 {
+        bench.take(failed());
+        bench.now += TimeDelta::seconds(30);
+        bench.take(Event::Tick);
+    }
     assert_eq!(
         bench.take(failed()),
         ["log command 1 is not acknowledged yet, attempt 5, left to redelivery: away", "save idle"]

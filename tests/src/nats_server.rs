@@ -1,0 +1,150 @@
+//! A nats-server of one test: on a free port, in its own directory, ended with the test. A missing binary fails.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use async_nats::jetstream;
+use async_nats::jetstream::stream::{Config, StorageType};
+use os_upgrade_protocol::subject;
+use tempfile::TempDir;
+
+use crate::wait::eventually;
+
+/// Set to a number because nats-server 2.15 allows 1 000 otherwise.
+const CONSUMERS_MAX: i32 = 20_000;
+
+/// A server, which may be stopped and started again on the same port and directory.
+#[derive(Debug)]
+pub struct NatsServer {
+    directory: TempDir,
+    port: u16,
+    options: String,
+    child: Option<Child>,
+}
+
+impl NatsServer {
+    /// A server without streams.
+    pub async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// A server with more lines in its configuration.
+    pub async fn start_with(options: &str) -> Self {
+        let mut server = Self {
+            directory: tempfile::tempdir().unwrap(),
+            port: 0,
+            options: options.to_owned(),
+            child: None,
+        };
+        server.start_again().await;
+        server
+    }
+
+    /// A server with the streams that the orchestrator creates.
+    pub async fn with_streams() -> Self {
+        let server = Self::start().await;
+        create_streams(&jetstream::new(server.client().await)).await;
+        server
+    }
+
+    /// The URL of the server.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// A new client.
+    pub async fn client(&self) -> async_nats::Client {
+        async_nats::connect(self.url()).await.unwrap()
+    }
+
+    /// Kills the server.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Starts the server that was killed, and waits until it is ready.
+    pub async fn start_again(&mut self) {
+        let directory = self.directory.path();
+        let config = directory.join("nats.conf");
+        // The first start takes any free port, and says in a file which.
+        let port = if self.port == 0 {
+            "-1".to_owned()
+        } else {
+            self.port.to_string()
+        };
+        let text = format!(
+            "listen: \"127.0.0.1:{port}\"\nports_file_dir: \"{0}\"\nlog_file: \"{0}/nats.log\"\n\
+             jetstream {{ store_dir: \"{0}\", sync_interval: always }}\n{1}\n",
+            directory.display(),
+            self.options,
+        );
+        std::fs::write(&config, text).unwrap();
+        let child = Command::new(find_binary())
+            .arg("-c")
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let ports_file = directory.join(format!("nats-server_{}.ports", child.id()));
+        self.child = Some(child);
+        self.port = eventually("the port of nats-server", async || read_port(&ports_file)).await;
+        eventually("nats-server to listen", async || {
+            tokio::net::TcpStream::connect(("127.0.0.1", self.port))
+                .await
+                .ok()
+        })
+        .await;
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn read_port(file: &Path) -> Option<u16> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let ports: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let url = ports["nats"][0].as_str()?;
+    url.rsplit_once(':')?.1.parse().ok()
+}
+
+/// `NATS_SERVER_BIN`, else on the path, else where `make` puts it.
+fn find_binary() -> PathBuf {
+    const NAME: &str = "nats-server";
+    if let Some(binary) = std::env::var_os("NATS_SERVER_BIN") {
+        return binary.into();
+    }
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([tools])
+        .map(|directory| directory.join(NAME))
+        .find(|binary| binary.is_file())
+        .expect("nats-server is neither in NATS_SERVER_BIN, nor on the PATH, nor in .tools/bin")
+}
+
+/// Creates the streams as the orchestrator does.
+pub async fn create_streams(jetstream: &jetstream::Context) {
+    let streams = [
+        (subject::CONTROL_STREAM, "os-upgrade:control.>", -1),
+        (subject::VERSIONS_STREAM, subject::VERSIONS, 64),
+        (subject::WORKERS_STREAM, subject::WORKERS, 1),
+    ];
+    for (name, subject, per_subject) in streams {
+        let config = Config {
+            name: name.to_owned(),
+            subjects: vec![subject.to_owned()],
+            storage: StorageType::File,
+            max_messages_per_subject: per_subject,
+            max_consumers: CONSUMERS_MAX,
+            ..Config::default()
+        };
+        jetstream.create_stream(config).await.unwrap();
+    }
+}
