@@ -70,11 +70,7 @@ impl NatsServer {
         let directory = self.directory.path();
         let config = directory.join("nats.conf");
         // The first start takes any free port, and says in a file which.
-        let port = if self.port == 0 {
-            "-1".to_owned()
-        } else {
-            self.port.to_string()
-        };
+        let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
         let text = format!(
             "listen: \"127.0.0.1:{port}\"\nports_file_dir: \"{0}\"\nlog_file: \"{0}/nats.log\"\n\
              jetstream {{ store_dir: \"{0}\", sync_interval: always }}\n{1}\n",
@@ -93,9 +89,7 @@ impl NatsServer {
         self.child = Some(child);
         self.port = eventually("the port of nats-server", async || read_port(&ports_file)).await;
         eventually("nats-server to listen", async || {
-            tokio::net::TcpStream::connect(("127.0.0.1", self.port))
-                .await
-                .ok()
+            tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.ok()
         })
         .await;
     }

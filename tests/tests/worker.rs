@@ -24,21 +24,11 @@ async fn a_host_is_prepared_upgraded_and_rebooted() {
         "--address",
         "10.0.0.1",
     ]);
-    let mut heartbeats = host
-        .client()
-        .subscribe(subject::presence(&host.host))
-        .await
-        .unwrap();
+    let mut heartbeats = host.client().subscribe(subject::presence(&host.host)).await.unwrap();
     host.client().flush().await.unwrap();
     host.script("prepare", "env | grep ^OS_UPGRADE_ | sort > ../environment");
-    host.script(
-        "upgrade",
-        r#"echo '{"linux":"2"}' > ../versions; echo not an error >&2; exit 3"#,
-    );
-    host.script(
-        "versions",
-        r#"cat ../versions 2>/dev/null || echo '{"linux":"1"}'"#,
-    );
+    host.script("upgrade", r#"echo '{"linux":"2"}' > ../versions; echo not an error >&2; exit 3"#);
+    host.script("versions", r#"cat ../versions 2>/dev/null || echo '{"linux":"1"}'"#);
     host.script("health", "cat ../boot-id > ../healthy-in");
     host.script("reboot", "touch ../rebooting");
     host.start();
@@ -49,9 +39,7 @@ async fn a_host_is_prepared_upgraded_and_rebooted() {
     let worker = subject::worker(&ApplicationName::new(APPLICATION).unwrap(), &host.host);
     let announcement = eventually("an announcement", async || {
         let messages = host.messages(subject::WORKERS_STREAM, &worker).await;
-        messages
-            .first()
-            .map(|message| Announcement::parse(&message.payload).unwrap())
+        messages.first().map(|message| Announcement::parse(&message.payload).unwrap())
     })
     .await;
     assert_eq!(announcement.host, host.host);
@@ -78,10 +66,7 @@ async fn a_host_is_prepared_upgraded_and_rebooted() {
     assert_eq!(host.result_of(upgrade).await, "reboot-required");
     host.await_acked(upgrade).await;
     let both = [first.clone(), versions(r#"{"linux":"2"}"#)];
-    eventually("new versions", async || {
-        Some(host.versions().await).filter(|all| *all == both)
-    })
-    .await;
+    eventually("new versions", async || Some(host.versions().await).filter(|all| *all == both)).await;
 
     // The reboot is begun at once, and answered after it.
     let reboot = host.send("run-1", &host.reboot()).await;
@@ -106,8 +91,7 @@ async fn a_sender_that_knows_only_the_specification_is_understood() {
     host.script("upgrade", "exit 3");
     host.script("reboot", "touch ../rebooting");
     host.start();
-    host.send_plain(r#"{"action": "prepare", "hosts": ["a", "häst"], "not-after": ""}"#)
-        .await;
+    host.send_plain(r#"{"action": "prepare", "hosts": ["a", "häst"], "not-after": ""}"#).await;
     let replies = async |count| {
         let replies = async || Some(host.replies().await).filter(|replies| replies.len() == count);
         eventually("replies", replies).await
@@ -122,10 +106,8 @@ async fn a_sender_that_knows_only_the_specification_is_understood() {
     host.start();
     host.await_acked(reboot).await;
     let replies = host.replies().await;
-    let payloads: Vec<_> = replies
-        .iter()
-        .map(|reply| String::from_utf8(reply.payload.to_vec()).unwrap())
-        .collect();
+    let payloads: Vec<_> =
+        replies.iter().map(|reply| String::from_utf8(reply.payload.to_vec()).unwrap()).collect();
     assert_eq!(
         payloads,
         [
@@ -155,10 +137,7 @@ async fn what_must_not_be_executed_is_acknowledged_without_a_reply() {
         r#"{"action":"explode","host":"h1"}"#,
         "no JSON",
         "",
-        &format!(
-            r#"{{"action":"upgrade","host":"h1","x":"{}"}}"#,
-            "x".repeat(900_000)
-        ),
+        &format!(r#"{{"action":"upgrade","host":"h1","x":"{}"}}"#, "x".repeat(900_000)),
     ] {
         host.send("r0", payload).await;
     }
@@ -187,14 +166,8 @@ async fn errors_are_messages_that_nobody_takes_for_success() {
         host.result_of(sequence).await
     };
     assert_eq!(result("echo done >&2; exit 1").await, "error: done");
-    assert_eq!(
-        result("echo reboot-required >&2; exit 3").await,
-        "error: reboot-required"
-    );
-    assert_eq!(
-        result("echo one >&2; echo two >&2; echo >&2; exit 1").await,
-        "two"
-    );
+    assert_eq!(result("echo reboot-required >&2; exit 3").await, "error: reboot-required");
+    assert_eq!(result("echo one >&2; echo two >&2; echo >&2; exit 1").await, "two");
     assert_eq!(result("exit 7").await, "prepare exited with status 7");
     assert_eq!(result("kill -9 $$").await, "prepare was killed by signal 9");
     let long = result("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1").await;
@@ -204,13 +177,7 @@ async fn errors_are_messages_that_nobody_takes_for_success() {
     // What a script leaves in the background does not hold up its answer.
     assert_eq!(result("sleep 600 & echo $! > ../sleeper").await, "done");
     let sleeper = host.lines("sleeper").remove(0);
-    assert!(
-        std::process::Command::new("kill")
-            .arg(&sleeper)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(std::process::Command::new("kill").arg(&sleeper).status().unwrap().success());
 
     // Without scripts.
     std::fs::remove_file(host.scripts().join("prepare")).unwrap();
@@ -223,9 +190,7 @@ async fn errors_are_messages_that_nobody_takes_for_success() {
 #[tokio::test]
 async fn a_reboot_that_never_happens_is_an_error() {
     let server = NatsServer::with_streams().await;
-    let mut host = WorkerHost::new(&server, "h1")
-        .await
-        .with_options(&["--reboot-wait", "1s"]);
+    let mut host = WorkerHost::new(&server, "h1").await.with_options(&["--reboot-wait", "1s"]);
     host.script("upgrade", "exit 3");
     host.script("reboot", r#"echo "resume=$OS_UPGRADE_RESUME" >> ../reboots"#);
     host.start();
@@ -333,27 +298,19 @@ async fn what_cannot_run_says_so_in_one_line() {
     assert_eq!(code, 1);
     assert!(line.ends_with("h1.lock; one host has one worker"), "{line}");
 
-    let other = WorkerHost::new(&server, "h2")
-        .await
-        .with_options(&["--rebot-wait", "1s"]);
+    let other = WorkerHost::new(&server, "h2").await.with_options(&["--rebot-wait", "1s"]);
     assert_eq!(ended(&other).0, 2);
 
     let other = WorkerHost::new(&server, "h2").await;
     std::fs::remove_file(other.path("boot-id")).unwrap();
     let (code, line) = ended(&other);
     assert_eq!(code, 1);
-    assert!(
-        line.starts_with("os-upgrade-worker: cannot read the boot id from"),
-        "{line}"
-    );
+    assert!(line.starts_with("os-upgrade-worker: cannot read the boot id from"), "{line}");
 
     std::fs::remove_dir(other.scripts()).unwrap();
     let (code, line) = ended(&other);
     assert_eq!(code, 1);
-    assert!(
-        line.starts_with("os-upgrade-worker: cannot use the scripts in"),
-        "{line}"
-    );
+    assert!(line.starts_with("os-upgrade-worker: cannot use the scripts in"), "{line}");
 }
 
 #[tokio::test]
@@ -366,17 +323,10 @@ async fn a_consumer_that_is_gone_is_made_again_and_skips_nothing() {
     host.await_acked(1).await;
     let created = host.consumer().await.unwrap().created;
     // The reply is the last message of the stream, so the new consumer starts at its end.
-    let stream = host
-        .jetstream()
-        .get_stream(subject::CONTROL_STREAM)
-        .await
-        .unwrap();
+    let stream = host.jetstream().get_stream(subject::CONTROL_STREAM).await.unwrap();
     let name = subject::consumer(&host.host);
     stream.delete_consumer(&name).await.unwrap();
-    eventually("a new consumer", async || {
-        host.consumer().await.filter(|info| info.created != created)
-    })
-    .await;
+    eventually("a new consumer", async || host.consumer().await.filter(|info| info.created != created)).await;
     let upgrade = host.send("r1", &host.upgrade()).await;
     assert_eq!(host.result_of(upgrade).await, "done");
     host.await_acked(upgrade).await;

@@ -91,10 +91,7 @@ async fn nats_restarted_in_an_upgrade_loses_nothing() {
     std::fs::remove_file(host.path("go")).unwrap();
     host.prepared("r2").await;
     let upgrade = host.send("r2", &host.upgrade()).await;
-    eventually("the second upgrade", async || {
-        (host.lines("calls").len() == 2).then_some(())
-    })
-    .await;
+    eventually("the second upgrade", async || (host.lines("calls").len() == 2).then_some(())).await;
     server.kill();
     server.start_again().await;
     host.touch("go");
@@ -111,11 +108,7 @@ async fn a_worker_killed_between_reply_and_ack_executes_nothing_again() {
     let prepare = host.send("r1", &host.prepare("")).await;
 
     // As the worker would have left it: delivered, answered, not acknowledged.
-    let stream = host
-        .jetstream()
-        .get_stream(subject::CONTROL_STREAM)
-        .await
-        .unwrap();
+    let stream = host.jetstream().get_stream(subject::CONTROL_STREAM).await.unwrap();
     let config = pull::Config {
         durable_name: Some(subject::consumer(&host.host)),
         ack_policy: AckPolicy::Explicit,
@@ -130,22 +123,15 @@ async fn a_worker_killed_between_reply_and_ack_executes_nothing_again() {
     let message = messages.next().await.unwrap().unwrap();
     let published = std::time::SystemTime::from(message.info().unwrap().published);
     let outcome = Outcome::Done;
-    let reply = Reply {
-        action: Action::Prepare,
-        result: outcome.clone(),
-    };
+    let reply = Reply { action: Action::Prepare, result: outcome.clone() };
     let mut headers = async_nats::HeaderMap::new();
     headers.insert(header::IN_REPLY_TO, prepare.to_string());
     let stored =
-        host.jetstream()
-            .publish_with_headers(subject::reply(&host.host), headers, reply.to_payload().into());
+        host.jetstream().publish_with_headers(subject::reply(&host.host), headers, reply.to_payload().into());
     stored.await.unwrap().await.unwrap();
     let mut state = StateFile::new(host.host.clone());
     state.current = Some(Current {
-        position: Position {
-            sequence: prepare,
-            published: DateTime::<Utc>::from(published),
-        },
+        position: Position { sequence: prepare, published: DateTime::<Utc>::from(published) },
         ack_subject: message.reply.as_ref().unwrap().to_string(),
         action: Action::Prepare,
         run: None,
@@ -201,18 +187,9 @@ async fn a_stream_made_anew_is_served_from_its_beginning() {
     for run in ["r1", "r2", "r3"] {
         host.prepared(run).await;
     }
-    host.jetstream()
-        .delete_stream(subject::CONTROL_STREAM)
-        .await
-        .unwrap();
-    host.jetstream()
-        .delete_stream(subject::VERSIONS_STREAM)
-        .await
-        .unwrap();
-    host.jetstream()
-        .delete_stream(subject::WORKERS_STREAM)
-        .await
-        .unwrap();
+    host.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
+    host.jetstream().delete_stream(subject::VERSIONS_STREAM).await.unwrap();
+    host.jetstream().delete_stream(subject::WORKERS_STREAM).await.unwrap();
     create_streams(host.jetstream()).await;
     // Its sequences are below those that the worker has settled.
     host.prepared("r4").await;
@@ -222,10 +199,7 @@ async fn a_stream_made_anew_is_served_from_its_beginning() {
 async fn a_worker_killed_again_and_again_executes_each_upgrade_once() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
-    host.script(
-        "upgrade",
-        r#"[ -n "$OS_UPGRADE_RESUME" ] || echo "$OS_UPGRADE_RUN" >> ../calls"#,
-    );
+    host.script("upgrade", r#"[ -n "$OS_UPGRADE_RESUME" ] || echo "$OS_UPGRADE_RUN" >> ../calls"#);
     host.start();
     let mut runs = Vec::new();
     // Killed at moments spread over a whole step, which takes some tens of milliseconds.

@@ -69,10 +69,7 @@ fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
     let redelivered = Event::CommandReceived(received);
     assert_eq!(
         bench.take(redelivered),
-        [
-            "log command 1 is under way and was delivered again, 1 times so far",
-            "ack again"
-        ]
+        ["log command 1 is under way and was delivered again, 1 times so far", "ack again"]
     );
     for _ in 1..5 {
         bench.take(failed());

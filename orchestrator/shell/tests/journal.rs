@@ -1,0 +1,276 @@
+//! The journal: what is encoded is read back, in parts and across snapshots; a broken chain is refused; an append
+//! whose answer is lost is resolved by reading.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use os_upgrade_kernel::{Config, Fact, Record, State};
+use os_upgrade_shell::clock::Now;
+use os_upgrade_shell::journal::append::{AppendOutcome, Appender, ReadBack, Step};
+use os_upgrade_shell::journal::codec::{Kind, Message, encode, snapshot_start};
+use os_upgrade_shell::journal::follow::Follower;
+use os_upgrade_shell::journal::{AppendId, JournalError, Tip};
+
+fn now(millis: u64) -> Now {
+    Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_millis(millis) }
+}
+
+/// A record that configures `count` applications; many of them do not fit into one message.
+fn record(seed: &str, count: usize) -> Record {
+    let name = |index: usize| {
+        // Little to deflate: every name is another.
+        let noise = (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        format!(r#"{{"name":"{seed}-{noise:x}-{:x}"}}"#, noise.rotate_left(17))
+    };
+    let names: Vec<String> = (0..count).map(name).collect();
+    let config: Config =
+        serde_json::from_str(&format!(r#"{{"worker-applications":[{}]}}"#, names.join(","))).unwrap();
+    let fact = Fact::ConfigReplaced { config: Some(config), actor: "test".to_owned() };
+    Record { at: DateTime::UNIX_EPOCH, control: 7, facts: vec![fact] }
+}
+
+/// A stream that stores what is published if the expectation holds.
+#[derive(Default)]
+struct Stream(Vec<Message>);
+
+impl Stream {
+    fn publish(&mut self, expected: u64, message: Message) -> AppendOutcome {
+        if self.0.len() as u64 != expected {
+            return AppendOutcome::Unknown;
+        }
+        self.0.push(message);
+        AppendOutcome::Stored { sequence: self.0.len() as u64 }
+    }
+
+    fn read(&self, sequence: u64) -> ReadBack {
+        let index = usize::try_from(sequence).unwrap() - 1;
+        match self.0.get(index) {
+            Some(message) => ReadBack::Found { append_id: Some(message.append_id.clone()) },
+            None => ReadBack::Absent,
+        }
+    }
+
+    fn follow(&self, from: usize) -> Result<Follower, JournalError> {
+        let mut follower = Follower::default();
+        for (index, message) in self.0.iter().enumerate().skip(from - 1) {
+            let headers = message.headers();
+            let lookup = |name: &str| {
+                headers.iter().find(|(header, _)| *header == name).map(|(_, value)| value.as_str())
+            };
+            let sequence = index as u64 + 1;
+            let subject = message.kind.subject();
+            let read = Message::read(sequence, subject, lookup, message.payload.clone())?;
+            assert_eq!(read, *message, "headers say all of it");
+            follower.read(sequence, &read)?;
+        }
+        Ok(follower)
+    }
+
+    /// Carries out `step` and what follows from it, with every answer known.
+    fn carry_out(&mut self, appender: &mut Appender, mut step: Step) -> Option<Tip> {
+        loop {
+            step = match step {
+                Step::Publish { expected, message } => {
+                    let append_id = message.append_id.clone();
+                    let outcome = self.publish(expected, message);
+                    appender.published(&append_id, &outcome)?
+                }
+                Step::ReadBack { sequence } => appender.read_back(sequence, &self.read(sequence), now(0))?,
+                Step::Done { tip } => return Some(tip),
+                Step::Deposed => return None,
+            }
+        }
+    }
+
+    fn append(&mut self, appender: &mut Appender, record: &Record, tip: &Tip) -> Option<Tip> {
+        let step = appender.record(record, tip, now(0));
+        self.carry_out(appender, step)
+    }
+}
+
+#[test]
+fn records_small_and_large_are_read_back() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let mut tip = Tip::default();
+    let mut expected = State::default();
+    for (seed, count) in [("small", 1), ("deflated", 500), ("split", 60_000), ("after", 2)] {
+        let record = record(seed, count);
+        expected.apply_record(&record).unwrap();
+        tip = stream.append(&mut appender, &record, &tip).unwrap();
+        let follower = stream.follow(1).unwrap();
+        assert_eq!(follower.state, expected, "{seed}");
+        assert_eq!(follower.tip, tip, "{seed}");
+    }
+    assert!(stream.0.iter().any(|message| message.parts > 1), "the large one was split");
+}
+
+#[test]
+fn an_incomplete_set_of_parts_is_ignored() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let tip = stream.append(&mut appender, &record("first", 1), &Tip::default()).unwrap();
+    let split = encode(Kind::Record, &record("lost", 60_000), &tip, {
+        let mut count = 0;
+        move || {
+            count += 1;
+            AppendId::new(&format!("crashed-{count}"))
+        }
+    });
+    let stored = split.len() - 1;
+    assert!(stored > 0, "it is split");
+    stream.0.extend(split.into_iter().take(stored));
+    let follower = stream.follow(1).unwrap();
+    let mut successor = Appender::new("b");
+    stream.append(&mut successor, &record("second", 1), &follower.tip).unwrap();
+
+    let mut expected = State::default();
+    expected.apply_record(&record("first", 1)).unwrap();
+    expected.apply_record(&record("second", 1)).unwrap();
+    assert_eq!(stream.follow(1).unwrap().state, expected);
+}
+
+#[test]
+fn following_from_a_snapshot_gives_the_same_state() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let tip = stream.append(&mut appender, &record("before", 60_000), &Tip::default()).unwrap();
+    let state = stream.follow(1).unwrap().state;
+    let start = tip.sequence + 1;
+    let step = appender.snapshot(&state, 0, &tip, now(0));
+    let tip = stream.carry_out(&mut appender, step).unwrap();
+    let last = stream.0.last().unwrap();
+    assert!(last.parts > 1, "the snapshot was split");
+    assert_eq!(snapshot_start(tip.sequence, last), Some(start));
+    stream.append(&mut appender, &record("after", 3), &tip).unwrap();
+
+    let whole = stream.follow(1).unwrap();
+    let short = stream.follow(usize::try_from(start).unwrap()).unwrap();
+    assert_eq!(whole.state, short.state);
+    assert_eq!((whole.tip, whole.snapshot), (short.tip, start));
+    assert_eq!((short.snapshot, short.facts_since_snapshot), (start, 1));
+}
+
+#[test]
+fn a_snapshot_that_was_not_finished_points_to_the_one_before() {
+    let tip = Tip { sequence: 41, append_id: Some(AppendId::new("x")) };
+    let parts =
+        |previous| encode(Kind::Snapshot { previous }, &record("s", 60_000), &tip, || AppendId::new("y"));
+    let first = &parts(0)[0];
+    assert_eq!(snapshot_start(42, first), None);
+    let first = &parts(9)[0];
+    assert_eq!(snapshot_start(42, first), Some(9));
+}
+
+#[test]
+fn a_broken_chain_is_refused() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let mut tip = Tip::default();
+    for seed in ["one", "two", "three"] {
+        tip = stream.append(&mut appender, &record(seed, 1), &tip).unwrap();
+    }
+    let changed = |change: &dyn Fn(&mut Vec<Message>)| {
+        let mut messages = stream.0.clone();
+        change(&mut messages);
+        Stream(messages).follow(1).err().map(|error| error.to_string())
+    };
+    let cases: [(&dyn Fn(&mut Vec<Message>), &str); 4] = [
+        (
+            &|messages| messages[1].append_id = AppendId::new("other"),
+            "journal message 3 follows a-2, but the one before it is other",
+        ),
+        (
+            &|messages| {
+                messages.remove(1);
+            },
+            "journal message 2 follows a-2, but the one before it is a-1",
+        ),
+        (
+            &|messages| messages[2].format = 9,
+            "journal message 3 has format 9; this version reads formats up to 1",
+        ),
+        (&|messages| messages[2].payload = "{}".into(), "journal message 3 cannot be read"),
+    ];
+    for (change, error) in cases {
+        assert_eq!(changed(change).as_deref(), Some(error));
+    }
+    assert_eq!(changed(&|_| {}), None);
+}
+
+/// What may happen to a publish, and what the appender makes of it.
+#[test]
+fn a_lost_answer_is_resolved_by_reading() {
+    struct Case {
+        name: &'static str,
+        /// Whether the message was stored though its answer was lost.
+        stored: bool,
+        /// Whether somebody else's was.
+        foreign: bool,
+        /// How often the stream does not answer the read.
+        silent: usize,
+        deposed: bool,
+    }
+    let cases = [
+        Case { name: "stored", stored: true, foreign: false, silent: 0, deposed: false },
+        Case { name: "lost", stored: false, foreign: false, silent: 0, deposed: false },
+        Case { name: "foreign", stored: false, foreign: true, silent: 0, deposed: true },
+        Case {
+            name: "stored, stream away for a while",
+            stored: true,
+            foreign: false,
+            silent: 3,
+            deposed: false,
+        },
+        Case {
+            name: "lost, stream away for a while",
+            stored: false,
+            foreign: false,
+            silent: 3,
+            deposed: false,
+        },
+    ];
+    for case in cases {
+        let mut stream = Stream::default();
+        let mut appender = Appender::new("a");
+        let tip = stream.append(&mut appender, &record("first", 1), &Tip::default()).unwrap();
+        let Step::Publish { expected, message } = appender.record(&record("second", 1), &tip, now(0)) else {
+            panic!("an append begins with a publish");
+        };
+        let append_id = message.append_id.clone();
+        if case.stored {
+            stream.publish(expected, message);
+        } else if case.foreign {
+            stream.append(&mut Appender::new("b"), &record("foreign", 1), &tip).unwrap();
+        }
+        let mut step = appender.published(&append_id, &AppendOutcome::Unknown).unwrap();
+        for silence in 1..=case.silent {
+            let Step::ReadBack { sequence } = step else { panic!("{}: it reads", case.name) };
+            assert_eq!(appender.read_back(sequence, &ReadBack::Failed, now(0)), None);
+            assert_eq!(appender.tick(now(1)), None, "not at once");
+            step = appender.tick(now(1_000 * silence as u64)).expect("it reads again");
+        }
+        let done = stream.carry_out(&mut appender, step);
+        assert_eq!(done.is_none(), case.deposed, "{}", case.name);
+        assert_eq!(stream.0.len(), 2, "{}: never twice", case.name);
+        assert!(!appender.is_busy(), "{}", case.name);
+    }
+}
+
+#[test]
+fn answers_to_an_append_that_was_given_up_change_nothing() {
+    let mut appender = Appender::new("a");
+    let Step::Publish { message, .. } = appender.record(&record("one", 1), &Tip::default(), now(0)) else {
+        panic!("an append begins with a publish");
+    };
+    appender.abandon();
+    let late = AppendOutcome::Stored { sequence: 1 };
+    assert_eq!(appender.published(&message.append_id, &late), None);
+    let Step::Publish { message: second, .. } = appender.record(&record("two", 1), &Tip::default(), now(0))
+    else {
+        panic!("an append begins with a publish");
+    };
+    assert_ne!(second.append_id, message.append_id);
+    assert_eq!(appender.published(&message.append_id, &late), None);
+    assert!(appender.is_busy());
+}

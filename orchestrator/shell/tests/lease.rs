@@ -1,0 +1,83 @@
+//! The lease: gained, renewed, lost by time or to another, and taken back by the same instance.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use os_upgrade_shell::clock::Now;
+use os_upgrade_shell::lease::{LEASE_TTL, Lease, LeaseAction, LeaseChange, LeaseHolder, LeaseOutcome};
+
+fn at(secs: u64) -> Now {
+    Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(secs) }
+}
+
+fn holder(instance: &str, nonce: &str) -> LeaseHolder {
+    LeaseHolder { instance: instance.to_owned(), nonce: nonce.to_owned() }
+}
+
+/// A lease that was gained at second 0, with revision 1.
+fn held() -> Lease {
+    let mut lease = Lease::new(holder("me", "1"));
+    assert_eq!(lease.tick(at(0)), (Some(LeaseAction::Create(holder("me", "1"))), None));
+    let gained = lease.outcome(at(0), &LeaseOutcome::Written { revision: 1 });
+    assert_eq!(gained, (None, Some(LeaseChange::Gained)));
+    lease
+}
+
+#[test]
+fn it_is_renewed_in_good_time() {
+    let mut lease = held();
+    assert_eq!(lease.tick(at(1)), (None, None));
+    let update = LeaseAction::Update { holder: holder("me", "1"), revision: 1 };
+    assert_eq!(lease.tick(at(2)), (Some(update), None));
+    assert_eq!(lease.tick(at(3)), (None, None), "one question at a time");
+    assert_eq!(lease.outcome(at(3), &LeaseOutcome::Written { revision: 5 }), (None, None));
+    let update = LeaseAction::Update { holder: holder("me", "1"), revision: 5 };
+    assert_eq!(lease.tick(at(5)), (Some(update), None));
+}
+
+#[test]
+fn it_is_lost_when_it_cannot_be_renewed() {
+    let mut lease = held();
+    let mut changes = Vec::new();
+    for second in 1..=LEASE_TTL.as_secs() + 1 {
+        let (action, change) = lease.tick(at(second));
+        changes.extend(change.map(|change| (second, change)));
+        if action.is_some() {
+            lease.outcome(at(second), &LeaseOutcome::Failed);
+        }
+    }
+    assert_eq!(changes, [(LEASE_TTL.as_secs(), LeaseChange::Lost)]);
+    assert!(!lease.is_held());
+}
+
+#[test]
+fn an_unanswered_question_is_asked_again() {
+    let mut lease = Lease::new(holder("me", "1"));
+    assert!(lease.tick(at(0)).0.is_some());
+    assert_eq!(lease.tick(at(1)), (None, None));
+    assert!(lease.tick(at(2)).0.is_some());
+}
+
+#[test]
+fn another_holder_is_respected() {
+    let mut lease = Lease::new(holder("me", "1"));
+    lease.tick(at(0));
+    let taken = LeaseOutcome::Taken { holder: holder("other", "9"), revision: 3 };
+    assert_eq!(lease.outcome(at(0), &taken), (None, None));
+    assert_eq!(lease.other(), Some(&holder("other", "9")));
+
+    let mut lease = held();
+    lease.tick(at(2));
+    assert_eq!(lease.outcome(at(2), &taken), (None, Some(LeaseChange::Lost)));
+}
+
+#[test]
+fn an_earlier_process_of_the_same_instance_is_replaced_at_once() {
+    let mut lease = Lease::new(holder("me", "2"));
+    lease.tick(at(0));
+    let taken = LeaseOutcome::Taken { holder: holder("me", "1"), revision: 3 };
+    let update = LeaseAction::Update { holder: holder("me", "2"), revision: 3 };
+    assert_eq!(lease.outcome(at(0), &taken), (Some(update), None));
+    let gained = lease.outcome(at(0), &LeaseOutcome::Written { revision: 4 });
+    assert_eq!(gained, (None, Some(LeaseChange::Gained)));
+}

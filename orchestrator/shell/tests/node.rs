@@ -1,0 +1,76 @@
+//! Nodes in a small world: runs are carried out whatever goes wrong, and never wrongly.
+
+mod world;
+
+use os_upgrade_kernel::{Accepted, RunResult};
+use world::{Faults, World};
+
+const ROUGH: Faults =
+    Faults { crash: 150, lost_answer: 40, lost_message: 40, late_message: 30, lease_trouble: 100 };
+
+fn answered(world: &World, call: u64) -> bool {
+    world.answers.iter().any(|(answered, answer)| *answered == call && matches!(answer, Ok(Ok(_))))
+}
+
+/// A world with a leader and a configuration.
+fn configured(seed: u64, instances: usize, hosts: usize, faults: Faults) -> World {
+    let mut world = World::new(seed, instances, hosts, Faults::NONE);
+    world.heal_until("somebody leads", World::leads);
+    let call = world.configure();
+    world.heal_until("it is configured", |world| answered(world, call));
+    world.faults = faults;
+    world
+}
+
+fn check_executions(world: &World) {
+    for ((run, host), count) in &world.bus.executions {
+        assert_eq!(*count, 1, "S3: {host} was upgraded {count} times in {run}");
+    }
+}
+
+#[test]
+fn a_quiet_world_completes_its_run() {
+    for seed in 0..20 {
+        let mut world = configured(seed, 1, 5, Faults::NONE);
+        let call = world.trigger(3600);
+        world.heal_until("the run has ended", |world| world.state().last_run.is_some());
+        assert!(world.answers.contains(&(call, Ok(Ok(Accepted::Done)))), "seed {seed}");
+        let run = world.state().last_run.clone().unwrap();
+        let result = run.ended.unwrap().result;
+        let failed = world.state().slots.len();
+        assert_eq!(result == RunResult::Completed, failed == 0, "seed {seed}: {result:?}");
+        check_executions(&world);
+    }
+}
+
+#[test]
+fn a_rough_world_never_does_wrong_and_ends_its_runs() {
+    let (mut steps, mut results) = (0, Vec::new());
+    for seed in 0..60 {
+        let instances = 1 + usize::try_from(seed % 3).unwrap();
+        let mut world = configured(seed, instances, 4, ROUGH);
+        for round in 1..=3 {
+            let call = world.trigger(if seed % 5 == 0 { 20 } else { 3600 });
+            world.run(6_000);
+            world.heal_until("somebody leads", World::leads);
+            let begun = answered(&world, call) || world.state().run.is_some();
+            if begun {
+                world.heal_until("the run has ended", |world| world.state().run.is_none());
+            }
+            world.faults = ROUGH;
+            check_executions(&world);
+            results
+                .extend(world.state().last_run.as_ref().and_then(|run| run.ended).map(|ended| ended.result));
+            assert!(world.steps > 0, "seed {seed}, round {round}");
+        }
+        world.heal_until("nothing is left of unsent commands", |world| {
+            world.state().withdrawals.is_empty()
+                && world.state().slots.values().all(|slot| slot.unsent_at_fence.is_none())
+        });
+        steps += world.steps;
+    }
+    assert!(steps > 500_000, "{steps}");
+    for result in [RunResult::Completed, RunResult::Failed, RunResult::TimedOut] {
+        assert!(results.contains(&result), "no run was {result:?}: the world is not rough enough");
+    }
+}
