@@ -1,6 +1,8 @@
 //! The journal: what is encoded is read back, in parts and across snapshots; a broken chain is refused; an append
 //! whose answer is lost is resolved by reading.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+
 use std::time::Duration;
 
 use chrono::DateTime;
@@ -162,6 +164,8 @@ fn a_snapshot_that_was_not_finished_points_to_the_one_before() {
     assert_eq!(snapshot_start(42, first), Some(9));
 }
 
+type Change<'a> = &'a dyn Fn(&mut Vec<Message>);
+
 #[test]
 fn a_broken_chain_is_refused() {
     let mut stream = Stream::default();
@@ -170,12 +174,12 @@ fn a_broken_chain_is_refused() {
     for seed in ["one", "two", "three"] {
         tip = stream.append(&mut appender, &record(seed, 1), &tip).unwrap();
     }
-    let changed = |change: &dyn Fn(&mut Vec<Message>)| {
+    let changed = |change: Change| {
         let mut messages = stream.0.clone();
         change(&mut messages);
         Stream(messages).follow(1).err().map(|error| error.to_string())
     };
-    let cases: [(&dyn Fn(&mut Vec<Message>), &str); 4] = [
+    let cases: [(Change, &str); 4] = [
         (
             &|messages| messages[1].append_id = AppendId::new("other"),
             "journal message 3 follows a-2, but the one before it is other",

@@ -1,5 +1,7 @@
 //! Nodes in a small world: runs are carried out whatever goes wrong, and never wrongly.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+
 mod world;
 
 use os_upgrade_kernel::{Accepted, RunResult};
