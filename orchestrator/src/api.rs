@@ -1,0 +1,110 @@
+//! The REST API: `/v1/config/os-upgrade` and `/v1/state/os-upgrade...`, as the specification and its conventions
+//! have them, and the health endpoints.
+//!
+//! One file per group of endpoints, each with its router; what they share is in [`extract`] (what comes in),
+//! [`reply`] (what goes out) and [`error`] (the error policy). Nothing is decided here: a write goes to the core
+//! through [`SiteHandle`] and is answered after it is durable; the present state is read from the same handle, and
+//! the past from the projection's [`History`], which may be a moment behind.
+//!
+//! JSON in and out. There is no authentication yet, so the default is to listen on loopback only.
+
+mod config;
+mod error;
+mod extract;
+mod health;
+mod hosts;
+mod reply;
+mod run;
+mod runs;
+mod serve;
+mod state;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{Method, Uri};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use tokio::sync::Semaphore;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use self::error::{Cause, Problem};
+pub use self::serve::serve;
+use crate::site::SiteHandle;
+use crate::store::History;
+
+/// Largest body of a request, in bytes.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long a request may take from its last header to its answer. Writes are answered sooner, by the site handle.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How many large answers are written out at once: with more, a large site's memory and cores would go to readers.
+const RENDERS_MAX: usize = 2;
+
+/// What every endpoint has at hand.
+#[derive(Debug, Clone)]
+struct Api {
+    site: SiteHandle,
+    history: History,
+    renders: Arc<Semaphore>,
+}
+
+/// Every endpoint, with limits, error bodies and logging around them.
+pub fn router(site: SiteHandle, history: History) -> Router {
+    let api = Api { site, history, renders: Arc::new(Semaphore::new(RENDERS_MAX)) };
+    with_limits(
+        Router::new()
+            .merge(config::routes())
+            .merge(state::routes())
+            .merge(hosts::routes())
+            .merge(run::routes())
+            .merge(runs::routes())
+            .merge(health::routes())
+            .with_state(api),
+    )
+}
+
+fn with_limits(routes: Router) -> Router {
+    routes
+        .fallback(async |uri: Uri| Problem::not_found(format!("there is nothing at {}", uri.path())))
+        .method_not_allowed_fallback(async || Problem::method_not_allowed())
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(in_time))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(log_failure))
+}
+
+async fn in_time(request: Request, next: Next) -> Response {
+    tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.unwrap_or_else(|_| {
+        let seconds = REQUEST_TIMEOUT.as_secs();
+        Problem::unavailable(format!("there is no answer after {seconds} s")).into_response()
+    })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature tower-http asks for")]
+fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Problem::internal(format!("panic: {text}")).into_response()
+}
+
+/// One line for each request that fails, here at the boundary and nowhere else. Bodies, queries and headers, which
+/// may hold secrets, are not in it.
+async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let status = response.status();
+    let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
+    if status.is_server_error() {
+        tracing::error!(%method, path = uri.path(), status = status.as_u16(), cause, "request failed");
+    } else if status.is_client_error() {
+        tracing::info!(%method, path = uri.path(), status = status.as_u16(), cause, "request refused");
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests;

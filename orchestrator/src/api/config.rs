@@ -1,0 +1,67 @@
+//! `/v1/config/os-upgrade`: what operators intend.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use os_upgrade_kernel::config::{Rollout, WorkerApplication};
+use os_upgrade_kernel::{Config, Request};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use super::Api;
+use super::error::Problem;
+use super::extract::{Actor, Body, Nothing, Params, Validate};
+use super::reply;
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new().route("/v1/config/os-upgrade", get(read).put(replace))
+}
+
+/// The body of a PUT: the configuration, and what the specification has beyond it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ConfigBody {
+    #[serde(default)]
+    worker_applications: Vec<WorkerApplication>,
+    #[serde(default)]
+    rollout: Rollout,
+    /// The specification's key, which this version takes only when it is empty: it starts no run by itself, and to
+    /// accept windows that are then not kept to would be worse than to refuse them.
+    #[serde(default)]
+    maintenance_windows: Vec<IgnoredAny>,
+}
+
+impl ConfigBody {
+    fn into_config(self) -> Result<Config, Problem> {
+        if self.maintenance_windows.is_empty() {
+            return Ok(Config { worker_applications: self.worker_applications, rollout: self.rollout });
+        }
+        let message = "maintenance-windows: this version starts no upgrade by itself; leave them out and use \
+                       POST /v1/state/os-upgrade/trigger-upgrade-site";
+        Err(Problem::bad_request(message).with_info(json!({ "place": "maintenance-windows" })))
+    }
+}
+
+/// 200, or 404 when nothing is configured.
+async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    match &api.site.present().state.config {
+        Some(config) => reply::json(config),
+        None => Err(Problem::not_found("there is no configuration")),
+    }
+}
+
+/// 201 when there was none, 204 when there was.
+async fn replace(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(params): Params<Validate>,
+    Body(body): Body<ConfigBody>,
+) -> Result<StatusCode, Problem> {
+    let config = body.into_config()?;
+    let request = Request::PutConfig { config, actor, validate: params.only() };
+    let accepted = api.site.request(request).await??;
+    Ok(reply::granted(&accepted))
+}

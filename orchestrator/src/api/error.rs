@@ -1,0 +1,126 @@
+//! Errors, in the dialect of the specification.
+//!
+//! The policy:
+//! - Every error has a body `{"errors":[{"error-message":"...","error-info":{...}}]}`, also where no endpoint was
+//!   reached (404, 405, 413, 415, 408) and after a panic. `error-info` is there when a program could use it.
+//! - 400: the request cannot be meant; the message names the place. 404: what is asked for is not there. 409: it is
+//!   understood and cannot be done as things are now. 503: nobody knows what became of it, or nothing can be done
+//!   now; asking again later may help. 500: this program is wrong, or its history file is; the message says no more
+//!   than that, the log does.
+//! - The core's refusals are matched by kind, never by text; their sentence is the message and their whole the info.
+//! - The cause goes into the log line at the boundary, through [`Cause`].
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use os_upgrade_kernel::Refusal;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::site::Unavailable;
+use crate::store::StoreError;
+
+/// An error as it is answered.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    message: String,
+    info: Option<Value>,
+    /// What only the log says.
+    cause: Option<String>,
+}
+
+/// What the log line says about a response.
+#[derive(Debug, Clone)]
+pub(super) struct Cause(pub(super) String);
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ErrorEntry {
+    error_message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_info: Option<Value>,
+}
+
+impl Problem {
+    /// An error of `status` with `message`.
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), info: None, cause: None }
+    }
+
+    /// The request cannot be meant.
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// What is asked for is not there.
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// Nothing can be done now.
+    pub(super) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// This program is wrong; only the log says how.
+    pub(super) fn internal(cause: impl Into<String>) -> Self {
+        let problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the log has its cause");
+        Self { cause: Some(cause.into()), ..problem }
+    }
+
+    /// The endpoint has no such method; the router adds `Allow`.
+    pub(super) fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this method is not allowed here; Allow names those that are",
+        )
+    }
+
+    /// The same with `info` for programs.
+    pub(super) fn with_info(self, info: Value) -> Self {
+        Self { info: Some(info), ..self }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let cause = Cause(self.cause.unwrap_or_else(|| self.message.clone()));
+        let entry = ErrorEntry { error_message: self.message, error_info: self.info };
+        let mut response = (self.status, Json(json!({ "errors": [entry] }))).into_response();
+        response.extensions_mut().insert(cause);
+        response
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let status = match &refusal {
+            Refusal::InvalidConfig { .. } | Refusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
+            Refusal::NoConfiguration => StatusCode::NOT_FOUND,
+            Refusal::NoHosts { .. } | Refusal::RunActive { .. } | Refusal::NoRun => StatusCode::CONFLICT,
+            Refusal::ClockSkew { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let problem = Self::new(status, refusal.to_string());
+        match serde_json::to_value(&refusal) {
+            Ok(info) => problem.with_info(info),
+            Err(_) => problem,
+        }
+    }
+}
+
+impl From<Unavailable> for Problem {
+    fn from(unavailable: Unavailable) -> Self {
+        Self::unavailable(unavailable.reason)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::UnknownRun(id) => Self::bad_request(format!("after: there is no run {id:?}")),
+            StoreError::Sqlite(source) => Self::internal(format!("the history cannot be read: {source}")),
+            StoreError::BadValue { .. } => Self::internal(error.to_string()),
+        }
+    }
+}

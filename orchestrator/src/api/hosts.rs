@@ -1,0 +1,134 @@
+//! `/v1/state/os-upgrade/hosts`: every host that is known, the versions it runs, and why it is not moving.
+//!
+//! A JSON list by hostname; `/hosts/{hostname}` is one entry of it, which a worker may read at its start to compare
+//! versions. A host is known when a worker has announced itself on it or has published versions for it.
+
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use os_upgrade_kernel::{Explanation, HostStatus, Reachability, SeenHost, explain};
+use os_upgrade_protocol::{ApplicationName, HostName, Versions};
+use serde::{Serialize, Serializer};
+
+use super::Api;
+use super::error::Problem;
+use super::extract::{Name, Nothing, Params};
+use super::reply::{self, ReasonFields, Stamp};
+use crate::site::{HostVersions, Present};
+
+/// About how many bytes a host takes in the list, when its versions are few.
+const BYTES_PER_HOST: usize = 512;
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new()
+        .route("/v1/state/os-upgrade/hosts", get(list))
+        .route("/v1/state/os-upgrade/hosts/{hostname}", get(read))
+}
+
+async fn list(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    let present = api.site.present();
+    let hosts = present.view.hosts.len().max(present.versions.len());
+    api.render(hosts, move || {
+        let mut bytes = Vec::with_capacity(hosts * BYTES_PER_HOST);
+        serde_json::to_writer(&mut bytes, &HostList(&present))?;
+        Ok(bytes)
+    })
+    .await
+}
+
+/// 404 for a host that is not known.
+async fn read(
+    State(api): State<Api>,
+    Name(name): Name,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<Response, Problem> {
+    let present = api.site.present();
+    let known = HostName::new(&name)
+        .ok()
+        .filter(|host| present.view.hosts.contains_key(host) || present.versions.contains_key(host));
+    match known {
+        Some(host) => reply::json(&Entry(&present, &host)),
+        None => Err(Problem::not_found(format!("there is no host {name:?}"))),
+    }
+}
+
+struct HostList<'a>(&'a Present);
+
+impl Serialize for HostList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let names: BTreeSet<&HostName> = self.0.view.hosts.keys().chain(self.0.versions.keys()).collect();
+        serializer.collect_seq(names.into_iter().map(|name| Entry(self.0, name)))
+    }
+}
+
+/// One entry of the list, put together as it is written.
+struct Entry<'a>(&'a Present, &'a HostName);
+
+/// A host as it stands in the list.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct EntryBody<'a> {
+    hostname: &'a str,
+    /// Those whose workers have announced themselves on it.
+    applications: Vec<&'a str>,
+    /// The lock group whose slot it needs.
+    group: &'a str,
+    reachability: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    versions: Option<&'a Versions>,
+    /// When the bus took those versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    versions_time: Option<Stamp>,
+    /// Where it is in the active run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<Stamp>,
+    /// Why it is not moving.
+    why: &'a str,
+    #[serde(flatten)]
+    reason: Option<ReasonFields<'a>>,
+    /// When, at the latest, that changes by time alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Stamp>,
+}
+
+impl Serialize for Entry<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(present, name) = *self;
+        let Explanation { status, since, why, reason, until } = explain(&present.state, &present.view, name);
+        let seen = present.view.hosts.get(name);
+        let published = present.versions.get(name);
+        let default_group = &present.state.settings.default_group;
+        let body = EntryBody {
+            hostname: name.as_str(),
+            applications: seen.map(applications).unwrap_or_default(),
+            group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
+            reachability: reachability(seen.map(|seen| seen.reachability).unwrap_or_default()),
+            versions: published.map(|HostVersions { versions, .. }| versions),
+            versions_time: published.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
+            status: status.map(HostStatus::as_str),
+            since: since.map(Stamp),
+            why: &why,
+            reason: reason.as_ref().map(ReasonFields::from),
+            until: until.map(Stamp),
+        };
+        body.serialize(serializer)
+    }
+}
+
+fn applications(seen: &SeenHost) -> Vec<&str> {
+    seen.applications.iter().map(ApplicationName::as_str).collect()
+}
+
+/// The word in the API.
+const fn reachability(reachability: Reachability) -> &'static str {
+    match reachability {
+        Reachability::Unknown => "unknown",
+        Reachability::Reachable => "reachable",
+        Reachability::Unreachable => "unreachable",
+    }
+}

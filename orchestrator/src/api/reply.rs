@@ -1,0 +1,104 @@
+//! What goes out: JSON written straight from borrowed state, and the forms that several endpoints share.
+
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{Accepted, HostStatus, Reason, RunHost};
+use os_upgrade_protocol::{HostName, time};
+use serde::{Serialize, Serializer};
+
+use super::Api;
+use super::error::Problem;
+
+/// From so many hosts on, an answer is written out off the runtime's threads, on which the run goes on.
+const LARGE_HOSTS: usize = 200;
+
+impl Api {
+    /// Answers with what `write` makes of the present, of about `hosts` hosts.
+    pub(super) async fn render<W>(&self, hosts: usize, write: W) -> Result<Response, Problem>
+    where
+        W: FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
+    {
+        let written = if hosts < LARGE_HOSTS {
+            write()
+        } else {
+            let permit = self.renders.clone().acquire_owned().await;
+            let written = tokio::task::spawn_blocking(write).await;
+            drop(permit);
+            written.map_err(|error| Problem::internal(error.to_string()))?
+        };
+        written.map(json_bytes).map_err(|error| Problem::internal(error.to_string()))
+    }
+}
+
+/// `value` as JSON.
+pub(super) fn json(value: &impl Serialize) -> Result<Response, Problem> {
+    serde_json::to_vec(value).map(json_bytes).map_err(|error| Problem::internal(error.to_string()))
+}
+
+fn json_bytes(bytes: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], bytes).into_response()
+}
+
+/// The status of a write that was granted.
+pub(super) fn granted(accepted: &Accepted) -> StatusCode {
+    match accepted {
+        Accepted::Created => StatusCode::CREATED,
+        Accepted::Done | Accepted::Valid => StatusCode::NO_CONTENT,
+    }
+}
+
+/// RFC 3339 in UTC, whole seconds, as everywhere in the specification.
+pub(super) struct Stamp(pub(super) DateTime<Utc>);
+
+impl Serialize for Stamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&time::format(self.0))
+    }
+}
+
+/// A reason on the wire: the sentence, and the word that tells its kind.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ReasonFields<'a> {
+    reason: Text<'a>,
+    reason_kind: &'static str,
+}
+
+/// A reason's sentence.
+struct Text<'a>(&'a Reason);
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self.0)
+    }
+}
+
+impl<'a> From<&'a Reason> for ReasonFields<'a> {
+    fn from(reason: &'a Reason) -> Self {
+        Self { reason: Text(reason), reason_kind: reason.kind() }
+    }
+}
+
+/// A host of a run: `{"hostname":"h01","status":"waiting","since":"...","reason":"...","reason-kind":"..."}`.
+#[derive(Serialize)]
+pub(super) struct HostOfRun<'a> {
+    hostname: &'a str,
+    status: &'static str,
+    since: Stamp,
+    #[serde(flatten)]
+    reason: Option<ReasonFields<'a>>,
+}
+
+impl<'a> HostOfRun<'a> {
+    /// `host` as it is in its run.
+    pub(super) fn new(name: &'a HostName, host: &'a RunHost) -> Self {
+        Self {
+            hostname: name.as_str(),
+            status: HostStatus::as_str(host.status),
+            since: Stamp(host.since),
+            reason: host.reason.as_ref().map(ReasonFields::from),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `/v1/state/os-upgrade/trigger-upgrade-site` and `/cancel`: starting a run, and stopping it.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use os_upgrade_kernel::Request;
+use os_upgrade_kernel::duration::Duration;
+use os_upgrade_protocol::RunId;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::Api;
+use super::error::Problem;
+use super::extract::{Actor, Nothing, OptionalBody, Params, Validate};
+use super::reply;
+
+/// The specification's default of `timeout`, in seconds: 4h.
+const TIMEOUT_DEFAULT_SECS: u64 = 4 * 3_600;
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new()
+        .route("/v1/state/os-upgrade/trigger-upgrade-site", post(trigger))
+        .route("/v1/state/os-upgrade/cancel", post(cancel))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TriggerBody {
+    timeout: Option<Duration>,
+}
+
+/// Parameters of a body that has none.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoFields {}
+
+/// 204 once the run is durable; 404 without a configuration, 409 while a run is active or without a host.
+async fn trigger(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(params): Params<Validate>,
+    OptionalBody(body): OptionalBody<TriggerBody>,
+) -> Result<StatusCode, Problem> {
+    let timeout = body.and_then(|body| body.timeout).unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT_SECS));
+    // Version 7: ids given later sort later.
+    let run =
+        RunId::new(&Uuid::now_v7().to_string()).map_err(|error| Problem::internal(error.to_string()))?;
+    let request = Request::Trigger { run, timeout, actor, validate: params.only() };
+    let accepted = api.site.request(request).await??;
+    Ok(reply::granted(&accepted))
+}
+
+/// 204 once it is durable that no further host is started; 409 when no run is active.
+async fn cancel(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(Nothing {}): Params<Nothing>,
+    OptionalBody(_): OptionalBody<NoFields>,
+) -> Result<StatusCode, Problem> {
+    let accepted = api.site.request(Request::Cancel { actor }).await??;
+    Ok(reply::granted(&accepted))
+}

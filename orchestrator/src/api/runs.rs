@@ -1,0 +1,256 @@
+//! `/v1/state/os-upgrade/runs`: the history, read from the projection, which may be a moment behind the present.
+//!
+//! `?limit=&after=` pages through runs, newest first; `next` of one page is `after` of the next. A single run comes
+//! with all of its hosts and its facts; those beyond `facts-limit` are had with `facts-after`, which is the `facts-next`
+//! of the page before.
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use chrono::{DateTime, SecondsFormat, Utc};
+use os_upgrade_protocol::RunId;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::value::RawValue;
+
+use super::Api;
+use super::error::Problem;
+use super::extract::{Name, Parameters, Params};
+use super::reply::Stamp;
+use crate::store::{FactCursor, FactRow, HostRow, RunDetail, RunPage, RunRow};
+
+/// Runs in a page, when nothing is asked for, and at most.
+const RUNS_DEFAULT: u32 = 50;
+const RUNS_MAX: u32 = 500;
+
+/// Facts in an answer, when nothing is asked for, and at most: all facts of a run of some 2 000 hosts.
+const FACTS_MAX: u32 = 10_000;
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new()
+        .route("/v1/state/os-upgrade/runs", get(list))
+        .route("/v1/state/os-upgrade/runs/{id}", get(read))
+}
+
+#[derive(Debug, Deserialize)]
+struct ListParameters {
+    #[serde(default, deserialize_with = "limit::<_, RUNS_MAX>")]
+    limit: Option<u32>,
+    after: Option<RunId>,
+}
+
+impl Parameters for ListParameters {
+    const NAMES: &'static [&'static str] = &["limit", "after"];
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct RunParameters {
+    #[serde(default, deserialize_with = "limit::<_, FACTS_MAX>")]
+    facts_limit: Option<u32>,
+    #[serde(default, deserialize_with = "cursor")]
+    facts_after: Option<FactCursor>,
+}
+
+impl Parameters for RunParameters {
+    const NAMES: &'static [&'static str] = &["facts-limit", "facts-after"];
+}
+
+fn limit<'de, D: Deserializer<'de>, const MAX: u32>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let limit = u32::deserialize(deserializer)?;
+    if (1..=MAX).contains(&limit) {
+        Ok(Some(limit))
+    } else {
+        Err(de::Error::custom(format!("{limit} is not between 1 and {MAX}")))
+    }
+}
+
+fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FactCursor>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(de::Error::custom)
+}
+
+/// 200 with the page; 400 when there is no run `after`.
+async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
+    let limit = params.limit.unwrap_or(RUNS_DEFAULT);
+    let page = api.history.runs(limit, params.after.as_ref()).await?;
+    super::reply::json(&RunList::of(&page))
+}
+
+/// 200, or 404 when there is no such run.
+async fn read(
+    State(api): State<Api>,
+    Name(name): Name,
+    Params(params): Params<RunParameters>,
+) -> Result<Response, Problem> {
+    let not_found = || Problem::not_found(format!("there is no run {name:?}"));
+    let id = RunId::new(&name).map_err(|_| not_found())?;
+    let limit = params.facts_limit.unwrap_or(FACTS_MAX);
+    let detail = api.history.run(&id, limit, params.facts_after).await?.ok_or_else(not_found)?;
+    let size = detail.hosts.len().max(detail.facts.items.len());
+    api.render(size, move || serde_json::to_vec(&DetailBody::of(&detail))).await
+}
+
+#[derive(Serialize)]
+struct RunList<'a> {
+    items: Vec<RunItem<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
+}
+
+impl<'a> RunList<'a> {
+    fn of(page: &'a RunPage) -> Self {
+        Self { items: page.items.iter().map(RunItem::of).collect(), next: page.next.as_deref() }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct RunItem<'a> {
+    id: &'a str,
+    trigger: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<&'a str>,
+    start_time: Stamp,
+    not_after: Stamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<Stamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a str>,
+    /// How far it is, or was at its end.
+    phase: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopping: Option<&'a RawValue>,
+    rollout: &'a RawValue,
+    counts: &'a RawValue,
+}
+
+impl<'a> RunItem<'a> {
+    fn of(run: &'a RunRow) -> Self {
+        Self {
+            id: &run.id,
+            trigger: &run.trigger_kind,
+            actor: run.actor.as_deref(),
+            start_time: Stamp(run.started_at),
+            not_after: Stamp(run.not_after),
+            end_time: run.ended_at.map(Stamp),
+            result: run.result.as_deref(),
+            phase: &run.phase,
+            stopping: run.stopping.as_deref(),
+            rollout: &run.rollout,
+            counts: &run.counts,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct DetailBody<'a> {
+    #[serde(flatten)]
+    run: RunItem<'a>,
+    hosts: Vec<HostItem<'a>>,
+    facts: Vec<FactItem<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts_next: Option<String>,
+}
+
+impl<'a> DetailBody<'a> {
+    fn of(detail: &'a RunDetail) -> Self {
+        Self {
+            run: RunItem::of(&detail.run),
+            hosts: detail.hosts.iter().map(HostItem::of).collect(),
+            facts: detail.facts.items.iter().map(FactItem::of).collect(),
+            facts_next: detail.facts.next.map(|next| next.to_string()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct HostItem<'a> {
+    hostname: &'a str,
+    application: &'a str,
+    group: &'a str,
+    status: &'a str,
+    since: Stamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason_kind: Option<&'a str>,
+    /// When its slot was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_time: Option<Stamp>,
+    /// When its part in the run ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<Stamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<CommandItem<'a>>,
+}
+
+/// A host's current command, or its last.
+#[derive(Serialize)]
+struct CommandItem<'a> {
+    action: &'a str,
+    /// Where it stands in the control stream, once it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
+}
+
+impl<'a> HostItem<'a> {
+    fn of(host: &'a HostRow) -> Self {
+        let command = |action| CommandItem { action, sequence: host.command_sequence };
+        Self {
+            hostname: &host.host,
+            application: &host.application,
+            group: &host.group,
+            status: &host.status,
+            since: Stamp(host.since),
+            reason: host.reason.as_deref(),
+            reason_kind: host.reason_kind.as_deref(),
+            start_time: host.started_at.map(Stamp),
+            end_time: host.ended_at.map(Stamp),
+            command: host.command_action.as_deref().map(command),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FactItem<'a> {
+    /// Of its record in the journal.
+    sequence: u64,
+    /// In that record, from 0.
+    place: u64,
+    time: Millis,
+    r#type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<&'a str>,
+    fact: &'a RawValue,
+}
+
+impl<'a> FactItem<'a> {
+    fn of(fact: &'a FactRow) -> Self {
+        Self {
+            sequence: fact.sequence,
+            place: fact.place,
+            time: Millis(fact.at),
+            r#type: &fact.name,
+            event: fact.event.as_deref(),
+            actor: fact.actor.as_deref(),
+            host: fact.host.as_deref(),
+            fact: &fact.fact,
+        }
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds: many facts share a second.
+struct Millis(DateTime<Utc>);
+
+impl Serialize for Millis {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}

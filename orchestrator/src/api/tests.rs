@@ -1,0 +1,129 @@
+//! The whole router in process, over a small core that owns a real kernel state and a real store.
+
+mod errors;
+mod reads;
+mod served;
+mod writes;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use os_upgrade_kernel::Input;
+use os_upgrade_protocol::Versions;
+use os_upgrade_shell::committed::Committed;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::site::{Call, HostVersions, Present, Readiness};
+use crate::store::{Projector, Streams};
+use crate::testing::{TestSite, host};
+
+/// A router over a core that answers, and the store behind it.
+struct TestApi {
+    router: Router,
+    site: SiteHandle,
+    history: History,
+    _directory: TempDir,
+}
+
+fn present(site: &TestSite) -> Present {
+    let versions = Versions([("linux".to_owned(), "6.12.9".to_owned())].into_iter().collect());
+    let published = HostVersions { versions, published_at: "2026-11-20T12:00:00Z".parse().unwrap() };
+    Present {
+        state: site.state.clone(),
+        view: site.view.clone(),
+        versions: [(host("h01"), published)].into_iter().collect(),
+        readiness: Readiness::Ready,
+    }
+}
+
+async fn store() -> (TempDir, Projector) {
+    let directory = TempDir::new().unwrap();
+    let projector = Projector::open(&directory.path().join("store.sqlite"), "site").await.unwrap();
+    (directory, projector)
+}
+
+/// Applies `records` behind what the store has.
+async fn project(projector: &mut Projector, records: &[Committed]) {
+    let created: chrono::DateTime<chrono::Utc> = "2026-11-01T00:00:00Z".parse().unwrap();
+    let streams = Streams { journal_created_at: created, control_created_at: created };
+    let follows = projector.position().await.unwrap().map(|position| position.sequence);
+    projector.apply(&streams, follows, records).await.unwrap();
+}
+
+/// Answers every call, each in a batch of its own, after it stands in the store.
+async fn core(
+    mut site: TestSite,
+    mut projector: Projector,
+    shown: Arc<ArcSwap<Present>>,
+    mut calls: mpsc::Receiver<Call>,
+) {
+    while let Some(call) = calls.recv().await {
+        let (committed, mut answers) = site.ask(&[Input::Request(call.request)]);
+        project(&mut projector, &[committed]).await;
+        shown.store(Arc::new(present(&site)));
+        let _ = call.answer.send(Ok(answers.remove(0)));
+    }
+}
+
+impl TestApi {
+    /// An API over `site`, whose journal holds `records`.
+    async fn new(site: TestSite, records: &[Committed]) -> Self {
+        let (directory, mut projector) = store().await;
+        project(&mut projector, records).await;
+        let history = projector.history().await.unwrap();
+        let shown = Arc::new(ArcSwap::from_pointee(present(&site)));
+        let (sender, calls) = mpsc::channel(8);
+        let handle = SiteHandle::new(Arc::clone(&shown), sender);
+        tokio::spawn(core(site, projector, shown, calls));
+        Self::over(handle, history, directory)
+    }
+
+    fn over(site: SiteHandle, history: History, directory: TempDir) -> Self {
+        Self { router: router(site.clone(), history.clone()), site, history, _directory: directory }
+    }
+
+    /// An API over a core that never answers. The receiver keeps the core's end open.
+    async fn silent(readiness: Readiness) -> (Self, mpsc::Receiver<Call>) {
+        let (directory, projector) = store().await;
+        let shown = Arc::new(ArcSwap::from_pointee(Present { readiness, ..Present::default() }));
+        let (sender, calls) = mpsc::channel(8);
+        let handle = SiteHandle::new(shown, sender).with_timeout(Duration::from_millis(20));
+        (Self::over(handle, projector.history().await.unwrap(), directory), calls)
+    }
+
+    async fn send(&self, request: Request<Body>) -> (u16, HeaderMap, String) {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, headers, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// `request` is `<method> <path>`; the body, if there is any, is sent as JSON.
+    async fn call(&self, request: &str, body: &str) -> (u16, Value) {
+        let (status, _, body) = self.send(build(request, "application/json", body)).await;
+        let body = if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap() };
+        (status, body)
+    }
+}
+
+fn build(request: &str, content_type: &str, body: &str) -> Request<Body> {
+    let (method, path) = request.split_once(' ').unwrap();
+    let request = Request::builder().method(method).uri(path).header("content-type", content_type);
+    request.body(Body::from(body.to_owned())).unwrap()
+}
+
+/// The body of an error.
+fn error(message: &str) -> Value {
+    json!({ "errors": [{ "error-message": message }] })
+}
+
+fn error_with(message: &str, info: &Value) -> Value {
+    json!({ "errors": [{ "error-message": message, "error-info": info }] })
+}

@@ -1,0 +1,203 @@
+//! What cannot be meant, and what is not there: status and whole body.
+
+use super::*;
+
+const CONFIG: &str = "PUT /v1/config/os-upgrade";
+const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
+const WINDOWS: &str = "maintenance-windows: this version starts no upgrade by itself; leave them out and use \
+                       POST /v1/state/os-upgrade/trigger-upgrade-site";
+
+async fn check(cases: &[(&str, &str, u16, Value)]) {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    for (request, body, status, expected) in cases {
+        assert_eq!(api.call(request, body).await, (*status, expected.clone()), "{request} {body}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_cannot_be_meant() {
+    let unknown = "unknown field `worker-application`, expected one of `worker-applications`, `rollout`, \
+                   `maintenance-windows` at line 1 column 21";
+    let duration = "\"5x\" is not a duration: expected [<n>y][<n>d][<n>h][<n>m][<n>s] of at most 100 years, \
+                    such as 4h or 1d12h";
+    check(&[
+        (CONFIG, "", 400, error("the body is empty; a JSON object is expected")),
+        (
+            CONFIG,
+            "{",
+            400,
+            error_with("EOF while parsing an object at line 1 column 1", &json!({"place": ""})),
+        ),
+        (CONFIG, "{} {}", 400, error("trailing characters at line 1 column 4")),
+        (
+            CONFIG,
+            r#"{"worker-application":[]}"#,
+            400,
+            error_with(&format!("worker-application: {unknown}"), &json!({"place": "worker-application"})),
+        ),
+        (
+            CONFIG,
+            r#"{"worker-applications":[{"name":"a"},{"name":""}]}"#,
+            400,
+            error_with(
+                "worker-applications/1/name: a name must not be empty at line 1 column 48",
+                &json!({"place": "worker-applications/1/name"}),
+            ),
+        ),
+        (
+            CONFIG,
+            r#"{"worker-applications":[{"name":"a"},{"name":"a"}]}"#,
+            400,
+            error_with(
+                "worker-applications: \"a\" is listed twice",
+                &json!({"kind": "invalid-config", "message": "worker-applications: \"a\" is listed twice"}),
+            ),
+        ),
+        (
+            CONFIG,
+            r#"{"maintenance-windows":[{"days-of-week":"Friday"}]}"#,
+            400,
+            error_with(WINDOWS, &json!({"place": "maintenance-windows"})),
+        ),
+        (
+            TRIGGER,
+            r#"{"timeout":"5x"}"#,
+            400,
+            error_with(&format!("timeout: {duration} at line 1 column 16"), &json!({"place": "timeout"})),
+        ),
+        (
+            TRIGGER,
+            r#"{"time":"4h"}"#,
+            400,
+            error_with(
+                "time: unknown field `time`, expected `timeout` at line 1 column 7",
+                &json!({"place": "time"}),
+            ),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn queries_that_cannot_be_meant() {
+    let parameter = |name: &str, known: &[&str]| json!({"parameter": name, "known": known});
+    check(&[
+        (
+            "GET /v1/state/os-upgrade?colour=red",
+            "",
+            400,
+            error_with("unknown query parameter \"colour\"; none is known here", &parameter("colour", &[])),
+        ),
+        (
+            "GET /v1/state/os-upgrade/runs?offset=3",
+            "",
+            400,
+            error_with(
+                "unknown query parameter \"offset\"; known here: limit, after",
+                &parameter("offset", &["limit", "after"]),
+            ),
+        ),
+        (
+            "GET /v1/state/os-upgrade/runs?limit=0",
+            "",
+            400,
+            error("Failed to deserialize query string: limit: 0 is not between 1 and 500"),
+        ),
+        (
+            "GET /v1/state/os-upgrade/runs?limit=ten",
+            "",
+            400,
+            error("Failed to deserialize query string: limit: invalid digit found in string"),
+        ),
+        ("GET /v1/state/os-upgrade/runs?after=r9", "", 400, error("after: there is no run \"r9\"")),
+        (
+            "GET /v1/state/os-upgrade/runs/r9?facts-after=x",
+            "",
+            400,
+            error("Failed to deserialize query string: facts-after: \"x\" is not a value of \"facts-next\""),
+        ),
+        (
+            "PUT /v1/config/os-upgrade?validate=yes",
+            "{}",
+            400,
+            error("Failed to deserialize query string: validate: unknown variant `yes`, expected `true`"),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_not_there() {
+    check(&[
+        ("GET /v1/nothing", "", 404, error("there is nothing at /v1/nothing")),
+        ("GET /v1/config/os-upgrade", "", 404, error("there is no configuration")),
+        ("GET /v1/state/os-upgrade/runs/r9", "", 404, error("there is no run \"r9\"")),
+        ("GET /v1/state/os-upgrade/runs/a%20b", "", 404, error("there is no run \"a b\"")),
+        ("GET /v1/state/os-upgrade/hosts/h09", "", 404, error("there is no host \"h09\"")),
+        (
+            TRIGGER,
+            "",
+            404,
+            error_with(
+                "there is no configuration: PUT /v1/config/os-upgrade first",
+                &json!({"kind": "no-configuration"}),
+            ),
+        ),
+        (
+            "POST /v1/state/os-upgrade/cancel",
+            "",
+            409,
+            error_with("no run is active", &json!({"kind": "no-run"})),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_method_that_is_not_allowed() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let (status, headers, body) =
+        api.send(build("DELETE /v1/config/os-upgrade", "application/json", "")).await;
+    let expected = error("this method is not allowed here; Allow names those that are");
+    assert_eq!((status, serde_json::from_str::<Value>(&body).unwrap()), (405, expected));
+    assert_eq!(headers["allow"], "GET,HEAD,PUT");
+}
+
+#[tokio::test]
+async fn content_types() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let refused = error("only JSON is understood: send Content-Type application/json").to_string();
+    for (content_type, status, expected) in [
+        ("application/yaml", 415, refused.as_str()),
+        ("text/plain", 415, refused.as_str()),
+        ("application/json; charset=utf-8", 201, ""),
+        ("application/merge-patch+json", 204, ""),
+        ("*/*", 204, ""),
+    ] {
+        let (found, _, body) = api.send(build(CONFIG, content_type, "{}")).await;
+        assert_eq!((found, body.as_str()), (status, expected), "{content_type}");
+    }
+    let untyped = Request::put("/v1/config/os-upgrade").body(Body::from("{}")).unwrap();
+    assert_eq!(api.send(untyped).await.0, 204);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let large = format!("{{\"worker-applications\":[{}]}}", " ".repeat(BODY_BYTES_MAX));
+    assert_eq!(api.call(CONFIG, &large).await, (413, error("the body exceeds 1048576 bytes")));
+}
+
+#[tokio::test]
+async fn a_panic_is_an_internal_error() {
+    #[expect(clippy::panic, reason = "it is what is tested")]
+    async fn panics() {
+        panic!("secret");
+    }
+    let (directory, projector) = store().await;
+    let history = projector.history().await.unwrap();
+    let site = SiteHandle::new(Arc::default(), mpsc::channel(1).0);
+    let panicking = Router::new().route("/panic", axum::routing::get(panics));
+    let api = TestApi { router: with_limits(panicking), site, history, _directory: directory };
+    assert_eq!(api.call("GET /panic", "").await, (500, error("internal error; the log has its cause")));
+}

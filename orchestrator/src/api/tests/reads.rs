@@ -1,0 +1,264 @@
+//! Reads: whole bodies.
+
+use os_upgrade_protocol::{Action, Outcome};
+
+use super::*;
+use crate::testing::{put_config, trigger};
+
+const STATE: &str = "GET /v1/state/os-upgrade";
+const HOSTS: &str = "GET /v1/state/os-upgrade/hosts";
+
+/// A run that failed on its first host, and one that is preparing.
+fn failed_and_active() -> (TestSite, Vec<Committed>) {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    records.push(site.send());
+    records.push(site.reply(["h01", "h02"], Action::Prepare, &Outcome::Done));
+    records.push(site.send());
+    records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("disk full")));
+    records.push(site.record(&[trigger("r2")]));
+    records.push(site.send());
+    records.push(site.reply(["h02"], Action::Prepare, &Outcome::Done));
+    (site, records)
+}
+
+#[tokio::test]
+async fn a_site_of_which_nothing_is_known() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    assert_eq!(api.call(STATE, "").await, (200, json!({"status": "idle"})));
+    assert_eq!(api.call("GET /v1/state/os-upgrade/runs", "").await, (200, json!({"items": []})));
+}
+
+#[tokio::test]
+async fn the_state_of_a_site() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    let expected = json!({
+        "worker-applications": [{"name": "os-upgrade-debian"}],
+        "status": "preparing",
+        "scheduled-workers": [
+            {"host": "h01", "application": "os-upgrade-debian"},
+            {"host": "h02", "application": "os-upgrade-debian"},
+        ],
+        "current-upgrade-info": {
+            "id": "r2",
+            "start-time": "2026-11-21T05:00:08Z",
+            "not-after": "2026-11-21T09:00:08Z",
+            "counts": {"prepared": 1, "preparing": 1},
+            "hosts": [
+                {"hostname": "h01", "status": "preparing", "since": "2026-11-21T05:00:09Z"},
+                {"hostname": "h02", "status": "prepared", "since": "2026-11-21T05:00:10Z"},
+            ],
+        },
+        "last-upgrade-info": {
+            "id": "r1",
+            "start-time": "2026-11-21T05:00:03Z",
+            "end-time": "2026-11-21T05:00:07Z",
+            "result": "failed",
+            "counts": {"cancelled": 1, "failed": 1},
+            "hosts": [
+                {
+                    "hostname": "h01",
+                    "status": "failed",
+                    "since": "2026-11-21T05:00:07Z",
+                    "reason": "upgrade failed: disk full",
+                    "reason-kind": "worker-error",
+                },
+                {
+                    "hostname": "h02",
+                    "status": "cancelled",
+                    "since": "2026-11-21T05:00:07Z",
+                    "reason": "the run was ended by the failure of h01",
+                    "reason-kind": "run-failed",
+                },
+            ],
+        },
+    });
+    assert_eq!(api.call(STATE, "").await, (200, expected));
+}
+
+#[tokio::test]
+async fn hosts_with_versions_and_why_they_are_not_moving() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    let first = json!({
+        "hostname": "h01",
+        "applications": ["os-upgrade-debian"],
+        "group": "default",
+        "reachability": "unknown",
+        "versions": {"linux": "6.12.9"},
+        "versions-time": "2026-11-20T12:00:00Z",
+        "status": "preparing",
+        "since": "2026-11-21T05:00:09Z",
+        "why": "its worker has not answered prepare yet",
+        "until": "2026-11-21T09:00:08Z",
+    });
+    let second = json!({
+        "hostname": "h02",
+        "applications": ["os-upgrade-debian"],
+        "group": "default",
+        "reachability": "unknown",
+        "status": "prepared",
+        "since": "2026-11-21T05:00:10Z",
+        "why": "waiting until 1 more hosts are prepared",
+        "until": "2026-11-21T09:00:08Z",
+    });
+    assert_eq!(api.call(HOSTS, "").await, (200, json!([first, second])));
+    assert_eq!(api.call(&format!("{HOSTS}/h02"), "").await, (200, second));
+
+    // Versions may be there before a worker has announced itself.
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let unseen = json!({
+        "hostname": "h01",
+        "applications": [],
+        "group": "default",
+        "reachability": "unknown",
+        "versions": {"linux": "6.12.9"},
+        "versions-time": "2026-11-20T12:00:00Z",
+        "why": "no worker has announced itself on it",
+    });
+    assert_eq!(api.call(HOSTS, "").await, (200, json!([unseen])));
+}
+
+fn list_item(id: &str) -> Value {
+    let rollout = json!({"max-concurrent": 1, "max-failures": 0, "unreachable": "skip"});
+    match id {
+        "r1" => json!({
+            "id": "r1",
+            "trigger": "operator",
+            "actor": "api",
+            "start-time": "2026-11-21T05:00:03Z",
+            "not-after": "2026-11-21T09:00:03Z",
+            "end-time": "2026-11-21T05:00:07Z",
+            "result": "failed",
+            "phase": "upgrading",
+            "stopping": {"kind": "failed", "host": "h01"},
+            "rollout": rollout,
+            "counts": {"cancelled": 1, "failed": 1},
+        }),
+        _ => json!({
+            "id": "r2",
+            "trigger": "operator",
+            "actor": "api",
+            "start-time": "2026-11-21T05:00:08Z",
+            "not-after": "2026-11-21T09:00:08Z",
+            "phase": "preparing",
+            "rollout": rollout,
+            "counts": {"prepared": 1, "preparing": 1},
+        }),
+    }
+}
+
+#[tokio::test]
+async fn the_history_newest_first_page_by_page() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    let (first, second) = (list_item("r2"), list_item("r1"));
+    for (query, expected) in [
+        ("", json!({"items": [first, second]})),
+        ("?limit=1", json!({"items": [first], "next": "r2"})),
+        ("?limit=1&after=r2", json!({"items": [second]})),
+        ("?after=r1", json!({"items": []})),
+    ] {
+        let found = api.call(&format!("GET /v1/state/os-upgrade/runs{query}"), "").await;
+        assert_eq!(found, (200, expected), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn one_run_with_its_hosts_and_facts() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    let mut expected = list_item("r1");
+    expected["hosts"] = json!([
+        {
+            "hostname": "h01",
+            "application": "os-upgrade-debian",
+            "group": "default",
+            "status": "failed",
+            "since": "2026-11-21T05:00:07Z",
+            "reason": "upgrade failed: disk full",
+            "reason-kind": "worker-error",
+            "start-time": "2026-11-21T05:00:05Z",
+            "end-time": "2026-11-21T05:00:07Z",
+            "command": {"action": "upgrade", "sequence": 6},
+        },
+        {
+            "hostname": "h02",
+            "application": "os-upgrade-debian",
+            "group": "default",
+            "status": "cancelled",
+            "since": "2026-11-21T05:00:07Z",
+            "reason": "the run was ended by the failure of h01",
+            "reason-kind": "run-failed",
+            "end-time": "2026-11-21T05:00:07Z",
+            "command": {"action": "prepare", "sequence": 3},
+        },
+    ]);
+    expected["facts"] = json!([
+        {
+            "sequence": 7,
+            "place": 3,
+            "time": "2026-11-21T05:00:07.000Z",
+            "type": "run-ended",
+            "fact": {"type": "run-ended", "run": "r1", "result": "failed"},
+        },
+    ]);
+    let last = "GET /v1/state/os-upgrade/runs/r1?facts-after=7.2";
+    assert_eq!(api.call(last, "").await, (200, expected));
+    let (_, all) = api.call("GET /v1/state/os-upgrade/runs/r1", "").await;
+    assert_eq!((all["facts"].as_array().unwrap().len(), &all["facts-next"]), (12, &Value::Null));
+    let (_, some) = api.call("GET /v1/state/os-upgrade/runs/r1?facts-limit=2", "").await;
+    assert_eq!((some["facts"].as_array().unwrap().len(), &some["facts-next"]), (2, &json!("4.0")));
+}
+
+#[tokio::test]
+async fn health() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
+    assert_eq!(api.call("GET /readyz", "").await, (200, json!({"ready": true})));
+    let (api, _calls) = TestApi::silent(Readiness::default()).await;
+    assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
+    assert_eq!(api.call("GET /readyz", "").await, (503, error("starting")));
+}
+
+/// Large answers are written out on other threads, and are the same.
+#[tokio::test]
+async fn a_large_site() {
+    let names: Vec<String> = (0..500).map(|number| format!("h{number:02}")).collect();
+    let mut site = TestSite::new(names.iter().map(String::as_str));
+    let records = [site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    let api = TestApi::new(site, &records).await;
+    let (_, state) = api.call(STATE, "").await;
+    let listed = |value: &Value| value.as_array().unwrap().len();
+    assert_eq!(listed(&state["scheduled-workers"]), 500);
+    assert_eq!(listed(&state["current-upgrade-info"]["hosts"]), 500);
+    assert_eq!(listed(&api.call(HOSTS, "").await.1), 500);
+}
+
+/// Not a test of time, but the place to measure it: `cargo nextest run --release --run-ignored only -- speed`.
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn speed_of_reads_with_ten_thousand_hosts() {
+    let names: Vec<String> = (0..10_000).map(|number| format!("host-{number:05}.example.com")).collect();
+    let mut site = TestSite::new(names.iter().map(String::as_str));
+    let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    records.push(site.send());
+    records.push(site.reply(names.iter().map(String::as_str), Action::Prepare, &Outcome::error("no space")));
+    records.extend([site.record(&[trigger("r2")]), site.send()]);
+    let names = names.iter().map(String::as_str);
+    records.push(site.reply(names, Action::Prepare, &Outcome::Done));
+    let api = TestApi::new(site, &records).await;
+    for request in [STATE, HOSTS, "GET /v1/state/os-upgrade/runs/r1", "GET /v1/state/os-upgrade/runs"] {
+        let (mut times, mut bytes) = (Vec::new(), 0);
+        for _ in 0..200 {
+            let started = std::time::Instant::now();
+            let (status, _, body) = api.send(build(request, "application/json", "")).await;
+            times.push(started.elapsed());
+            assert_eq!(status, 200);
+            bytes = body.len();
+        }
+        times.sort();
+        println!("{request}: {bytes} bytes, median {:?}, p99 {:?}", times[100], times[197]);
+    }
+}
