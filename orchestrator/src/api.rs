@@ -1,8 +1,8 @@
 //! The REST API: `/v1/config/os-upgrade` and `/v1/state/os-upgrade...`, as the specification and its conventions
 //! have them, and the health endpoints.
 //!
-//! One file per group of endpoints, each with its router; what they share is in [`extract`] (what comes in),
-//! [`reply`] (what goes out) and [`error`] (the error policy). Nothing is decided here: a write goes to the core
+//! One file per group of endpoints, each with its router; what they share is in `extract` (what comes in), `reply`
+//! (what goes out) and `error` (the error policy). Nothing is decided here: a write goes to the core
 //! through [`SiteHandle`] and is answered after it is durable; the present state is read from the same handle, and
 //! the past from the projection's [`History`], which may be a moment behind.
 //!

@@ -5,8 +5,8 @@
 //! not what it should be is reported with one clear line and never repaired or replaced in silence.
 //!
 //! What a fact does to a run is not written here a second time: facts are folded by the kernel into a copy of the
-//! state before them, and rows are read off the result ([`changes`]). What the SQL says is in [`write`] and
-//! [`history`], the schema in `migrations/` at the top of the repository.
+//! state before them, and rows are read off the result (`changes`). The SQL is in `write` and `history`, the schema in
+//! `migrations/` at the top of the repository.
 
 mod changes;
 mod error;

@@ -119,7 +119,9 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::UnknownRun(id) => Self::bad_request(format!("after: there is no run {id:?}")),
+            StoreError::Busy => Self::unavailable("the history is busy"),
             StoreError::Sqlite(source) => Self::internal(format!("the history cannot be read: {source}")),
+            StoreError::Damaged(source) => Self::internal(format!("the history is damaged: {source}")),
             StoreError::BadValue { .. } => Self::internal(error.to_string()),
         }
     }

@@ -87,9 +87,15 @@ pub enum OpenError {
 /// The file could be opened and cannot be read or written now.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite refuses.
+    /// SQLite refuses: the disk is full, say.
     #[error("the store cannot be used")]
-    Sqlite(#[from] sqlx::Error),
+    Sqlite(#[source] sqlx::Error),
+    /// The file is torn: what was read of it is not a database's.
+    #[error("the store is damaged; it can be made again from the journal: move it away and start again")]
+    Damaged(#[source] sqlx::Error),
+    /// Readers or another process kept the store busy for too long.
+    #[error("the store is busy")]
+    Busy,
     /// A row holds what this program never writes.
     #[error("the store is damaged: {column} holds {value:?}")]
     BadValue {
@@ -142,6 +148,16 @@ pub enum ApplyError {
         #[source]
         source: state::ApplyError,
     },
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(source: sqlx::Error) -> Self {
+        match primary_code(&source) {
+            Some(code::CORRUPT | code::NOTADB) => Self::Damaged(source),
+            Some(code::BUSY) => Self::Busy,
+            Some(_) | None => Self::Sqlite(source),
+        }
+    }
 }
 
 impl From<sqlx::Error> for ApplyError {

@@ -69,7 +69,8 @@ impl Projector {
         History::open(&self.path).await
     }
 
-    /// How far the journal has been taken in; `None` for an empty store.
+    /// How far the journal has been taken in; `None` for an empty store. A power cut may take some of it back, unless
+    /// [`Self::sync`] has come after it.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -125,6 +126,17 @@ impl Projector {
         }
         transaction.commit().await?;
         Ok(())
+    }
+
+    /// Makes sure that everything taken in outlasts a power cut, as it must before the journal is trimmed on the
+    /// strength of [`Self::position`].
+    ///
+    /// # Errors
+    /// The store cannot be written, or readers kept it busy for too long.
+    pub async fn sync(&mut self) -> Result<(), StoreError> {
+        let checkpoint = sqlx::query_scalar("PRAGMA wal_checkpoint(FULL)");
+        let is_busy: bool = checkpoint.fetch_one(&mut self.connection).await?;
+        if is_busy { Err(StoreError::Busy) } else { Ok(()) }
     }
 
     /// Closes the file, with everything written back into it.

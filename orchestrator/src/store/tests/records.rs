@@ -240,6 +240,41 @@ async fn facts_page_by_page() {
     );
 }
 
+/// A page of a large table is lost: opening does not read it, using it says so, and nothing panics.
+#[tokio::test]
+async fn a_file_that_is_torn_in_the_middle() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    let path = store.path();
+    store.projector.apply(&streams(), None, &records[..3]).await.unwrap();
+    store.projector.close().await.unwrap();
+    let page =
+        rows(&path, "SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = 'facts'").await;
+    let start = (page[0].parse::<usize>().unwrap() - 1) * 4_096;
+    let mut content = std::fs::read(&path).unwrap();
+    content[start..start + 4_096].fill(0xA5);
+    std::fs::write(&path, content).unwrap();
+    let mut torn = Projector::open(&path, "site").await.unwrap();
+    let error = torn.apply(&streams(), Some(3), &records[3..]).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Store(StoreError::Damaged(_))), "{error:?}");
+    let history = torn.history().await.unwrap();
+    let error = history.run(&run_id("r1"), 10, None).await.unwrap_err();
+    assert!(matches!(error, StoreError::Damaged(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_sync_writes_everything_back_into_the_file() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    store.projector.sync().await.unwrap();
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+    store.projector.sync().await.unwrap();
+    // The file alone, without its write-ahead log, has it all.
+    let copy = store.directory.path().join("copy.sqlite");
+    std::fs::copy(store.path(), &copy).unwrap();
+    assert_eq!(dump(&copy).await, dump(&store.path()).await);
+}
+
 /// Not a test of time, but the place to measure it: `cargo nextest run --release --run-ignored only -- speed`.
 #[tokio::test]
 #[ignore = "a measurement"]
