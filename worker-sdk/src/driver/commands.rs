@@ -13,7 +13,7 @@ use os_upgrade_worker_rules::{DeliverFrom, Event, Position, Received, deliver_fr
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
-use super::Input;
+use super::{Input, Standing};
 use crate::bus::{Bus, with_sources};
 
 /// How often the server says that the consumer lives; two missed ones in a row, 5 s, are noticed.
@@ -40,15 +40,15 @@ struct Trouble {
 pub(super) async fn run(
     bus: Bus,
     host: HostName,
-    settled: watch::Receiver<Option<Position>>,
+    standing: watch::Receiver<Standing>,
     inputs: mpsc::Sender<Input>,
 ) {
     let mut pause = PAUSE_FIRST;
     let mut remake = false;
     loop {
         let stream = bus.await_stream(subject::CONTROL_STREAM).await;
-        let from = *settled.borrow();
-        let trouble = match open(&stream, &host, from, remake).await {
+        let known = *standing.borrow();
+        let trouble = match open(&stream, &host, known, remake).await {
             Ok(consumer) => {
                 let epoch = bus.link().borrow().epoch;
                 let reconnected = async {
@@ -91,19 +91,24 @@ pub(super) async fn run(
 async fn open(
     stream: &Stream,
     host: &HostName,
-    settled: Option<Position>,
+    standing: Standing,
     remake: bool,
 ) -> Result<PullConsumer, String> {
     let name = subject::consumer(host);
     let last_sequence = stream.cached_info().state.last_sequence;
-    let from = deliver_from(settled, last_sequence);
-    let config = config(host, from);
+    let mut from = deliver_from(standing.settled, last_sequence);
     if !remake {
         let existing = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
         if let Ok(Ok(consumer)) = existing
-            && is_usable(&consumer, &config, last_sequence, settled)
+            && is_usable(&consumer, host, last_sequence, standing.settled)
         {
-            return Ok(consumer);
+            let info = consumer.cached_info();
+            if info.num_ack_pending == 0 || standing.busy {
+                return Ok(consumer);
+            }
+            // Delivered to a process that died before it began: made anew, it is delivered now, and not only when
+            // its acknowledgement has timed out.
+            from = DeliverFrom::Sequence(info.ack_floor.stream_sequence + 1);
         }
     }
     // It may not exist, or be on a node that is dead; neither keeps a new one from being made.
@@ -112,8 +117,11 @@ async fn open(
         info!("the old consumer is deleted");
     }
     info!(?from, "the consumer is created");
-    let created = tokio::time::timeout(CREATE_TIMEOUT, stream.create_consumer(config)).await;
-    created.map_err(|_| "no answer to the creation of the consumer".to_owned())?.map_err(with_sources)
+    let created = stream.create_consumer(config(host, from));
+    tokio::time::timeout(CREATE_TIMEOUT, created)
+        .await
+        .map_err(|_| "no answer to the creation of the consumer".to_owned())?
+        .map_err(with_sources)
 }
 
 fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
@@ -139,12 +147,13 @@ fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
 /// else until that has timed out.
 fn is_usable(
     consumer: &PullConsumer,
-    wanted: &pull::Config,
+    host: &HostName,
     stream_last_sequence: u64,
     settled: Option<Position>,
 ) -> bool {
     let info = consumer.cached_info();
     let config = &info.config;
+    let wanted = self::config(host, DeliverFrom::LastOfSubject);
     config.filter_subject == wanted.filter_subject
         && config.ack_policy == wanted.ack_policy
         && config.max_ack_pending == wanted.max_ack_pending
@@ -175,7 +184,10 @@ async fn read(consumer: &PullConsumer, inputs: &mpsc::Sender<Input>) -> (bool, T
             Some(Ok(message)) => {
                 read = true;
                 if let Some(received) = received(&message)
-                    && inputs.send(Input::Event(Event::CommandReceived(received))).await.is_err()
+                    && inputs
+                        .send(Input::Event(Event::CommandReceived(received)))
+                        .await
+                        .is_err()
                 {
                     let error = "the worker ends".to_owned();
                     return (read, Trouble { error, remake: false });

@@ -12,15 +12,15 @@ use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use os_upgrade_protocol::{HostName, RunId, Versions, subject};
 use os_upgrade_worker_rules::{
-    Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, Note, OutgoingReply, Position,
-    RebootCall, StateFile, WorkerConfig, WorkerLogic,
+    Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, Note, OutgoingReply, RebootCall,
+    StateFile, WorkerConfig, WorkerLogic,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use super::Input;
+use super::{Input, Standing};
 use crate::bus::Bus;
 use crate::store::Store;
 use crate::{Context, VersionsNotifier, Worker, worker};
@@ -34,7 +34,7 @@ pub(super) struct Executor<W> {
     store: Arc<Store>,
     bus: Bus,
     inputs: mpsc::Sender<Input>,
-    settled: watch::Sender<Option<Position>>,
+    standing: watch::Sender<Standing>,
     shutdown: CancellationToken,
     versions: VersionsNotifier,
     tasks: JoinSet<()>,
@@ -55,7 +55,7 @@ impl<W: Worker> Executor<W> {
         store: Store,
         bus: Bus,
         inputs: mpsc::Sender<Input>,
-        settled: watch::Sender<Option<Position>>,
+        standing: watch::Sender<Standing>,
         shutdown: CancellationToken,
         versions: VersionsNotifier,
     ) -> Self {
@@ -67,7 +67,7 @@ impl<W: Worker> Executor<W> {
             store: Arc::new(store),
             bus,
             inputs,
-            settled,
+            standing,
             shutdown,
             versions,
             tasks: JoinSet::new(),
@@ -95,11 +95,9 @@ impl<W: Worker> Executor<W> {
                 events.extend(self.carry_out(action).await);
             }
         }
-        let settled = self.logic.settled();
-        self.settled.send_if_modified(|known| {
-            let changed = *known != settled;
-            *known = settled;
-            changed
+        self.standing.send_replace(Standing {
+            settled: self.logic.settled(),
+            busy: self.logic.state().current.is_some(),
         });
     }
 

@@ -7,7 +7,7 @@ mod presence;
 use std::time::Duration;
 
 use os_upgrade_protocol::{Announcement, subject};
-use os_upgrade_worker_rules::{Activity, BootId, Event, WorkerConfig, limits};
+use os_upgrade_worker_rules::{Activity, BootId, Event, Position, WorkerConfig, limits};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -34,6 +34,14 @@ enum Input {
     Hint,
 }
 
+/// What the state file says, as far as the consumer is concerned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Standing {
+    settled: Option<Position>,
+    /// A command is under way.
+    busy: bool,
+}
+
 /// A worker's parts, before they run.
 #[derive(Debug)]
 pub(crate) struct Driver {
@@ -51,7 +59,7 @@ impl Driver {
     pub(crate) async fn run<W: Worker>(self, boot_id: BootId, worker: W) -> Result<(), Error> {
         let loaded = self.store.load()?;
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
-        let settled = watch::Sender::new(None);
+        let standing = watch::Sender::new(Standing::default());
         let host = self.config.host.clone();
         let mut executor = Executor::new(
             self.config,
@@ -59,7 +67,7 @@ impl Driver {
             self.store,
             self.bus.clone(),
             sender.clone(),
-            settled.clone(),
+            standing.clone(),
             self.shutdown.clone(),
             self.versions.clone(),
         );
@@ -71,7 +79,12 @@ impl Driver {
         tasks.spawn(self.bus.clone().watch_link());
         tasks.spawn(presence::heartbeats(self.bus.clone(), host.clone()));
         tasks.spawn(presence::announcements(self.bus.clone(), self.announcement));
-        tasks.spawn(commands::run(self.bus.clone(), host.clone(), settled.subscribe(), sender.clone()));
+        tasks.spawn(commands::run(
+            self.bus.clone(),
+            host.clone(),
+            standing.subscribe(),
+            sender.clone(),
+        ));
         tasks.spawn(hints(self.bus.clone(), subject::hint(&host), sender.clone()));
         tasks.spawn(reconnects(self.bus, sender.clone()));
         tasks.spawn(version_changes(self.versions, sender));
@@ -159,7 +172,11 @@ async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>) {
 async fn reconnects(bus: Bus, inputs: mpsc::Sender<Input>) {
     let mut link = bus.link();
     let mut last = 0;
-    while let Ok(now) = link.wait_for(|link| link.connected && link.epoch != last).await.map(|link| *link) {
+    while let Ok(now) = link
+        .wait_for(|link| link.connected && link.epoch != last)
+        .await
+        .map(|link| *link)
+    {
         last = now.epoch;
         if inputs.send(Input::Event(Event::Reconnected)).await.is_err() {
             return;
