@@ -17,7 +17,7 @@ pub mod state_file;
 pub mod versions;
 
 pub use action::{Action, Call, HandlerCall, OutgoingReply, RebootCall};
-pub use consumer::{DeliverFrom, deliver_from};
+pub use consumer::{DeliverFrom, StreamState, deliver_from};
 pub use event::{Event, HandlerResult, Loaded, Received, Upgraded};
 pub use logic::{Activity, WorkerConfig, WorkerLogic};
 pub use note::{DropReason, Ignored, Level, Note};

@@ -1,6 +1,6 @@
 //! The host's durable consumer: found or made, read, and made anew when it has gone silent.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::consumer::pull::{self, MessagesErrorKind};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer};
@@ -9,7 +9,7 @@ use async_nats::jetstream::{self};
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use os_upgrade_protocol::{HostName, header, subject};
-use os_upgrade_worker_rules::{DeliverFrom, Event, Position, Received, deliver_from, limits};
+use os_upgrade_worker_rules::{DeliverFrom, Event, Position, Received, StreamState, deliver_from, limits};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
@@ -95,8 +95,15 @@ async fn open(
     remake: bool,
 ) -> Result<PullConsumer, String> {
     let name = subject::consumer(host);
-    let last_sequence = stream.cached_info().state.last_sequence;
-    let mut from = deliver_from(standing.settled, last_sequence);
+    let stream_info = stream.cached_info();
+    let last_sequence = stream_info.state.last_sequence;
+    let mut from = deliver_from(
+        standing.settled,
+        StreamState {
+            created: utc(stream_info.created),
+            last_sequence,
+        },
+    );
     if !remake {
         let existing = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
         if let Ok(Ok(consumer)) = existing
@@ -217,6 +224,11 @@ const fn is_deadly(kind: MessagesErrorKind) -> bool {
     }
 }
 
+/// By way of the standard library's time, which is the same whichever time crate the client is built with.
+fn utc(time: impl Into<SystemTime>) -> DateTime<Utc> {
+    time.into().into()
+}
+
 /// The command in the terms of the rules; `None` for what the stream did not deliver.
 fn received(message: &jetstream::Message) -> Option<Received> {
     let info = match message.info() {
@@ -226,12 +238,10 @@ fn received(message: &jetstream::Message) -> Option<Received> {
             return None;
         }
     };
-    // By way of the standard library's time, which is the same whichever time crate the client is built with.
-    let published = DateTime::<Utc>::from(std::time::SystemTime::from(info.published));
     let headers = message.headers.as_ref();
     Some(Received {
         sequence: info.stream_sequence,
-        published,
+        published: utc(info.published),
         delivered: u64::try_from(info.delivered).unwrap_or(0),
         subject: message.subject.to_string(),
         ack_subject: message.reply.as_ref()?.to_string(),
