@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::moves::{Move, honest, moves};
+use common::moves::{Move, busy, moves};
 use common::play::{Play, World};
 use proptest::prelude::*;
 
@@ -40,16 +40,11 @@ proptest! {
     /// With a bus that may store what it was given much later, and a lock server whose answers may be lost: whoever is
     /// told to start holds a slot where it counts, and no slot is forgotten there.
     #[test]
-    fn what_is_believed_is_true(moves in prop::collection::vec(honest(), 30..90)) {
+    fn what_is_believed_is_true(moves in prop::collection::vec(busy(), 60..160)) {
         let mut play = Play::new();
         play.world = Some(World::default());
         for step in &moves {
-            // A slot released on failure says nothing of the host.
-            let mut step = *step;
-            if let Move::Settings { release, .. } = &mut step {
-                *release = false;
-            }
-            play.play(&step);
+            play.play(step);
             play.world.as_ref().unwrap().check(&play.site);
         }
     }

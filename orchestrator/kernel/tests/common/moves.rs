@@ -96,6 +96,21 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
     ]
 }
 
+/// What happens to a site that is busy with runs, most of which end before their time or at it.
+pub(crate) fn busy() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        24 => (index(), index()).prop_map(|(effect, outcome)| Move::CarryOut { effect, outcome }),
+        3 => Just(Move::Deliver),
+        20 => (index(), prop_oneof![8 => Just(0_usize), 1 => index()], any::<bool>())
+            .prop_map(|(host, result, header)| Move::Answer { host, result, header }),
+        6 => (20..200_u64).prop_map(|timeout_secs| Move::Trigger { timeout_secs, validate: false }),
+        4 => (0..120_i64).prop_map(|seconds| Move::Wait { seconds }),
+        1 => Just(Move::Cancel),
+        1 => (any::<bool>(), prop::array::uniform3(1..3_u32))
+            .prop_map(|(external, slots)| Move::Settings { external, release: false, slots, groups: 3 }),
+    ]
+}
+
 pub(crate) fn hostile() -> impl Strategy<Value = Lie> {
     prop_oneof![
         (0..200_u64).prop_map(|sequence| Lie::FenceStored { sequence }),
