@@ -56,8 +56,7 @@ impl WorkerHost {
     /// More options on the worker's command line.
     #[must_use]
     pub fn with_options(mut self, options: &[&str]) -> Self {
-        self.options
-            .extend(options.iter().map(|option| (*option).to_owned()));
+        self.options.extend(options.iter().map(|option| (*option).to_owned()));
         self
     }
 
@@ -129,11 +128,7 @@ impl WorkerHost {
 
     /// Starts the worker; its log goes to the file `log`, which is shown when the test fails.
     pub fn start(&mut self) {
-        let log = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .open(self.path("log"))
-            .unwrap();
+        let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
         self.child = Some(self.command().stderr(log).spawn().unwrap());
     }
 
@@ -199,26 +194,20 @@ impl WorkerHost {
 
     /// All replies of this host so far.
     pub async fn replies(&self) -> Vec<StreamMessage> {
-        self.messages(subject::CONTROL_STREAM, &subject::reply(&self.host))
-            .await
+        self.messages(subject::CONTROL_STREAM, &subject::reply(&self.host)).await
     }
 
     /// How many replies to this command there are.
     pub async fn replies_to(&self, sequence: u64) -> usize {
         let replies = self.replies().await;
-        replies
-            .iter()
-            .filter(|reply| in_reply_to(reply) == Some(sequence))
-            .count()
+        replies.iter().filter(|reply| in_reply_to(reply) == Some(sequence)).count()
     }
 
     /// Waits for a reply to this command, and returns its result.
     pub async fn result_of(&self, sequence: u64) -> String {
         let reply = eventually("a reply", async || {
             let replies = self.replies().await;
-            replies
-                .into_iter()
-                .find(|reply| in_reply_to(reply) == Some(sequence))
+            replies.into_iter().find(|reply| in_reply_to(reply) == Some(sequence))
         })
         .await;
         let producer = reply.headers.get(header::PRODUCER_NAME).unwrap().as_str();
@@ -246,10 +235,7 @@ impl WorkerHost {
     pub async fn versions(&self) -> Vec<Versions> {
         let subject = subject::versions(&self.host);
         let messages = self.messages(subject::VERSIONS_STREAM, &subject).await;
-        messages
-            .iter()
-            .map(|message| Versions::parse(&message.payload).unwrap())
-            .collect()
+        messages.iter().map(|message| Versions::parse(&message.payload).unwrap()).collect()
     }
 
     /// All messages on a subject, oldest first.
@@ -259,12 +245,8 @@ impl WorkerHost {
             return messages;
         };
         let mut next = 1;
-        while let Ok(message) = stream
-            .raw_message_builder()
-            .sequence(next)
-            .next_by_subject(subject)
-            .send()
-            .await
+        while let Ok(message) =
+            stream.raw_message_builder().sequence(next).next_by_subject(subject).send().await
         {
             next = message.sequence + 1;
             messages.push(message);
@@ -330,28 +312,13 @@ fn build(target: &[&str], file: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--package",
-            "os-upgrade-worker-sdk",
-        ])
+        .args(["build", "--quiet", "--locked", "--package", "os-upgrade-worker-sdk"])
         .args(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"));
     // The test runner describes this package to its tests; build scripts that look would be run again each time.
     for (name, _) in std::env::vars_os() {
-        let described = [
-            "CARGO_PKG_",
-            "CARGO_MANIFEST_",
-            "CARGO_CRATE_",
-            "CARGO_BIN_",
-            "NEXTEST",
-        ];
-        if described
-            .iter()
-            .any(|prefix| name.to_string_lossy().starts_with(prefix))
-        {
+        let described = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_BIN_", "NEXTEST"];
+        if described.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
             build.env_remove(name);
         }
     }

@@ -63,10 +63,8 @@ async fn a_worker_in_this_process() {
     let reboot = host.send("r1", &host.reboot()).await;
     assert_eq!(host.result_of(reboot).await, "this worker cannot reboot its host");
     let versions = Versions([("clumsy".to_owned(), "1".to_owned())].into());
-    eventually("versions", async || {
-        Some(host.versions().await).filter(|all| *all == [versions.clone()])
-    })
-    .await;
+    eventually("versions", async || Some(host.versions().await).filter(|all| *all == [versions.clone()]))
+        .await;
 
     // At the end, what a handler returns because it was told to stop is no answer.
     let waiting = host.send("waits", &host.prepare("")).await;
@@ -103,21 +101,12 @@ async fn the_example_serves_a_host() {
         };
         eventually("a reply", replies).await
     };
-    assert_eq!(
-        result(host.prepare("")).await,
-        r#"{"action":"prepare","result":"done"}"#
-    );
-    assert_eq!(
-        result(host.upgrade()).await,
-        r#"{"action":"upgrade","result":"reboot-required"}"#
-    );
+    assert_eq!(result(host.prepare("")).await, r#"{"action":"prepare","result":"done"}"#);
+    assert_eq!(result(host.upgrade()).await, r#"{"action":"upgrade","result":"reboot-required"}"#);
     let refused = r#"{"action":"reboot","result":"a demo does not reboot h1"}"#;
     assert_eq!(result(host.reboot()).await, refused);
     let new = Versions([("minimal".to_owned(), "2.0".to_owned())].into());
-    eventually("new versions", async || {
-        (host.versions().await.last() == Some(&new)).then_some(())
-    })
-    .await;
+    eventually("new versions", async || (host.versions().await.last() == Some(&new)).then_some(())).await;
     example.kill().unwrap();
     example.wait().unwrap();
 }

@@ -44,12 +44,7 @@ mod tests {
     #[test]
     fn a_position_that_is_not_of_this_stream_counts_as_none() {
         let time = |second| DateTime::from_timestamp(second, 0).unwrap();
-        let at = |sequence, second| {
-            Some(Position {
-                sequence,
-                published: time(second),
-            })
-        };
+        let at = |sequence, second| Some(Position { sequence, published: time(second) });
         for (settled, created, last_sequence, expected) in [
             (None, 0, 0, DeliverFrom::LastOfSubject),
             (None, 0, 9, DeliverFrom::LastOfSubject),
@@ -59,10 +54,7 @@ mod tests {
             (at(4, 100), 100, 9, DeliverFrom::Sequence(5)),
             (at(4, 100), 101, 9, DeliverFrom::LastOfSubject),
         ] {
-            let stream = StreamState {
-                created: time(created),
-                last_sequence,
-            };
+            let stream = StreamState { created: time(created), last_sequence };
             assert_eq!(deliver_from(settled, stream), expected, "{settled:?} {stream:?}");
         }
     }

@@ -97,13 +97,8 @@ async fn open(
     let name = subject::consumer(host);
     let stream_info = stream.cached_info();
     let last_sequence = stream_info.state.last_sequence;
-    let mut from = deliver_from(
-        standing.settled,
-        StreamState {
-            created: utc(stream_info.created),
-            last_sequence,
-        },
-    );
+    let mut from =
+        deliver_from(standing.settled, StreamState { created: utc(stream_info.created), last_sequence });
     if !remake {
         let existing = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
         if let Ok(Ok(consumer)) = existing
@@ -191,10 +186,7 @@ async fn read(consumer: &PullConsumer, inputs: &mpsc::Sender<Input>) -> (bool, T
             Some(Ok(message)) => {
                 read = true;
                 if let Some(received) = received(&message)
-                    && inputs
-                        .send(Input::Event(Event::CommandReceived(received)))
-                        .await
-                        .is_err()
+                    && inputs.send(Input::Event(Event::CommandReceived(received))).await.is_err()
                 {
                     let error = "the worker ends".to_owned();
                     return (read, Trouble { error, remake: false });

@@ -79,12 +79,7 @@ impl Driver {
         tasks.spawn(self.bus.clone().watch_link());
         tasks.spawn(presence::heartbeats(self.bus.clone(), host.clone()));
         tasks.spawn(presence::announcements(self.bus.clone(), self.announcement));
-        tasks.spawn(commands::run(
-            self.bus.clone(),
-            host.clone(),
-            standing.subscribe(),
-            sender.clone(),
-        ));
+        tasks.spawn(commands::run(self.bus.clone(), host.clone(), standing.subscribe(), sender.clone()));
         tasks.spawn(hints(self.bus.clone(), subject::hint(&host), sender.clone()));
         tasks.spawn(reconnects(self.bus, sender.clone()));
         tasks.spawn(version_changes(self.versions, sender));
@@ -172,11 +167,7 @@ async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>) {
 async fn reconnects(bus: Bus, inputs: mpsc::Sender<Input>) {
     let mut link = bus.link();
     let mut last = 0;
-    while let Ok(now) = link
-        .wait_for(|link| link.connected && link.epoch != last)
-        .await
-        .map(|link| *link)
-    {
+    while let Ok(now) = link.wait_for(|link| link.connected && link.epoch != last).await.map(|link| *link) {
         last = now.epoch;
         if inputs.send(Input::Event(Event::Reconnected)).await.is_err() {
             return;

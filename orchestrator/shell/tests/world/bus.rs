@@ -5,20 +5,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{HostStatus, Standing};
+use os_upgrade_kernel::{HostStatus, Run, Standing};
 use os_upgrade_protocol::{Action as Asked, Command, CommandId, HostName, Outcome, Reply, subject};
 use os_upgrade_shell::control::RawControl;
-use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::journal::append::ReadBack;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
-use os_upgrade_shell::node::Action;
 
 use super::Executions;
 
 /// When everything was created.
 pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
+/// A message on its way to a stream.
+#[derive(Clone)]
+pub(crate) enum Publish {
+    Journal { expected: u64, message: Message },
+    Fence,
+    Command { fence: u64, id: CommandId, not_after: DateTime<Utc> },
+}
 
 #[derive(Default)]
 pub(crate) struct Bus {
@@ -116,27 +122,15 @@ impl Bus {
         self.lease.take_if(|lease| lease.until <= now);
     }
 
-    /// What is published again later must be the very same.
-    pub(crate) fn copy(&self, action: &Action) -> Action {
-        match action {
-            Action::Append { expected, message } => {
-                Action::Append { expected: *expected, message: message.clone() }
+    /// Stores `message`, if its expectation holds; the sequence.
+    pub(crate) fn store(&mut self, message: &Publish, time: DateTime<Utc>) -> Option<u64> {
+        match message {
+            Publish::Journal { expected, message } => self.append(*expected, message),
+            Publish::Fence => {
+                self.fence = self.push(subject::LEADER.to_owned(), None, None, Bytes::new(), time);
+                Some(self.fence)
             }
-            Action::Dispatch(dispatch) => Action::Dispatch(dispatch.clone()),
-            other => panic!("not published: {other:?}"),
-        }
-    }
-
-    /// Stores what `action` publishes, if its expectation holds; the sequence.
-    pub(crate) fn store(&mut self, action: &Action, time: DateTime<Utc>) -> Option<u64> {
-        match action {
-            Action::Append { expected, message } => self.append(*expected, message),
-            Action::Dispatch(Dispatch::Fence { .. }) => {
-                let sequence = self.push(subject::LEADER.to_owned(), None, None, Bytes::new(), time);
-                self.fence = sequence;
-                Some(sequence)
-            }
-            Action::Dispatch(Dispatch::Command { fence, id, not_after, .. }) => {
+            Publish::Command { fence, id, not_after } => {
                 if *fence != self.fence {
                     return None;
                 }
@@ -145,7 +139,6 @@ impl Bus {
                 let payload = Bytes::from(command.to_payload());
                 Some(self.push(subject::command(&id.host), Some(id.clone()), None, payload, time))
             }
-            other => panic!("not published: {other:?}"),
         }
     }
 
@@ -182,15 +175,10 @@ impl Bus {
                 "S1: too many hold a slot of {group}"
             );
         }
-        for host in state.run.iter().flat_map(|run| run.under_way()) {
+        for host in state.run.iter().flat_map(Run::under_way) {
             let held = state.slots.get(host).is_some_and(|slot| slot.standing == Standing::Held);
             assert!(held, "S4: {host} is under way without a slot");
         }
-    }
-
-    /// S2: nothing is sent outside of its run's time. What is sent has been committed before.
-    pub(crate) fn check_sending(&self, id: &CommandId, not_after: DateTime<Utc>, now: DateTime<Utc>) {
-        assert!(now < not_after, "S2: {id} is sent after its time");
     }
 
     /// What may stand in the control stream.
@@ -245,8 +233,8 @@ impl Bus {
             Asked::Reboot => Outcome::Done,
         };
         let reply = Reply { action: command.action(), result };
-        let in_reply_to = (roll % 3 > 0).then_some(index as u64 + 1);
-        for _ in 0..=u32::from(roll % 7 == 0) {
+        let in_reply_to = (!roll.is_multiple_of(3)).then_some(index as u64 + 1);
+        for _ in 0..=u32::from(roll.is_multiple_of(7)) {
             let payload = Bytes::from(reply.to_payload());
             self.push(subject::reply(host), None, in_reply_to, payload, time);
         }

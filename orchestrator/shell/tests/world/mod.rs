@@ -20,7 +20,7 @@ use os_upgrade_shell::node::{
     Action, Event, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams, Warning,
 };
 
-use self::bus::{Bus, CREATED};
+use self::bus::{Bus, CREATED, Publish};
 pub(crate) use self::rng::Rng;
 
 /// How often things go wrong, in thousandths of the occasions.
@@ -54,15 +54,17 @@ struct JournalReader {
     end_said: bool,
 }
 
+/// What a publisher hears of its message.
+enum Heard {
+    Stored(u64),
+    Refused,
+    Nothing,
+}
+
 /// Something that an instance has begun.
 struct Task {
     instance: usize,
     boot: u32,
-    action: Action,
-}
-
-/// A message that its publisher has given up on and that may be stored yet.
-struct Late {
     action: Action,
 }
 
@@ -77,7 +79,8 @@ pub(crate) struct World {
     monotonic: Duration,
     instances: Vec<Instance>,
     tasks: Vec<Task>,
-    late: Vec<Late>,
+    /// Messages that their publishers have given up on and that may be stored yet.
+    late: Vec<Publish>,
     calls: u64,
     runs: u32,
 }
@@ -265,7 +268,7 @@ impl World {
         }
         let index = self.rng.index(self.late.len());
         let late = self.late.swap_remove(index);
-        self.bus.store(&late.action, self.wall);
+        self.bus.store(&late, self.wall);
     }
 
     fn hand_in(&mut self, index: usize, event: Event) {
@@ -304,7 +307,7 @@ impl World {
             Action::Warn(Warning::Halted(halt)) => panic!("halted: {halt}"),
             Action::Warn(_) => {}
             Action::Dispatch(Dispatch::Command { ref id, not_after, .. }) => {
-                self.bus.check_sending(id, not_after, self.wall);
+                assert!(self.wall < not_after, "S2: {id} is sent after its time");
                 self.tasks.push(Task { instance: index, boot, action });
             }
             Action::Inspect
@@ -343,25 +346,30 @@ impl World {
             Action::ReadJournal { sequence } => {
                 Some(Event::ReadBack { sequence: *sequence, found: self.bus.read_back(*sequence) })
             }
-            Action::Append { message, .. } => {
+            Action::Append { expected, message } => {
+                let message = message.clone();
                 let append_id = message.append_id.clone();
-                let outcome = self.publish(action).map_or(AppendOutcome::Unknown, |stored| match stored {
-                    Some(sequence) => AppendOutcome::Stored { sequence },
-                    None => AppendOutcome::Unknown,
-                });
+                let outcome = match self.publish(Publish::Journal { expected: *expected, message }) {
+                    Heard::Stored(sequence) => AppendOutcome::Stored { sequence },
+                    Heard::Refused | Heard::Nothing => AppendOutcome::Unknown,
+                };
                 Some(Event::Appended { append_id, outcome })
             }
             Action::Dispatch(Dispatch::Fence { epoch }) => {
-                let stored = self.publish(action).flatten();
+                let stored = match self.publish(Publish::Fence) {
+                    Heard::Stored(sequence) => Some(sequence),
+                    Heard::Refused | Heard::Nothing => None,
+                };
                 Some(Event::FencePublished { epoch: *epoch, stored })
             }
-            Action::Dispatch(Dispatch::Command { epoch, id, not_after, .. }) => {
-                let outcome = match self.publish(action) {
-                    None => PublishOutcome::Unknown,
-                    Some(None) => PublishOutcome::Fenced,
-                    Some(Some(_)) => PublishOutcome::Stored,
-                };
+            Action::Dispatch(Dispatch::Command { epoch, fence, id, not_after }) => {
                 let (epoch, id, not_after) = (*epoch, id.clone(), *not_after);
+                let outcome =
+                    match self.publish(Publish::Command { fence: *fence, id: id.clone(), not_after }) {
+                        Heard::Stored(_) => PublishOutcome::Stored,
+                        Heard::Refused => PublishOutcome::Fenced,
+                        Heard::Nothing => PublishOutcome::Unknown,
+                    };
                 Some(Event::CommandPublished { epoch, id, not_after, outcome })
             }
             Action::Dispatch(Dispatch::Withdraw { host, sequence }) => {
@@ -379,18 +387,20 @@ impl World {
         }
     }
 
-    /// Publishes, unless something goes wrong: `None` when the publisher does not hear of it.
-    #[expect(clippy::option_option, reason = "unheard, refused and stored are three things")]
-    fn publish(&mut self, action: &Action) -> Option<Option<u64>> {
+    /// Publishes, unless something goes wrong.
+    fn publish(&mut self, message: Publish) -> Heard {
         if self.rng.happens(self.faults.lost_message) {
-            return None;
+            return Heard::Nothing;
         }
         if self.rng.happens(self.faults.late_message) {
-            self.late.push(Late { action: self.bus.copy(action) });
-            return None;
+            self.late.push(message);
+            return Heard::Nothing;
         }
-        let stored = self.bus.store(action, self.wall);
-        if self.rng.happens(self.faults.lost_answer) { None } else { Some(stored) }
+        let stored = self.bus.store(&message, self.wall);
+        if self.rng.happens(self.faults.lost_answer) {
+            return Heard::Nothing;
+        }
+        stored.map_or(Heard::Refused, Heard::Stored)
     }
 
     fn inspect(&self) -> Streams {

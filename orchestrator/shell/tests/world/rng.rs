@@ -1,4 +1,4 @@
-//! Numbers that look random and follow from a seed (SplitMix64).
+//! Numbers that look random and follow from a seed (`SplitMix64`).
 
 pub(crate) struct Rng(u64);
 

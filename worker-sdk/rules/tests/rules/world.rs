@@ -185,7 +185,7 @@ impl World {
                 });
             }
             Action::ReadVersions => {
-                self.take(Event::VersionsRead { running: Err(error.clone()), published: Err(error) })
+                self.take(Event::VersionsRead { running: Err(error.clone()), published: Err(error) });
             }
             Action::InProgress { .. } | Action::PublishVersions { .. } | Action::Log(_) => {}
         }
