@@ -35,13 +35,14 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// With a bus that may store what it was given much later, and a lock server whose answers may be lost: whoever is
-    /// told to start holds a slot where it counts, and no slot is forgotten there.
+    /// told to start holds a slot where it counts until it is done, and no slot is forgotten there.
     #[test]
-    fn what_is_believed_is_true(moves in prop::collection::vec(busy(), 60..160)) {
+    fn what_is_believed_is_true(moves in prop::collection::vec(busy(), 60..160), external in any::<bool>()) {
         let mut play = Play::new();
+        play.play(&Move::Settings { external, release: false, slots: [1; 3], groups: 3 });
         play.world = Some(World::default());
         for step in &moves {
             play.play(step);

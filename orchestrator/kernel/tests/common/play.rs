@@ -45,6 +45,10 @@ pub(crate) struct World {
     in_flight: Vec<(CommandId, u64)>,
     landed: BTreeSet<CommandId>,
     holders: BTreeMap<GroupName, BTreeSet<HostName>>,
+    /// Hosts that were told to start and have not said `done` to it: they may be at work.
+    at_work: BTreeMap<HostName, u64>,
+    /// Whether the provider was changed: a slot of the old one is then given back whatever its host does.
+    switched: bool,
 }
 
 impl World {
@@ -70,6 +74,10 @@ impl World {
                 let slot = site.state.slots.get(host).filter(external);
                 assert_eq!(slot.map(|slot| &slot.group), Some(group), "{host} is forgotten");
             }
+        }
+        for host in self.at_work.keys().filter(|_| !self.switched) {
+            let standing = site.state.slots.get(host).map(|slot| slot.standing);
+            assert_eq!(standing, Some(Standing::Held), "{host} may be at work");
         }
         for (host, slot) in &site.state.slots {
             if external(&slot) && slot.standing == Standing::Held {
@@ -138,6 +146,9 @@ impl Play {
             }
             Move::Settings { external, release, slots, groups } => {
                 let provider = if external { LockProvider::External } else { LockProvider::Embedded };
+                if let Some(world) = &mut self.world {
+                    world.switched |= self.site.state.settings.provider != provider;
+                }
                 self.input(Input::Settings(Settings {
                     provider,
                     default_group: group("default"),
@@ -250,6 +261,9 @@ impl Play {
             !is_start || slot.is_some_and(|slot| slot.standing == Standing::Held),
             "{id} lands: {slot:?}"
         );
+        if is_start {
+            world.at_work.insert(id.host.clone(), self.site.last_sequence + 1);
+        }
         self.site.command(id);
     }
 
@@ -275,6 +289,14 @@ impl Play {
             .collect();
         if let Some((name, action, sequence)) = sent.get(index % sent.len().max(1)) {
             let in_reply_to = header.then_some(*sequence);
+            let answers = |at: &u64| !header || at == sequence;
+            if let Some(world) =
+                self.world.as_mut().filter(|world| world.at_work.get(name).is_some_and(answers))
+                && *action != Action::Prepare
+                && result_of(result) == Outcome::Done
+            {
+                world.at_work.remove(name);
+            }
             self.site.reply(name.as_str(), *action, result_of(result), in_reply_to);
         }
     }
