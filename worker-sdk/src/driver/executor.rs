@@ -41,8 +41,6 @@ pub(super) struct Executor<W> {
     /// Asks the handler under way to stop.
     cancel: CancellationToken,
     reboot: Option<AbortHandle>,
-    /// Nothing new is begun.
-    stopping: bool,
     /// Something was to be begun, or has failed because it was asked to stop; the next start takes it up.
     cut: bool,
 }
@@ -73,7 +71,6 @@ impl<W: Worker> Executor<W> {
             tasks: JoinSet::new(),
             cancel: CancellationToken::new(),
             reboot: None,
-            stopping: false,
             cut: false,
         }
     }
@@ -86,7 +83,8 @@ impl<W: Worker> Executor<W> {
     pub(super) async fn feed(&mut self, event: Event) {
         // Finished tasks are of no interest: each has reported back.
         while self.tasks.try_join_next().is_some() {}
-        if self.stopping && !self.is_welcome_at_the_end(&event) {
+        // Looked at here, not where the loop notices: a handler that was asked to stop may return before that.
+        if self.is_stopping() && !self.is_welcome_at_the_end(&event) {
             return;
         }
         let mut events = VecDeque::from([event]);
@@ -129,7 +127,7 @@ impl<W: Worker> Executor<W> {
     }
 
     fn run(&mut self, call: HandlerCall) {
-        if self.stopping {
+        if self.is_stopping() {
             self.cut = true;
             return;
         }
@@ -148,7 +146,7 @@ impl<W: Worker> Executor<W> {
     }
 
     fn reboot(&mut self, call: RebootCall) {
-        if self.stopping {
+        if self.is_stopping() {
             self.cut = true;
             return;
         }
@@ -257,9 +255,9 @@ impl<W: Worker> Executor<W> {
         self.cancel.cancel();
     }
 
-    /// From now on nothing new is begun.
-    pub(super) fn stop(&mut self) {
-        self.stopping = true;
+    /// Whether nothing new is begun any more.
+    fn is_stopping(&self) -> bool {
+        self.shutdown.is_cancelled()
     }
 
     /// While stopping: whether nothing is left that could soon be finished.

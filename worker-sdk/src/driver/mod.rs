@@ -114,7 +114,6 @@ async fn serve<W: Worker>(
             }
         }
     }
-    executor.stop();
     let end = tokio::time::sleep(SHUTDOWN_GRACE);
     tokio::pin!(end);
     while !executor.is_at_rest() {

@@ -1,8 +1,8 @@
 //! The logic of a worker: events in, actions out. The parent holds the state and hands each event to the part that
-//! knows about it: [`receive`] decides about commands, [`work`] about handlers and reboots, [`delivery`] about the
+//! knows about it: `receive` decides about commands, `work` about handlers and reboots, `delivery` about the
 //! state file, replies and acknowledgements.
 //!
-//! What is under way is derived from the state file: after each successful save [`WorkerLogic::proceed`] looks at the
+//! What is under way is derived from the state file: after each successful save `WorkerLogic::proceed` looks at the
 //! saved phase and begins what it names. A restart does the same with the file it finds.
 
 mod delivery;

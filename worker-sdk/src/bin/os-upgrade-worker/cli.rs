@@ -48,7 +48,7 @@ The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug.
 #[derive(Debug, Args)]
 #[expect(clippy::doc_markdown, reason = "these texts are shown to users as they stand")]
 pub(crate) struct ExecArgs {
-    /// NATS server, nats://[USER:PASSWORD@]HOST[:PORT]; several with commas between
+    /// NATS server, nats://USER:PASSWORD@HOST:PORT, of which only HOST is required; several with commas between
     #[arg(
         long,
         value_name = "URL",
