@@ -4,26 +4,29 @@
 //! and their facts are one append. A node follows the journal until it holds the lease and has proved, by appending,
 //! that it is at the journal's end; then it leads until an append, or the lease, tells it otherwise.
 
+mod action;
+mod event;
 mod halt;
 mod leading;
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{Answer, ControlMessage, Input, LockOutcome, Request, Settings, State};
-use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
+use os_upgrade_kernel::{ControlMessage, Input, LockOutcome, Request, Settings, State};
+use os_upgrade_protocol::HostName;
 
+pub use self::action::{Action, Warning};
+pub use self::event::{CallId, Event};
 pub use self::halt::{Halt, StoreKnowledge, StreamFacts, Streams};
 use self::leading::{Leading, Queued};
 use crate::clock::Now;
-use crate::committed::Committed;
 use crate::control::{self, RawControl};
-use crate::dispatch::{Dispatch, DispatchSettings, Dispatcher, PublishOutcome};
+use crate::dispatch::{DispatchSettings, Dispatcher};
 use crate::inventory::Inventory;
-use crate::journal::append::{AppendOutcome, Appender, ReadBack, Step};
+use crate::journal::append::{Appender, Step};
 use crate::journal::codec::Message;
 use crate::journal::follow::Follower;
-use crate::journal::{AppendId, JournalError, Tip};
-use crate::lease::{Lease, LeaseAction, LeaseChange, LeaseHolder, LeaseOutcome};
+use crate::journal::{JournalError, Tip};
+use crate::lease::{Lease, LeaseAction, LeaseChange, LeaseHolder};
 
 /// An append that takes longer than this makes the instance not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
@@ -31,9 +34,6 @@ const APPEND_SLOW: Duration = Duration::from_secs(2);
 const CALL_TTL: Duration = Duration::from_secs(4);
 /// How long to wait before the streams are inspected again, after they did not answer.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
-
-/// What tells a call from the others.
-pub type CallId = u64;
 
 /// What a node is started with.
 #[derive(Debug, Clone)]
@@ -50,183 +50,6 @@ pub struct NodeSettings {
     pub facts_per_snapshot: usize,
     /// What the store had reached when the process started.
     pub store: Option<StoreKnowledge>,
-}
-
-/// Something that has happened.
-#[derive(Debug)]
-pub enum Event {
-    /// Time may have passed.
-    Tick,
-    /// The connection to the bus came or went.
-    Connected(bool),
-    /// The streams were inspected; `None` when they did not answer.
-    Inspected(Option<Streams>),
-    /// What came of the last lease action.
-    Lease(LeaseOutcome),
-    /// A message of the journal that is being followed.
-    Journal {
-        /// Its sequence.
-        sequence: u64,
-        /// Itself.
-        message: Result<Message, JournalError>,
-    },
-    /// Everything that stood in the journal when following began has been handed in.
-    JournalEnd,
-    /// An append came back.
-    Appended {
-        /// Its id.
-        append_id: AppendId,
-        /// What came of it.
-        outcome: AppendOutcome,
-    },
-    /// A read of the journal came back.
-    ReadBack {
-        /// The sequence.
-        sequence: u64,
-        /// What stands there.
-        found: ReadBack,
-    },
-    /// A message of the control stream.
-    Control(RawControl),
-    /// A fence came back.
-    FencePublished {
-        /// As it was handed out.
-        epoch: u64,
-        /// Its sequence, if it is certainly stored.
-        stored: Option<u64>,
-    },
-    /// A command came back.
-    CommandPublished {
-        /// As it was handed out.
-        epoch: u64,
-        /// Which command.
-        id: CommandId,
-        /// Its deadline.
-        not_after: chrono::DateTime<chrono::Utc>,
-        /// What came of it.
-        outcome: PublishOutcome,
-    },
-    /// The lock server was asked for a slot.
-    Locked {
-        /// The host.
-        host: HostName,
-        /// What it said.
-        outcome: LockOutcome,
-    },
-    /// The lock server was asked to take a slot back.
-    Unlocked {
-        /// The host.
-        host: HostName,
-        /// What it said.
-        outcome: LockOutcome,
-    },
-    /// A withdrawal came back: whether the command was deleted, if that is known.
-    Withdrawn {
-        /// The host.
-        host: HostName,
-        /// The command's sequence.
-        sequence: u64,
-        /// `Some(true)`: deleted. `Some(false)`: left, a worker has it. `None`: could not be found out.
-        deleted: Option<bool>,
-    },
-    /// Someone asks for a change.
-    Call {
-        /// To be handed back with the answer.
-        call: CallId,
-        /// What is asked.
-        request: Request,
-    },
-    /// A message of the workers' stream.
-    Announced {
-        /// The application its subject names.
-        application: ApplicationName,
-        /// The host its subject names.
-        host: HostName,
-        /// Its payload.
-        payload: bytes::Bytes,
-        /// When the bus took it.
-        at: chrono::DateTime<chrono::Utc>,
-    },
-    /// A message of the versions' stream.
-    VersionsPublished {
-        /// The host its subject names.
-        host: HostName,
-        /// Its payload.
-        payload: bytes::Bytes,
-        /// When the bus took it.
-        at: chrono::DateTime<chrono::Utc>,
-    },
-    /// A heartbeat.
-    Heartbeat(HostName),
-}
-
-/// Something for the shell to carry out.
-#[derive(Debug)]
-pub enum Action {
-    /// Look at the streams.
-    Inspect,
-    /// Do this about the lease.
-    Lease(LeaseAction),
-    /// Hand in the journal from this sequence on, instead of whatever was followed before.
-    FollowJournal {
-        /// The first sequence wanted.
-        from: u64,
-    },
-    /// Stop following the journal.
-    StopJournal,
-    /// Publish to the journal, expecting this sequence to be its last.
-    Append {
-        /// The last sequence that the stream must have.
-        expected: u64,
-        /// The message.
-        message: Message,
-    },
-    /// Read the journal at this sequence, never from a replica.
-    ReadJournal {
-        /// The sequence.
-        sequence: u64,
-    },
-    /// Hand in the control stream from this sequence on, instead of whatever was read before.
-    ReadControl {
-        /// The first sequence wanted.
-        from: u64,
-    },
-    /// Stop reading the control stream.
-    StopControl,
-    /// Carry out an effect.
-    Dispatch(Dispatch),
-    /// Answer a call.
-    Answer {
-        /// Which one.
-        call: CallId,
-        /// The answer, or why there is none.
-        answer: Result<Answer, String>,
-    },
-    /// Hand a committed record to the projection.
-    Project(Box<Committed>),
-    /// Tell the operator.
-    Warn(Warning),
-}
-
-/// Something an operator may want to know.
-#[derive(Debug)]
-pub enum Warning {
-    /// The node stops for good.
-    Halted(Halt),
-    /// A message of the inventory cannot be used.
-    Inventory {
-        /// About which host.
-        host: HostName,
-        /// Why not.
-        error: crate::inventory::InventoryError,
-    },
-    /// This instance leads from now on.
-    Leading,
-    /// This instance leads no more.
-    Deposed {
-        /// Why.
-        why: &'static str,
-    },
 }
 
 /// One instance of the orchestrator.

@@ -1,0 +1,80 @@
+//! What a node wants done.
+
+use os_upgrade_kernel::Answer;
+use os_upgrade_protocol::HostName;
+
+use super::{CallId, Halt};
+use crate::committed::Committed;
+use crate::dispatch::Dispatch;
+use crate::inventory::InventoryError;
+use crate::journal::codec::Message;
+use crate::lease::LeaseAction;
+
+/// Something for the shell to carry out.
+#[derive(Debug)]
+pub enum Action {
+    /// Look at the streams.
+    Inspect,
+    /// Do this about the lease.
+    Lease(LeaseAction),
+    /// Hand in the journal from this sequence on, instead of whatever was followed before.
+    FollowJournal {
+        /// The first sequence wanted.
+        from: u64,
+    },
+    /// Stop following the journal.
+    StopJournal,
+    /// Publish to the journal, expecting this sequence to be its last.
+    Append {
+        /// The last sequence that the stream must have.
+        expected: u64,
+        /// The message.
+        message: Message,
+    },
+    /// Read the journal at this sequence, never from a replica.
+    ReadJournal {
+        /// The sequence.
+        sequence: u64,
+    },
+    /// Hand in the control stream from this sequence on, instead of whatever was read before.
+    ReadControl {
+        /// The first sequence wanted.
+        from: u64,
+    },
+    /// Stop reading the control stream.
+    StopControl,
+    /// Carry out an effect.
+    Dispatch(Dispatch),
+    /// Answer a call.
+    Answer {
+        /// Which one.
+        call: CallId,
+        /// The answer, or why there is none.
+        answer: Result<Answer, String>,
+    },
+    /// Hand a committed record to the projection.
+    Project(Box<Committed>),
+    /// Tell the operator.
+    Warn(Warning),
+}
+
+/// Something an operator may want to know.
+#[derive(Debug)]
+pub enum Warning {
+    /// The node stops for good.
+    Halted(Halt),
+    /// A message of the inventory cannot be used.
+    Inventory {
+        /// About which host.
+        host: HostName,
+        /// Why not.
+        error: InventoryError,
+    },
+    /// This instance leads from now on.
+    Leading,
+    /// This instance leads no more.
+    Deposed {
+        /// Why.
+        why: &'static str,
+    },
+}

@@ -1,0 +1,125 @@
+//! What a node is told.
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{LockOutcome, Request};
+use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
+
+use super::Streams;
+use crate::control::RawControl;
+use crate::dispatch::PublishOutcome;
+use crate::journal::append::{AppendOutcome, ReadBack};
+use crate::journal::codec::Message;
+use crate::journal::{AppendId, JournalError};
+use crate::lease::LeaseOutcome;
+
+/// What tells a call from the others.
+pub type CallId = u64;
+
+/// Something that has happened.
+#[derive(Debug)]
+pub enum Event {
+    /// Time may have passed.
+    Tick,
+    /// The connection to the bus came or went.
+    Connected(bool),
+    /// The streams were inspected; `None` when they did not answer.
+    Inspected(Option<Streams>),
+    /// What came of the last lease action.
+    Lease(LeaseOutcome),
+    /// A message of the journal that is being followed.
+    Journal {
+        /// Its sequence.
+        sequence: u64,
+        /// Itself.
+        message: Result<Message, JournalError>,
+    },
+    /// Everything that stood in the journal when following began has been handed in.
+    JournalEnd,
+    /// An append came back.
+    Appended {
+        /// Its id.
+        append_id: AppendId,
+        /// What came of it.
+        outcome: AppendOutcome,
+    },
+    /// A read of the journal came back.
+    ReadBack {
+        /// The sequence.
+        sequence: u64,
+        /// What stands there.
+        found: ReadBack,
+    },
+    /// A message of the control stream.
+    Control(RawControl),
+    /// A fence came back.
+    FencePublished {
+        /// As it was handed out.
+        epoch: u64,
+        /// Its sequence, if it is certainly stored.
+        stored: Option<u64>,
+    },
+    /// A command came back.
+    CommandPublished {
+        /// As it was handed out.
+        epoch: u64,
+        /// Which command.
+        id: CommandId,
+        /// Its deadline.
+        not_after: DateTime<Utc>,
+        /// What came of it.
+        outcome: PublishOutcome,
+    },
+    /// The lock server was asked for a slot.
+    Locked {
+        /// The host.
+        host: HostName,
+        /// What it said.
+        outcome: LockOutcome,
+    },
+    /// The lock server was asked to take a slot back.
+    Unlocked {
+        /// The host.
+        host: HostName,
+        /// What it said.
+        outcome: LockOutcome,
+    },
+    /// A withdrawal came back: whether the command was deleted, if that is known.
+    Withdrawn {
+        /// The host.
+        host: HostName,
+        /// The command's sequence.
+        sequence: u64,
+        /// `Some(true)`: deleted. `Some(false)`: left, a worker has it. `None`: could not be found out.
+        deleted: Option<bool>,
+    },
+    /// Someone asks for a change.
+    Call {
+        /// To be handed back with the answer.
+        call: CallId,
+        /// What is asked.
+        request: Request,
+    },
+    /// A message of the workers' stream.
+    Announced {
+        /// The application its subject names.
+        application: ApplicationName,
+        /// The host its subject names.
+        host: HostName,
+        /// Its payload.
+        payload: Bytes,
+        /// When the bus took it.
+        at: DateTime<Utc>,
+    },
+    /// A message of the versions' stream.
+    VersionsPublished {
+        /// The host its subject names.
+        host: HostName,
+        /// Its payload.
+        payload: Bytes,
+        /// When the bus took it.
+        at: DateTime<Utc>,
+    },
+    /// A heartbeat.
+    Heartbeat(HostName),
+}
