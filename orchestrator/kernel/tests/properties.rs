@@ -7,7 +7,7 @@ use common::play::{Play, World};
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever is said to it, the kernel decides only what applies, and keeps its promises.
     #[test]

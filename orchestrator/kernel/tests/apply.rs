@@ -1,0 +1,51 @@
+//! Facts that do not fit the state are refused with a typed error, and change nothing.
+
+mod common;
+
+use common::{Site, group, host, run, start};
+use os_upgrade_kernel::fact::ReleaseCause;
+use os_upgrade_kernel::{ApplyError, Fact, HostEvent, LockProvider, Record, RunResult};
+
+#[test]
+fn facts_that_do_not_fit() {
+    let mut site = Site::ready(&["h1", "h2"]);
+    for line in ["trigger r1", "deliver", "reply h1 prepare done", "reply h2 prepare done"] {
+        common::script::perform(&mut site, line);
+    }
+    let (r, h1, h2, why) = (run("r1"), host("h1"), host("h2"), ReleaseCause::Upgraded);
+    let event = |host: &str, event| Fact::Host { run: run("r1"), host: common::host(host), event };
+    let granted = |name: &str, provider| HostEvent::SlotGranted { group: group(name), provider };
+    let wrong_run = ApplyError::WrongRun { fact: run("r0") };
+    let table = [
+        (Fact::UpgradesBegan { run: run("r0") }, wrong_run.clone()),
+        (Fact::RunEnded { run: run("r0"), result: RunResult::Failed }, wrong_run.clone()),
+        (Fact::Host { run: run("r0"), host: h1.clone(), event: HostEvent::Upgraded }, wrong_run),
+        (Fact::FencePassed { sequence: 9 }, ApplyError::WrongFence(9)),
+        (Fact::SlotReleased { host: h2.clone(), why }, ApplyError::NoSlot(h2.clone())),
+        (Fact::SlotReleaseDue { host: h2.clone(), why }, ApplyError::NoSlot(h2)),
+        (
+            Fact::SlotRequested { host: h1.clone(), group: group("default"), run: r },
+            ApplyError::SlotTaken(h1.clone()),
+        ),
+        (event("h1", granted("edge", LockProvider::Embedded)), ApplyError::SlotTaken(h1.clone())),
+        (event("h1", granted("default", LockProvider::External)), ApplyError::SlotTaken(h1)),
+    ];
+    for (fact, error) in table {
+        let mut state = site.state.clone();
+        assert_eq!(state.apply(start(), &fact), Err(error.clone()));
+        assert_eq!(state, site.state, "{fact:?}");
+        // Of a record, all facts or none.
+        let facts = vec![Fact::Fenced { sequence: 77, leader: "two".to_owned() }, fact];
+        let record = Record { at: start(), control: 99, facts };
+        assert!(state.apply_record(&record).is_err());
+        assert_eq!(state, site.state, "{record:?}");
+    }
+    for (fact, message) in [
+        (event("h9", HostEvent::Prepared), "the run has no host h9"),
+        (event("h1", HostEvent::Prepared), "host h1"),
+    ] {
+        let mut state = site.state.clone();
+        assert_eq!(state.apply(start(), &fact).unwrap_err().to_string(), message);
+        assert_eq!(state, site.state);
+    }
+}
