@@ -105,7 +105,9 @@ async fn open(
             && is_usable(&consumer, host, last_sequence, standing.settled)
         {
             let info = consumer.cached_info();
-            if info.num_ack_pending == 0 || standing.busy {
+            // At most one is pending, and then it is the last that was delivered.
+            let last_delivered = info.delivered.stream_sequence;
+            if info.num_ack_pending == 0 || standing.current == Some(last_delivered) {
                 return Ok(consumer);
             }
             // Delivered to a process that died before it began: made anew, it is delivered now, and not only when

@@ -95,7 +95,12 @@ impl<W: Worker> Executor<W> {
         }
         self.standing.send_replace(Standing {
             settled: self.logic.settled(),
-            busy: self.logic.state().current.is_some(),
+            current: self
+                .logic
+                .state()
+                .current
+                .as_ref()
+                .map(|current| current.position.sequence),
         });
     }
 

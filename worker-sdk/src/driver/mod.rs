@@ -38,8 +38,8 @@ enum Input {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Standing {
     settled: Option<Position>,
-    /// A command is under way.
-    busy: bool,
+    /// The stream sequence of the command under way.
+    current: Option<u64>,
 }
 
 /// A worker's parts, before they run.
