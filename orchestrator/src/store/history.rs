@@ -5,6 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
+use futures::{Stream, TryStreamExt as _};
 use os_upgrade_protocol::RunId;
 use serde_json::value::RawValue;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
@@ -213,8 +214,7 @@ impl History {
 async fn hosts(reader: &mut SqliteConnection, run: &RunId) -> Result<Vec<HostRow>, StoreError> {
     let select = "SELECT host, application, lock_group, status, since, reason, reason_kind, command_action, \
                   command_sequence, started_at, ended_at FROM run_hosts WHERE run = ? ORDER BY host";
-    let rows = query(select).bind(run.as_str()).fetch_all(reader).await?;
-    rows.iter().map(HostRow::read).collect()
+    collect(query(select).bind(run.as_str()).fetch(reader), HostRow::read).await
 }
 
 async fn facts(
@@ -227,12 +227,24 @@ async fn facts(
         after.map_or((-1, -1), |after| (after.sequence.cast_signed(), after.place.cast_signed()));
     let select = "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
                   WHERE run = ? AND (sequence, place) > (?, ?) ORDER BY sequence, place LIMIT ? + 1";
-    let rows =
-        query(select).bind(run.as_str()).bind(sequence).bind(place).bind(limit).fetch_all(reader).await?;
-    let items = rows.iter().map(FactRow::read).collect::<Result<_, _>>()?;
+    let rows = query(select).bind(run.as_str()).bind(sequence).bind(place).bind(limit).fetch(reader);
+    let items = collect(rows, FactRow::read).await?;
     let last = |fact: &FactRow| FactCursor { sequence: fact.sequence, place: fact.place };
     let (items, next) = page(items, limit, last);
     Ok(FactPage { items, next })
+}
+
+/// Reads rows as they come: a large run's would otherwise be held twice, and read in one go on a thread that the run
+/// needs too.
+async fn collect<T>(
+    mut rows: impl Stream<Item = sqlx::Result<SqliteRow>> + Unpin,
+    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut items = Vec::new();
+    while let Some(row) = rows.try_next().await? {
+        items.push(read(&row)?);
+    }
+    Ok(items)
 }
 
 /// Of up to `limit` + 1 rows the first `limit`, and the cursor to go on from when there are more.
