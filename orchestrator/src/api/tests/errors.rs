@@ -1,5 +1,7 @@
 //! What cannot be meant, and what is not there: status and whole body.
 
+use axum::routing::get;
+
 use super::*;
 
 const CONFIG: &str = "PUT /v1/config/os-upgrade";
@@ -188,16 +190,36 @@ async fn a_body_that_is_too_large() {
     assert_eq!(api.call(CONFIG, &large).await, (413, error("the body exceeds 1048576 bytes")));
 }
 
+/// An API with nothing but `routes`, inside the limits that all have.
+async fn limited(routes: Router) -> TestApi {
+    let (directory, projector) = store().await;
+    let history = projector.history().await.unwrap();
+    let site = SiteHandle::new(Arc::default(), mpsc::channel(1).0);
+    TestApi { router: with_limits(routes), site, history, _directory: directory }
+}
+
 #[tokio::test]
 async fn a_panic_is_an_internal_error() {
     #[expect(clippy::panic, reason = "it is what is tested")]
     async fn panics() {
         panic!("secret");
     }
-    let (directory, projector) = store().await;
-    let history = projector.history().await.unwrap();
-    let site = SiteHandle::new(Arc::default(), mpsc::channel(1).0);
-    let panicking = Router::new().route("/panic", axum::routing::get(panics));
-    let api = TestApi { router: with_limits(panicking), site, history, _directory: directory };
+    let api = limited(Router::new().route("/panic", get(panics))).await;
     assert_eq!(api.call("GET /panic", "").await, (500, error("internal error; the log has its cause")));
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_come() {
+    let api = limited(Router::new().route("/never", get(std::future::pending::<()>))).await;
+    tokio::time::pause();
+    assert_eq!(api.call("GET /never", "").await, (503, error("there is no answer after 20 s")));
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_arrive() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    tokio::time::pause();
+    let body = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+    let (status, _, body) = api.send(Request::put("/v1/config/os-upgrade").body(body).unwrap()).await;
+    assert_eq!((status, body), (408, error("the body did not arrive in time").to_string()));
 }
