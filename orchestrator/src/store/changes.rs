@@ -191,7 +191,7 @@ fn host_of(fact: &Fact) -> Option<&HostName> {
 }
 
 /// The run in whose history `fact` belongs: the one it names; else the one for which the slot is held, or whose
-/// command it is about; else, for a message that changes nothing, the active run if its host is in it.
+/// command it is about, as far as that is known; else, for a message that changes nothing, the active run if its host is in it.
 fn run_of(fact: &Fact, before: &State) -> Option<RunId> {
     let runs = || before.run.iter().chain(&before.last_run);
     match fact {
@@ -201,9 +201,15 @@ fn run_of(fact: &Fact, before: &State) -> Option<RunId> {
         | Fact::RunEnded { run, .. }
         | Fact::Host { run, .. }
         | Fact::SlotRequested { run, .. } => Some(run.clone()),
-        Fact::SlotReleaseDue { host, .. }
-        | Fact::SlotReleased { host, .. }
-        | Fact::LateCommandSeen { host, .. } => before.slots.get(host).map(|slot| slot.run.clone()),
+        Fact::SlotReleaseDue { host, .. } | Fact::SlotReleased { host, .. } => {
+            before.slots.get(host).map(|slot| slot.run.clone())
+        }
+        // The fact does not say whose command it is; without a slot held for it, the host's latest run is the best guess.
+        Fact::LateCommandSeen { host, .. } => {
+            let of_slot = before.slots.get(host).filter(|slot| slot.unsent_at_fence.is_some());
+            let latest = || runs().find(|run| run.host(host).is_some()).map(|run| &run.id);
+            of_slot.map(|slot| &slot.run).or_else(latest).cloned()
+        }
         Fact::Withdrawn { host, sequence, .. } => {
             let sent = |run: &&Run| {
                 let command = run.host(host).and_then(|in_run| in_run.command);
