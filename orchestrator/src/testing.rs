@@ -56,11 +56,7 @@ impl TestSite {
         };
         let hosts = hosts.into_iter().map(|name| (host(name), seen.clone())).collect();
         let now = "2026-11-21T05:00:00Z".parse().unwrap();
-        // Semaphores come with the settings, which a leader adopts first.
-        let mut state = State::default();
-        let settings = os_upgrade_kernel::Fact::SettingsAdopted { settings: state.settings.clone() };
-        state.apply(now, &settings).unwrap();
-        Self { state, view: View { hosts, clock_skew: None }, now, journal: 0, control: 0 }
+        Self { state: State::default(), view: View { hosts, clock_skew: None }, now, journal: 0, control: 0 }
     }
 
     /// The record of `inputs`, decided together, and what is answered to them.

@@ -100,7 +100,7 @@ async fn hosts_with_versions_and_why_they_are_not_moving() {
         "reachability": "unknown",
         "status": "prepared",
         "since": "2026-11-21T05:00:10Z",
-        "why": "waiting until 1 more hosts are prepared",
+        "why": "waiting until 1 more host is prepared",
         "until": "2026-11-21T09:00:08Z",
     });
     assert_eq!(api.call(HOSTS, "").await, (200, json!([first, second])));
