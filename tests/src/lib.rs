@@ -1,8 +1,15 @@
-//! What the suites with real parts share: a NATS server of their own, worker processes, and waiting on conditions.
+//! What the suites with real parts share: servers and processes of their own, clients, and waiting on conditions.
 //!
 //! It is test code: what goes wrong here ends the test.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+pub mod host;
+pub mod lock_server;
 pub mod nats_server;
+pub mod orchestrator;
+pub mod programs;
+pub mod raw_worker;
+pub mod rest;
+pub mod site;
 pub mod wait;
 pub mod worker;

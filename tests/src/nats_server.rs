@@ -1,10 +1,11 @@
 //! A nats-server of one test: on a free port, in its own directory, ended with the test. A missing binary fails.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 
 use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config, StorageType};
+use os_upgrade_orchestrator::child::{self, Child};
+use os_upgrade_orchestrator::managed_nats;
 use os_upgrade_protocol::subject;
 use tempfile::TempDir;
 
@@ -57,12 +58,14 @@ impl NatsServer {
         async_nats::connect(self.url()).await.unwrap()
     }
 
-    /// Kills the server.
+    /// Kills the server, and waits until it is gone.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+        self.child = None;
+    }
+
+    /// The directory of its configuration, log and streams.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Starts the server that was killed, and waits until it is ready.
@@ -78,14 +81,11 @@ impl NatsServer {
             self.options,
         );
         std::fs::write(&config, text).unwrap();
-        let child = Command::new(find_binary())
-            .arg("-c")
-            .arg(&config)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let ports_file = directory.join(format!("nats-server_{}.ports", child.id()));
+        let program = managed_nats::find().await.unwrap().path;
+        let mut command = child::command(program);
+        command.arg("-c").arg(&config);
+        let child = Child::start(command).unwrap();
+        let ports_file = directory.join(format!("nats-server_{}.ports", child.pid()));
         self.child = Some(child);
         self.port = eventually("the port of nats-server", async || read_port(&ports_file)).await;
         eventually("nats-server to listen", async || {
@@ -95,32 +95,11 @@ impl NatsServer {
     }
 }
 
-impl Drop for NatsServer {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 fn read_port(file: &Path) -> Option<u16> {
     let text = std::fs::read_to_string(file).ok()?;
     let ports: serde_json::Value = serde_json::from_str(&text).ok()?;
     let url = ports["nats"][0].as_str()?;
     url.rsplit_once(':')?.1.parse().ok()
-}
-
-/// `NATS_SERVER_BIN`, else on the path, else where `make` puts it.
-fn find_binary() -> PathBuf {
-    const NAME: &str = "nats-server";
-    if let Some(binary) = std::env::var_os("NATS_SERVER_BIN") {
-        return binary.into();
-    }
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/bin");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain([tools])
-        .map(|directory| directory.join(NAME))
-        .find(|binary| binary.is_file())
-        .expect("nats-server is neither in NATS_SERVER_BIN, nor on the PATH, nor in .tools/bin")
 }
 
 /// Creates the streams as the orchestrator does.

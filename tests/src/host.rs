@@ -1,0 +1,185 @@
+//! A host of a site: a worker process with scripts, started again whenever it ends, as an init system would. What the
+//! scripts do is one line each in a file that all hosts of a site share, so that executions can be counted.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use os_upgrade_orchestrator::child::{self, Child};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use crate::programs;
+use crate::wait::eventually;
+
+/// The application of every worker here.
+pub const APPLICATION: &str = "os-upgrade-test";
+
+/// What every script begins with. A file `hold-NAME` in the host's directory holds the script of that name.
+const PROLOGUE: &str = r#"#!/bin/sh
+set -eu
+cd "$(dirname "$0")/.."
+say() { echo "$OS_UPGRADE_HOST $1" >>'LOG'; }
+held() { while [ -e "hold-$1" ]; do sleep 0.02; done; }
+"#;
+const PREPARE: &str = "say prepare\nheld prepare";
+const UPGRADE: &str = r#"
+if [ "${OS_UPGRADE_RESUME:-}" = 1 ]; then say upgrade-resumed; else say upgrade-begins; fi
+held upgrade
+echo 2 >version
+say upgrade-ends
+"#;
+const REBOOT: &str = r#"
+say reboot
+held reboot
+cat /proc/sys/kernel/random/uuid >boot-id.new
+mv boot-id.new boot-id
+kill -KILL "$(cat worker.pid)"
+"#;
+const VERSIONS: &str = r#"printf '{"linux":"%s"}' "$(cat version)""#;
+
+/// A host with its worker.
+#[derive(Debug)]
+pub struct Host {
+    name: String,
+    directory: TempDir,
+    nats: String,
+    log: PathBuf,
+    supervisor: Option<JoinHandle<()>>,
+}
+
+impl Host {
+    /// A host whose scripts succeed and write to `log`. Its worker does not run yet.
+    pub fn new(nats: &str, log: &Path, name: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (nats, log) = (nats.to_owned(), log.to_owned());
+        let host = Self { name: name.to_owned(), directory, nats, log, supervisor: None };
+        fs::create_dir(host.path("scripts")).unwrap();
+        fs::write(host.path("version"), "1\n").unwrap();
+        fs::write(host.path("boot-id"), "boot-1\n").unwrap();
+        host.script("prepare", PREPARE);
+        host.script("upgrade", UPGRADE);
+        host.script("reboot", REBOOT);
+        host.script("versions", VERSIONS);
+        host
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn script(&self, name: &str, body: &str) {
+        let path = self.path("scripts").join(name);
+        let prologue = PROLOGUE.replace("LOG", self.log.to_str().unwrap());
+        // Replaced in one step, as a worker may be about to run it.
+        let new = self.path("new-script");
+        fs::write(&new, format!("{prologue}{body}\n")).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(new, path).unwrap();
+    }
+
+    /// Has its upgrade ask for a reboot.
+    #[must_use]
+    pub fn reboots(self) -> Self {
+        self.script("upgrade", &format!("{UPGRADE}exit 3"));
+        self
+    }
+
+    /// Has `script` fail with this message, after it has said that it runs.
+    pub fn fail(&self, script: &str, message: &str) {
+        self.script(script, &format!("say {script}-fails\nheld {script}\necho '{message}' >&2\nexit 1"));
+    }
+
+    /// Has its upgrade succeed, without a reboot.
+    pub fn mend(&self) {
+        self.script("prepare", PREPARE);
+        self.script("upgrade", UPGRADE);
+    }
+
+    /// Holds the script of this name where it is about to do its work.
+    pub fn hold(&self, script: &str) {
+        fs::write(self.path(&format!("hold-{script}")), "").unwrap();
+    }
+
+    /// Lets it go on.
+    pub fn let_go(&self, script: &str) {
+        fs::remove_file(self.path(&format!("hold-{script}"))).unwrap();
+    }
+
+    /// Starts the worker and keeps it running.
+    pub fn start(&mut self) {
+        let program = programs::path(programs::WORKER);
+        let arguments = ["exec", "--nats", &self.nats, "--application", APPLICATION, "--host", &self.name];
+        let arguments = arguments.map(str::to_owned);
+        let directory = self.directory.path().to_owned();
+        self.supervisor = Some(tokio::spawn(async move {
+            loop {
+                let log = File::options().create(true).append(true).open(directory.join("log")).unwrap();
+                let mut command = child::command(&program);
+                command
+                    .args(&arguments)
+                    .args(["--dir", "scripts", "--state-dir", "state", "--boot-id-file", "boot-id"])
+                    .current_dir(&directory)
+                    .env("RUST_LOG", "debug,async_nats=info")
+                    .stderr(log);
+                let worker = Child::start(command).unwrap();
+                fs::write(directory.join("worker.pid"), worker.pid().to_string()).unwrap();
+                worker.exited().await;
+            }
+        }));
+    }
+
+    /// Kills the worker process with SIGKILL, its scripts not included; it is started again.
+    pub fn kill_worker(&self) {
+        let pid = fs::read_to_string(self.path("worker.pid")).unwrap();
+        kill(Pid::from_raw(pid.parse().unwrap()), Signal::SIGKILL).unwrap();
+    }
+
+    /// Ends the worker for good.
+    pub async fn stop(&mut self) {
+        if let Some(supervisor) = self.supervisor.take() {
+            supervisor.abort();
+            drop(supervisor.await);
+        }
+    }
+
+    /// What this host's scripts have said.
+    pub fn said(&self) -> Vec<String> {
+        let prefix = format!("{} ", self.name);
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix(&prefix)).map(str::to_owned).collect()
+    }
+
+    /// Waits until its scripts have said this.
+    pub async fn await_said(&self, what: &str) {
+        let waited = format!("{} to say {what}", self.name);
+        eventually(&waited, async || self.said().iter().any(|said| said == what).then_some(())).await;
+    }
+
+    /// The version on its disk.
+    pub fn version(&self) -> String {
+        fs::read_to_string(self.path("version")).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(supervisor) = self.supervisor.take() {
+            supervisor.abort();
+        }
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+            #[expect(clippy::print_stderr, reason = "the test has failed; this says why")]
+            {
+                eprintln!("--- log of the worker of {}\n{log}", self.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A FleetLock server that answers as the test wants, and remembers what it was asked.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::orchestrator::own_address;
+
+/// How the server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Say {
+    /// 200.
+    Granted,
+    /// A FleetLock error.
+    Full,
+    /// 202, which grants nothing.
+    Accepted,
+    /// A redirect to where a slot would be granted.
+    Redirect,
+    /// 500 with a page for people.
+    Page,
+}
+
+#[derive(Debug)]
+struct Shared {
+    say: Say,
+    calls: Vec<String>,
+}
+
+/// A lock server, which may be stopped and started again on the same address.
+#[derive(Debug)]
+pub struct LockServer {
+    address: SocketAddr,
+    shared: Arc<Mutex<Shared>>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl LockServer {
+    /// A server that answers so until it is told otherwise.
+    pub async fn start(say: Say) -> Self {
+        let shared = Arc::new(Mutex::new(Shared { say, calls: Vec::new() }));
+        let mut server = Self { address: own_address(), shared, task: None };
+        server.start_again().await;
+        server
+    }
+
+    /// Starts the server that was stopped.
+    pub async fn start_again(&mut self) {
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        let router = Router::new()
+            .route("/base/v1/pre-reboot", post(lock))
+            .route("/base/v1/steady-state", post(unlock))
+            .route("/granted", post(async || StatusCode::OK).get(async || StatusCode::OK))
+            .with_state(Arc::clone(&self.shared));
+        self.task = Some(tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }));
+    }
+
+    /// Ends the server: whoever asks finds nobody.
+    pub async fn stop(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+            drop(task.await);
+        }
+    }
+
+    /// The section of the orchestrator's configuration that makes it use this server.
+    pub fn config(&self) -> String {
+        format!("[fleet-lock]\nurl = \"http://{}/base\"\nretry-interval = \"100ms\"", self.address)
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap()
+    }
+
+    /// Answers so from now on.
+    pub fn say(&self, say: Say) {
+        self.shared().say = say;
+    }
+
+    /// What it was asked and granted, such as `lock default/h01`; refused requests end in `: refused`. Repeated
+    /// entries that follow one another count once.
+    pub fn calls(&self) -> Vec<String> {
+        let mut calls = self.shared().calls.clone();
+        calls.dedup();
+        calls
+    }
+}
+
+impl Drop for LockServer {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+}
+
+async fn lock(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: String) -> Response {
+    answer("lock", &shared, &headers, &body)
+}
+
+async fn unlock(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: String) -> Response {
+    answer("unlock", &shared, &headers, &body)
+}
+
+fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -> Response {
+    assert_eq!(headers["fleet-lock-protocol"], "true");
+    let body: Value = serde_json::from_str(body).unwrap();
+    let params = &body["client_params"];
+    let (group, id) = (params["group"].as_str().unwrap(), params["id"].as_str().unwrap());
+    let mut shared = shared.lock().unwrap();
+    let refused = if shared.say == Say::Granted { "" } else { ": refused" };
+    shared.calls.push(format!("{what} {group}/{id}{refused}"));
+    match shared.say {
+        Say::Granted => StatusCode::OK.into_response(),
+        Say::Full => {
+            let body = json!({"kind": "failed_lock_semaphore_full", "value": "semaphore currently full"});
+            (StatusCode::CONFLICT, body.to_string()).into_response()
+        }
+        Say::Accepted => StatusCode::ACCEPTED.into_response(),
+        Say::Redirect => (StatusCode::TEMPORARY_REDIRECT, [("location", "/granted")]).into_response(),
+        Say::Page => (StatusCode::INTERNAL_SERVER_ERROR, "<h1>Oops</h1>").into_response(),
+    }
+}

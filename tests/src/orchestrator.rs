@@ -1,0 +1,148 @@
+//! A process `os-upgrade serve`, which may be killed and started again on the same data directory.
+
+use std::fs::{self, File};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use os_upgrade_orchestrator::child::{self, Child};
+use reqwest::Method;
+use tempfile::TempDir;
+
+use crate::programs;
+use crate::rest::Rest;
+use crate::wait::{PATIENCE, eventually};
+
+/// How long an orderly end may take.
+const GRACE: Duration = PATIENCE;
+
+/// An address that no other process here listens on, nor will: Linux has the whole of 127/8 on loopback, so each test
+/// process takes an address of its own, and ports below those of outgoing connections.
+pub fn own_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(8646);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let ip = IpAddr::V4(Ipv4Addr::new(127, 64 | high, middle, low));
+    SocketAddr::new(ip, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// An instance with its data directory and its configuration.
+#[derive(Debug)]
+pub struct Orchestrator {
+    directory: TempDir,
+    address: SocketAddr,
+    /// Its API.
+    pub rest: Rest,
+    child: Option<Child>,
+}
+
+impl Orchestrator {
+    /// An instance that uses the servers at `nats`, with `more` in its configuration. It does not run yet.
+    pub fn new(nats: &str, more: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let address = own_address();
+        let config = format!("[api]\nlisten = \"{address}\"\n[nats]\nurl = \"{nats}\"\n{more}\n");
+        fs::write(directory.path().join("os-upgrade.toml"), config).unwrap();
+        Self { rest: Rest::new(address), directory, address, child: None }
+    }
+
+    /// Its directory, with its configuration `os-upgrade.toml`, its `log`, and `data`.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Where its API listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its name among the instances of its site, once it has run.
+    pub fn instance(&self) -> String {
+        fs::read_to_string(self.directory().join("data/instance")).unwrap()
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.directory().join("log")
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// Starts the process; use [`Self::ready`] to wait for it.
+    pub fn start(&mut self) {
+        let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
+        let mut command = child::command(programs::path(programs::ORCHESTRATOR));
+        command.args(["serve", "--config", "os-upgrade.toml"]).current_dir(self.directory());
+        command.env("RUST_LOG", "info,os_upgrade_orchestrator=debug").stderr(log);
+        self.child = Some(Child::start(command).unwrap());
+    }
+
+    /// Starts the process and waits until it takes writes.
+    pub async fn start_ready(&mut self) {
+        self.start();
+        self.ready().await;
+    }
+
+    /// Waits until it takes writes.
+    pub async fn ready(&self) {
+        eventually("the orchestrator to be ready", async || {
+            if let Some(status) = self.child.as_ref().and_then(Child::status) {
+                panic!("the orchestrator has ended: {status}");
+            }
+            (self.readiness().await? == "").then_some(())
+        })
+        .await;
+    }
+
+    /// Why it does not take writes, empty when it does; nothing while it does not answer.
+    pub async fn readiness(&self) -> Option<String> {
+        let (status, body) = self.rest.try_call(Method::GET, "/readyz", "").await?;
+        let message = body["errors"][0]["error-message"].as_str();
+        Some(if status == 200 { String::new() } else { message.unwrap().to_owned() })
+    }
+
+    /// Kills it with SIGKILL.
+    pub async fn kill(&mut self) {
+        if let Some(child) = self.child.take() {
+            child.kill().await;
+        }
+    }
+
+    /// Kills it and starts it again.
+    pub async fn kill_and_start(&mut self) {
+        self.kill().await;
+        self.start();
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub async fn terminate(&mut self) -> ExitStatus {
+        self.child.take().unwrap().stop(GRACE).await
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.child.as_ref().unwrap().signal(signal);
+    }
+
+    /// Waits until it ends by itself, and returns its exit code and what it has written to standard error.
+    pub async fn exited(&mut self) -> (Option<i32>, String) {
+        let child = self.child.take().unwrap();
+        let status = tokio::time::timeout(PATIENCE, child.exited()).await.unwrap();
+        (status.code(), self.log())
+    }
+}
+
+impl Drop for Orchestrator {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "the test has failed; this says why")]
+            {
+                eprintln!("--- log of the orchestrator at {}\n{}", self.address, self.log());
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The REST API as an operator's client uses it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use os_upgrade_orchestrator::http_client;
+use reqwest::{Client, Method, Url};
+use serde_json::{Value, json};
+
+use crate::wait::eventually;
+
+/// Far longer than any answer may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const STATE: &str = "/v1/state/os-upgrade";
+
+/// Status and body; the body is null when there is none.
+pub type Answer = (u16, Value);
+
+/// A client of one orchestrator.
+#[derive(Debug, Clone)]
+pub struct Rest {
+    http: Client,
+    base: String,
+}
+
+impl Rest {
+    /// A client of the orchestrator that listens on `address`.
+    pub fn new(address: SocketAddr) -> Self {
+        let base = format!("http://{address}");
+        let http = http_client::builder(&Url::parse(&base).unwrap()).timeout(TIMEOUT).build().unwrap();
+        Self { http, base }
+    }
+
+    /// What is answered, or nothing when the orchestrator is gone. `body` is sent as it is.
+    pub async fn try_call(&self, method: Method, path: &str, body: &str) -> Option<Answer> {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        let request = request.header("content-type", "application/json").body(body.to_owned());
+        let response = request.send().await.ok()?;
+        let status = response.status().as_u16();
+        let body = response.bytes().await.ok()?;
+        let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+        Some((status, body))
+    }
+
+    /// What is answered.
+    pub async fn call(&self, method: Method, path: &str, body: &str) -> Answer {
+        let shown = format!("{method} {path}");
+        self.try_call(method, path, body).await.unwrap_or_else(|| panic!("{shown}: no answer"))
+    }
+
+    /// `GET`.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.call(Method::GET, path, "").await
+    }
+
+    /// Makes the workers of `application` take part in upgrades.
+    pub async fn configure(&self, application: &str) {
+        let body = json!({ "worker-applications": [{ "name": application }] }).to_string();
+        let (status, answer) = self.call(Method::PUT, "/v1/config/os-upgrade", &body).await;
+        assert!(status == 201 || status == 204, "{status} {answer}");
+    }
+
+    /// Asks for a run, with this body.
+    pub async fn trigger(&self, body: &str) -> Answer {
+        self.call(Method::POST, &format!("{STATE}/trigger-upgrade-site"), body).await
+    }
+
+    /// Starts a run that may take as long as it wants, and returns its id.
+    pub async fn started(&self) -> String {
+        assert_eq!(self.trigger("").await, (204, Value::Null));
+        self.newest_run().await
+    }
+
+    /// Cancels the run.
+    pub async fn cancel(&self) -> Answer {
+        self.call(Method::POST, &format!("{STATE}/cancel"), "").await
+    }
+
+    /// `/v1/state/os-upgrade`.
+    pub async fn state(&self) -> Value {
+        let (status, state) = self.get(STATE).await;
+        assert_eq!(status, 200, "{state}");
+        state
+    }
+
+    /// One host of `/v1/state/os-upgrade/hosts`.
+    pub async fn host(&self, name: &str) -> Value {
+        let (status, host) = self.get(&format!("{STATE}/hosts/{name}")).await;
+        assert_eq!(status, 200, "{host}");
+        host
+    }
+
+    /// The runs in the history, the newest first.
+    pub async fn runs(&self) -> Vec<Value> {
+        let (status, page) = self.get(&format!("{STATE}/runs")).await;
+        assert_eq!(status, 200, "{page}");
+        page["items"].as_array().unwrap().clone()
+    }
+
+    /// The id of the run under way, or of the last one.
+    pub async fn newest_run(&self) -> String {
+        let state = self.state().await;
+        let run = state.get("current-upgrade-info").or_else(|| state.get("last-upgrade-info"));
+        run.unwrap()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A run of the history; empty while the history does not have it.
+    pub async fn run(&self, id: &str) -> Run {
+        match self.try_call(Method::GET, &format!("{STATE}/runs/{id}"), "").await {
+            Some((200, run)) => Run(run),
+            _ => Run(Value::Null),
+        }
+    }
+
+    /// Waits until the history has the end of the run.
+    pub async fn ended(&self, id: &str) -> Run {
+        eventually("the end of the run", async || {
+            let run = self.run(id).await;
+            run.result().is_some().then_some(run)
+        })
+        .await
+    }
+
+    /// Waits until a host of the run under way has this status.
+    pub async fn await_status(&self, host: &str, status: &str) {
+        eventually(&format!("{host} to be {status}"), async || {
+            let (_, state) = self.try_call(Method::GET, STATE, "").await?;
+            let hosts = state["current-upgrade-info"]["hosts"].as_array()?.clone();
+            hosts.iter().any(|entry| entry["hostname"] == host && entry["status"] == status).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until a host waits for this kind of reason, and returns the sentence.
+    pub async fn await_reason(&self, host: &str, kind: &str) -> String {
+        eventually(&format!("{host} to wait because of {kind}"), async || {
+            let (_, entry) = self.try_call(Method::GET, &format!("{STATE}/hosts/{host}"), "").await?;
+            (entry["reason-kind"] == kind).then(|| entry["reason"].as_str().unwrap().to_owned())
+        })
+        .await
+    }
+
+    /// Waits until exactly these hosts would take part in a run.
+    pub async fn await_scheduled(&self, hosts: &[&str]) {
+        eventually(&format!("{hosts:?} to be scheduled"), async || {
+            let (_, state) = self.try_call(Method::GET, STATE, "").await?;
+            let scheduled = state["scheduled-workers"].as_array()?.clone();
+            let names: Vec<&str> = scheduled.iter().filter_map(|entry| entry["host"].as_str()).collect();
+            (names == hosts).then_some(())
+        })
+        .await;
+    }
+}
+
+/// A run of the history with its hosts and facts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run(pub Value);
+
+impl Run {
+    /// How it ended, if it has.
+    pub fn result(&self) -> Option<&str> {
+        self.0["result"].as_str()
+    }
+
+    /// Every host's status.
+    pub fn statuses(&self) -> BTreeMap<&str, &str> {
+        self.hosts().map(|host| (text(host, "hostname"), text(host, "status"))).collect()
+    }
+
+    /// Every host's reason, of those that have one.
+    pub fn reasons(&self) -> BTreeMap<&str, &str> {
+        let reasons = self.hosts().filter(|host| host.get("reason").is_some());
+        reasons.map(|host| (text(host, "hostname"), text(host, "reason"))).collect()
+    }
+
+    fn hosts(&self) -> impl Iterator<Item = &Value> {
+        self.0["hosts"].as_array().into_iter().flatten()
+    }
+
+    /// The facts in their order, each in a few words: `h01 command-sent upgrade`, `run-ended`.
+    pub fn facts(&self) -> Vec<String> {
+        let facts = self.0["facts"].as_array().into_iter().flatten();
+        facts.map(words).collect()
+    }
+
+    /// The facts of one host.
+    pub fn facts_of(&self, host: &str) -> Vec<String> {
+        let prefix = format!("{host} ");
+        let facts = self.facts().into_iter();
+        facts.filter_map(|fact| fact.strip_prefix(&prefix).map(str::to_owned)).collect()
+    }
+
+    /// Why messages were ignored, with the host that their subject names.
+    pub fn ignored(&self) -> Vec<(String, String)> {
+        let facts = self.0["facts"].as_array().into_iter().flatten();
+        let ignored = facts.filter(|fact| fact["type"] == "ignored");
+        ignored
+            .map(|fact| {
+                let host = fact["fact"]["host"].as_str().unwrap_or_default();
+                (host.to_owned(), text(&fact["fact"]["why"], "kind").to_owned())
+            })
+            .collect()
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn words(fact: &Value) -> String {
+    let action = fact["fact"]["event"].get("action").or_else(|| fact["fact"].get("action"));
+    let kind = if fact["type"] == "host" { text(fact, "event") } else { text(fact, "type") };
+    let parts = [text(fact, "host"), kind, action.and_then(Value::as_str).unwrap_or_default()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}

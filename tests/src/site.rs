@@ -1,0 +1,138 @@
+//! A site of one test: a nats-server, an orchestrator, and the hosts that the test adds.
+
+use std::fs;
+use std::path::PathBuf;
+
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::{self};
+use os_upgrade_protocol::subject;
+use tempfile::TempDir;
+
+use crate::host::{APPLICATION, Host};
+use crate::nats_server::NatsServer;
+use crate::orchestrator::Orchestrator;
+use crate::rest::Rest;
+
+/// A site whose orchestrator runs.
+#[derive(Debug)]
+pub struct Site {
+    // First, so that it is gone before what it uses.
+    /// The orchestrator.
+    pub orchestrator: Orchestrator,
+    /// Its bus.
+    pub nats: NatsServer,
+    directory: TempDir,
+    jetstream: jetstream::Context,
+}
+
+impl Site {
+    /// A site with embedded locks.
+    pub async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// A site with more in its orchestrator's configuration. It is ready, and upgrades hosts with [`APPLICATION`].
+    pub async fn start_with(more: &str) -> Self {
+        let nats = NatsServer::start().await;
+        let mut orchestrator = Orchestrator::new(&nats.url(), more);
+        orchestrator.start_ready().await;
+        orchestrator.rest.configure(APPLICATION).await;
+        let jetstream = jetstream::new(nats.client().await);
+        Self { orchestrator, nats, directory: tempfile::tempdir().unwrap(), jetstream }
+    }
+
+    /// The orchestrator's API.
+    pub fn rest(&self) -> Rest {
+        self.orchestrator.rest.clone()
+    }
+
+    /// The bus, as the test sees it.
+    pub const fn jetstream(&self) -> &jetstream::Context {
+        &self.jetstream
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("said")
+    }
+
+    /// A host of this site, whose worker does not run yet.
+    pub fn host(&self, name: &str) -> Host {
+        Host::new(&self.nats.url(), &self.log(), name)
+    }
+
+    /// Starts the workers of hosts, and waits until exactly these would take part in a run.
+    pub async fn run(&self, hosts: &mut [Host]) {
+        for host in hosts.iter_mut() {
+            host.start();
+        }
+        let names: Vec<&str> = hosts.iter().map(Host::name).collect();
+        self.rest().await_scheduled(&names).await;
+    }
+
+    /// Hosts `h01`, `h02` and so on, running.
+    pub async fn hosts(&self, count: usize) -> Vec<Host> {
+        let mut hosts: Vec<Host> = (1..=count).map(|number| self.host(&format!("h{number:02}"))).collect();
+        self.run(&mut hosts).await;
+        hosts
+    }
+
+    /// What all hosts' scripts have said, in order.
+    pub fn said(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.log()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Everything that stands in the control stream on `filter`.
+    pub async fn control(&self, filter: &str) -> Vec<StreamMessage> {
+        let stream = self.jetstream.get_stream(subject::CONTROL_STREAM).await.unwrap();
+        let mut messages = Vec::new();
+        let mut next = 1;
+        while let Ok(message) =
+            stream.raw_message_builder().sequence(next).next_by_subject(filter).send().await
+        {
+            next = message.sequence + 1;
+            messages.push(message);
+        }
+        messages
+    }
+
+    /// The commands that stand in the control stream, such as `h01 upgrade`, in order.
+    pub async fn commands(&self) -> Vec<String> {
+        let messages = self.control(subject::COMMANDS).await;
+        messages
+            .iter()
+            .map(|message| {
+                let command: serde_json::Value = serde_json::from_slice(&message.payload).unwrap();
+                let host = message.subject.rsplit('.').next().unwrap();
+                format!("{host} {}", command["action"].as_str().unwrap())
+            })
+            .collect()
+    }
+
+    /// The commands of one action.
+    pub async fn commands_to(&self, action: &str) -> Vec<String> {
+        let suffix = format!(" {action}");
+        let commands = self.commands().await.into_iter();
+        commands.filter_map(|command| command.strip_suffix(&suffix).map(str::to_owned)).collect()
+    }
+}
+
+/// Fails if one host's upgrade, from its begin to its end or its reboot, lay within another's.
+pub fn assert_one_by_one(said: &[String]) {
+    let mut upgrading: Option<&str> = None;
+    for line in said {
+        let (host, what) = line.split_once(' ').unwrap();
+        match what {
+            "upgrade-begins" => {
+                assert_eq!(upgrading, None, "{host} begins: {said:?}");
+                upgrading = Some(host);
+            }
+            "upgrade-resumed" | "reboot" => assert!(upgrading.is_none_or(|other| other == host), "{said:?}"),
+            "upgrade-ends" => {
+                assert_eq!(upgrading, Some(host), "{host} ends: {said:?}");
+                upgrading = None;
+            }
+            _ => {}
+        }
+    }
+}
