@@ -93,7 +93,7 @@ impl Orchestrator {
             if let Some(status) = self.child.as_ref().and_then(Child::status) {
                 panic!("the orchestrator has ended: {status}");
             }
-            (self.readiness().await? == "").then_some(())
+            self.readiness().await?.is_empty().then_some(())
         })
         .await;
     }

@@ -1,5 +1,4 @@
 //! Whole runs as they should go, with worker processes, and the history of them.
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::collections::BTreeMap;
 
