@@ -292,7 +292,7 @@ impl Node {
         }
         self.role = Role::Claiming;
         self.out.push(Action::StopJournal);
-        let leading = Leading::claim(&self.follower.state, now);
+        let leading = Leading::claim(&self.follower.journaled(), now);
         let step = self.appender.record(&leading, &self.follower.tip, now);
         self.step(now, Some(step));
     }
@@ -334,7 +334,12 @@ impl Node {
             None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot => {
                 let start = self.follower.tip.sequence + 1;
                 leading.snapshot_begun(start);
-                self.appender.snapshot(&self.follower.state, self.follower.snapshot, &self.follower.tip, now)
+                self.appender.snapshot(
+                    &self.follower.journaled(),
+                    self.follower.snapshot,
+                    &self.follower.tip,
+                    now,
+                )
             }
             None => return,
         };

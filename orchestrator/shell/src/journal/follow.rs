@@ -10,7 +10,8 @@ use crate::committed::Committed;
 /// The fold of the journal so far.
 #[derive(Debug, Clone, Default)]
 pub struct Follower {
-    /// The committed state.
+    /// The committed state. Its position in the control stream may be ahead of the journal's: what changes nothing
+    /// is read without a record.
     pub state: State,
     /// The last message read, or appended by ourselves.
     pub tip: Tip,
@@ -20,6 +21,8 @@ pub struct Follower {
     pub facts_since_snapshot: usize,
     /// Whether the state has a root: the beginning of the journal, or a snapshot.
     rooted: bool,
+    /// The position in the control stream as the journal has it.
+    control: u64,
     parts: BytesMut,
     parts_read: u32,
 }
@@ -41,10 +44,11 @@ impl Follower {
         match content {
             Content::Record(record) => {
                 self.rooted = true;
-                let before = self.state.clone();
+                let before = self.journaled();
                 self.state
                     .apply_record(&record)
                     .map_err(|source| JournalError::Unfit { sequence, source })?;
+                self.control = record.control;
                 self.facts_since_snapshot += record.facts.len();
                 Ok(Some(Committed { sequence, append_id: message.append_id.clone(), before, record }))
             }
@@ -55,10 +59,16 @@ impl Follower {
         }
     }
 
+    /// The state as whoever reads the journal has it.
+    pub fn journaled(&self) -> State {
+        State { control: self.control, ..self.state.clone() }
+    }
+
     /// Notes a record of our own that has been appended, with the state after it.
     pub fn appended(&mut self, tip: Tip, committed: Option<(&Committed, State)>) {
         if let Some((committed, state)) = committed {
             self.facts_since_snapshot += committed.record.facts.len();
+            self.control = committed.record.control;
             self.state = state;
         }
         self.tip = tip;
@@ -117,6 +127,7 @@ impl Follower {
         // One that comes after the root says what is known already.
         if !self.rooted {
             self.rooted = true;
+            self.control = state.control;
             self.state = state;
         }
         self.snapshot_appended(sequence + 1 - u64::from(message.parts));

@@ -143,7 +143,7 @@ impl Leading {
                 let RecordUnderWay { record, next, answers } = *under_way;
                 self.dispatcher.committed(&record);
                 let append_id = tip.append_id.clone().expect("an append has an id");
-                let before = follower.state.clone();
+                let before = follower.journaled();
                 let committed = Committed { sequence: tip.sequence, append_id, before, record };
                 follower.appended(tip, Some((&committed, next)));
                 out.push(Action::Project(Box::new(committed)));

@@ -44,6 +44,8 @@ struct Instance {
     boots: u32,
     node: Option<Node>,
     store: Option<StoreKnowledge>,
+    /// The position in the control stream of the last record that the store was given.
+    stored_control: u64,
     journal: Option<JournalReader>,
     control: Option<u64>,
 }
@@ -96,6 +98,7 @@ impl World {
             boots: 0,
             node: None,
             store: None,
+            stored_control: 0,
             journal: None,
             control: None,
         };
@@ -296,6 +299,9 @@ impl World {
             Action::Answer { call, answer } => self.answers.push((call, answer)),
             Action::Project(committed) => {
                 if instance.store.as_ref().is_none_or(|store| store.sequence < committed.sequence) {
+                    // What the store is given follows what it has, or it could not go on.
+                    assert_eq!(committed.before.control, instance.stored_control);
+                    instance.stored_control = committed.record.control;
                     instance.store = Some(StoreKnowledge {
                         sequence: committed.sequence,
                         append_id: committed.append_id.clone(),
