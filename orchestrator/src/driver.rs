@@ -155,10 +155,12 @@ impl Driver {
             }
             self.take_what_waits();
             let now = self.now();
-            for action in self.node.run(now) {
+            let actions = self.node.run(now);
+            // Before anybody is answered: who has been told that a change is durable must find it when reading.
+            self.show(now);
+            for action in actions {
                 self.carry_out(action).await;
             }
-            self.show(now);
         }
     }
 
