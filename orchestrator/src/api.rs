@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{Method, Uri};
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use tokio::sync::Semaphore;
@@ -98,7 +98,10 @@ async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> 
     let response = next.run(request).await;
     let status = response.status();
     let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
-    if status.is_server_error() {
+    if status == StatusCode::SERVICE_UNAVAILABLE && uri.path() == health::READY {
+        // An answer like any other: whoever asks wants to know just this, again and again.
+        tracing::debug!(cause, "not ready");
+    } else if status.is_server_error() {
         tracing::error!(%method, path = uri.path(), status = status.as_u16(), cause, "request failed");
     } else if status.is_client_error() {
         tracing::info!(%method, path = uri.path(), status = status.as_u16(), cause, "request refused");

@@ -11,8 +11,11 @@ use super::error::Problem;
 use super::reply;
 use crate::site::Readiness;
 
+/// The path of readiness.
+pub(super) const READY: &str = "/readyz";
+
 pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/healthz", get(healthy)).route("/readyz", get(ready))
+    Router::new().route("/healthz", get(healthy)).route(READY, get(ready))
 }
 
 /// 200 as long as requests are answered at all.

@@ -5,15 +5,14 @@ use std::time::Duration;
 use os_upgrade_shell::committed::Committed;
 use tokio::sync::{mpsc, watch};
 
-use crate::store::{ApplyError, Position, Projector, Streams};
+use crate::store::{ApplyError, Position, Projector, StoreError, Streams};
 
 /// Records that are taken in at once.
 const BATCH_MAX: usize = 256;
 /// How long to wait before the store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Takes in what comes, until nothing more can come. While the store cannot be written, `problem` says why and it is
-/// tried again: nothing is lost, for the journal has it.
+/// Takes in what comes, until nothing more can come. `problem` says what is wrong with the store, while something is.
 pub(super) async fn run(
     mut projector: Projector,
     position: Option<Position>,
@@ -26,15 +25,14 @@ pub(super) async fn run(
     while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
         // Following begins at a snapshot, which may lie before what the store has.
         batch.retain(|record| reached.is_none_or(|sequence| record.sequence > sequence));
-        while let Err(error) = projector.apply(&streams, reached, &batch).await {
-            say(&problem, &error);
-            if committed.is_closed() {
-                return;
-            }
-            tokio::time::sleep(RETRY).await;
+        if take_in(&mut projector, &streams, reached, &batch, &committed, &problem).await.is_err() {
+            break;
         }
-        problem.send_if_modified(|problem| problem.take().is_some());
         reached = batch.last().map(|record| record.sequence).or(reached);
+        batch.clear();
+    }
+    // A store that cannot go on must not hold up the runs: the journal has what it misses.
+    while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
         batch.clear();
     }
     if let Err(error) = projector.close().await {
@@ -42,8 +40,39 @@ pub(super) async fn run(
     }
 }
 
-fn say(problem: &watch::Sender<Option<String>>, error: &ApplyError) {
-    let text = format!("the store cannot be written: {}", Chain(error));
+/// Takes in `batch`. A store that cannot be written is tried again: nothing is lost, for the journal has it. Anything
+/// else would be the same the next time.
+async fn take_in(
+    projector: &mut Projector,
+    streams: &Streams,
+    reached: Option<u64>,
+    batch: &[Committed],
+    committed: &mpsc::Receiver<Committed>,
+    problem: &watch::Sender<Option<String>>,
+) -> Result<(), ()> {
+    while let Err(error) = projector.apply(streams, reached, batch).await {
+        match &error {
+            ApplyError::Store(StoreError::Sqlite(_) | StoreError::Busy) => {
+                say(problem, format!("the store cannot be written: {}", Chain(&error)));
+                if committed.is_closed() {
+                    return Err(());
+                }
+                tokio::time::sleep(RETRY).await;
+            }
+            ApplyError::Store(_)
+            | ApplyError::OtherStreams { .. }
+            | ApplyError::Gap { .. }
+            | ApplyError::Fact { .. } => {
+                say(problem, format!("the history has stopped: {}", Chain(&error)));
+                return Err(());
+            }
+        }
+    }
+    problem.send_if_modified(|problem| problem.take().is_some());
+    Ok(())
+}
+
+fn say(problem: &watch::Sender<Option<String>>, text: String) {
     if problem.borrow().as_ref() != Some(&text) {
         tracing::error!("{text}");
         problem.send_replace(Some(text));

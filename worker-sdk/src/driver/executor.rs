@@ -95,12 +95,7 @@ impl<W: Worker> Executor<W> {
         }
         self.standing.send_replace(Standing {
             settled: self.logic.settled(),
-            current: self
-                .logic
-                .state()
-                .current
-                .as_ref()
-                .map(|current| current.position.sequence),
+            current: self.logic.state().current.as_ref().map(|current| current.position.sequence),
         });
     }
 

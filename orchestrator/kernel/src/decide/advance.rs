@@ -131,7 +131,12 @@ fn admit(state: &State, view: &View, run: &Run) -> Option<Vec<Fact>> {
     // A host that holds its slot already goes first.
     fronts.sort_by_key(|(_, _, slot)| slot.is_none_or(|slot| slot.standing != Standing::Held));
     if let Some(seconds) = view.excessive_skew() {
-        return some(wait_each(run, &fronts, |_, _| Some(Reason::ClockSkew { seconds })));
+        let skewed = Reason::ClockSkew { seconds };
+        return some(wait_each(run, &fronts, |_, host| {
+            // A skew that changes by a second is no news.
+            let known = run.host(host)?.reason.as_ref().is_some_and(|reason| reason.kind() == skewed.kind());
+            (!known).then(|| skewed.clone())
+        }));
     }
     let unfit = fronts.iter().filter(|(group, _, slot)| slot.is_some_and(|slot| !fits(state, group, slot)));
     if let Some(facts) = some(unfit.filter_map(|(_, host, _)| give_back_unfit(state, host)).collect()) {
