@@ -143,7 +143,7 @@ impl Appender {
 
     /// A publish came back. One that is not the one under way any more changes nothing.
     pub fn published(&mut self, append_id: &AppendId, outcome: &AppendOutcome) -> Option<Step> {
-        let append = self.awaiting(append_id, AppendPhase::Publishing)?;
+        let append = self.expecting(append_id, AppendPhase::Publishing)?;
         match outcome {
             AppendOutcome::Stored { sequence } if *sequence == append.tip.sequence + 1 => Some(self.stored()),
             // Stored elsewhere than expected cannot be: the expectation is what the server checks.
@@ -184,7 +184,7 @@ impl Appender {
         }
     }
 
-    fn awaiting(&mut self, append_id: &AppendId, phase: AppendPhase) -> Option<&mut UnderWay> {
+    fn expecting(&mut self, append_id: &AppendId, phase: AppendPhase) -> Option<&mut UnderWay> {
         self.under_way.as_mut().filter(|append| {
             append.phase == phase
                 && append.messages.front().is_some_and(|message| message.append_id == *append_id)

@@ -235,30 +235,3 @@ async fn a_large_site() {
     assert_eq!(listed(&state["current-upgrade-info"]["hosts"]), 500);
     assert_eq!(listed(&api.call(HOSTS, "").await.1), 500);
 }
-
-/// Not a test of time, but the place to measure it: `cargo nextest run --release --run-ignored only -- speed`.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn speed_of_reads_with_ten_thousand_hosts() {
-    let names: Vec<String> = (0..10_000).map(|number| format!("host-{number:05}.example.com")).collect();
-    let mut site = TestSite::new(names.iter().map(String::as_str));
-    let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
-    records.push(site.send());
-    records.push(site.reply(names.iter().map(String::as_str), Action::Prepare, &Outcome::error("no space")));
-    records.extend([site.record(&[trigger("r2")]), site.send()]);
-    let names = names.iter().map(String::as_str);
-    records.push(site.reply(names, Action::Prepare, &Outcome::Done));
-    let api = TestApi::new(site, &records).await;
-    for request in [STATE, HOSTS, "GET /v1/state/os-upgrade/runs/r1", "GET /v1/state/os-upgrade/runs"] {
-        let (mut times, mut bytes) = (Vec::new(), 0);
-        for _ in 0..200 {
-            let started = std::time::Instant::now();
-            let (status, _, body) = api.send(build(request, "application/json", "")).await;
-            times.push(started.elapsed());
-            assert_eq!(status, 200);
-            bytes = body.len();
-        }
-        times.sort();
-        println!("{request}: {bytes} bytes, median {:?}, p99 {:?}", times[100], times[197]);
-    }
-}

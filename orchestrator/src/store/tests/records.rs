@@ -274,36 +274,3 @@ async fn a_sync_writes_everything_back_into_the_file() {
     std::fs::copy(store.path(), &copy).unwrap();
     assert_eq!(dump(&copy).await, dump(&store.path()).await);
 }
-
-/// Not a test of time, but the place to measure it: `cargo nextest run --release --run-ignored only -- speed`.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn speed_of_ten_thousand_hosts() {
-    let names: Vec<String> = (0..10_000).map(|number| format!("h{number:05}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut site = TestSite::new(names.iter().copied());
-    let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
-    records.push(site.send());
-    records.push(site.reply(names.iter().copied(), Action::Prepare, &Outcome::Done));
-    for name in names.iter().take(5_000) {
-        records.push(site.send());
-        records.push(site.reply([*name], Action::Upgrade, &Outcome::Done));
-    }
-    let facts: usize = records.iter().map(|committed| committed.record.facts.len()).sum();
-    let mut store = TestStore::new().await;
-    let (started, mut follows) = (std::time::Instant::now(), None);
-    for batch in records.chunks(256) {
-        store.projector.apply(&streams(), follows, batch).await.unwrap();
-        follows = batch.last().map(|committed| committed.sequence);
-    }
-    println!("{facts} facts of {} records: {:?}", records.len(), started.elapsed());
-    let history = store.projector.history().await.unwrap();
-    let started = std::time::Instant::now();
-    let detail = history.run(&run_id("r1"), 10_000, None).await.unwrap().unwrap();
-    println!(
-        "read {} hosts, {} facts: {:?}",
-        detail.hosts.len(),
-        detail.facts.items.len(),
-        started.elapsed()
-    );
-}
