@@ -77,7 +77,9 @@ impl Orchestrator {
         let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
         let mut command = child::command(programs::path(programs::ORCHESTRATOR));
         command.args(["serve", "--config", "os-upgrade.toml"]).current_dir(self.directory());
-        command.env("RUST_LOG", "info,os_upgrade_orchestrator=debug").stderr(log);
+        command
+            .env("RUST_LOG", "info,os_upgrade_orchestrator=debug,os_upgrade_orchestrator::api=off")
+            .stderr(log);
         self.child = Some(Child::start(command).unwrap());
     }
 

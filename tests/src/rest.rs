@@ -84,11 +84,10 @@ impl Rest {
         state
     }
 
-    /// One host of `/v1/state/os-upgrade/hosts`.
-    pub async fn host(&self, name: &str) -> Value {
-        let (status, host) = self.get(&format!("{STATE}/hosts/{name}")).await;
-        assert_eq!(status, 200, "{host}");
-        host
+    /// One host of `/v1/state/os-upgrade/hosts`, if it is known.
+    pub async fn try_host(&self, name: &str) -> Option<Value> {
+        let (status, host) = self.try_call(Method::GET, &format!("{STATE}/hosts/{name}"), "").await?;
+        (status == 200).then_some(host)
     }
 
     /// The runs in the history, the newest first.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::{self};
 use os_upgrade_protocol::subject;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::host::{APPLICATION, Host};
@@ -84,7 +85,18 @@ impl Site {
 
     /// Everything that stands in the control stream on `filter`.
     pub async fn control(&self, filter: &str) -> Vec<StreamMessage> {
-        let stream = self.jetstream.get_stream(subject::CONTROL_STREAM).await.unwrap();
+        self.stored(subject::CONTROL_STREAM, filter).await
+    }
+
+    /// Every fact in the journal, as JSON.
+    pub async fn journal(&self) -> Vec<Value> {
+        let messages = self.stored(subject::JOURNAL_STREAM, subject::JOURNAL_FACT).await;
+        let records = messages.iter().map(|message| serde_json::from_slice(&message.payload).unwrap());
+        records.flat_map(|record: Value| record["facts"].as_array().unwrap().clone()).collect()
+    }
+
+    async fn stored(&self, stream: &str, filter: &str) -> Vec<StreamMessage> {
+        let stream = self.jetstream.get_stream(stream).await.unwrap();
         let mut messages = Vec::new();
         let mut next = 1;
         while let Ok(message) =
@@ -102,7 +114,7 @@ impl Site {
         messages
             .iter()
             .map(|message| {
-                let command: serde_json::Value = serde_json::from_slice(&message.payload).unwrap();
+                let command: Value = serde_json::from_slice(&message.payload).unwrap();
                 let host = message.subject.rsplit('.').next().unwrap();
                 format!("{host} {}", command["action"].as_str().unwrap())
             })

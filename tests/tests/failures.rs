@@ -1,0 +1,279 @@
+//! Hosts that fail, fall silent, are unreachable or not there, and what becomes of the run and of their slots.
+
+use std::collections::BTreeMap;
+
+use os_upgrade_protocol::subject;
+use os_upgrade_tests::host::Host;
+use os_upgrade_tests::lock_server::{LockServer, Say};
+use os_upgrade_tests::raw_worker::RawWorker;
+use os_upgrade_tests::site::{Site, assert_one_by_one};
+use os_upgrade_tests::wait::eventually;
+use serde_json::Value;
+
+#[tokio::test]
+async fn a_prepare_that_fails_on_one_of_three_hosts_fails_the_run_before_any_upgrade() {
+    let locks = LockServer::start(Say::Granted).await;
+    let site = Site::start_with(&locks.config()).await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
+    hosts[1].fail("prepare", "no space left on /boot");
+    site.run(&mut hosts).await;
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("failed"));
+    let statuses = [("h01", "cancelled"), ("h02", "failed"), ("h03", "cancelled")];
+    assert_eq!(run.statuses(), BTreeMap::from(statuses));
+    let reasons = [
+        ("h01", "the run was ended by the failure of h02"),
+        ("h02", "prepare failed: no space left on /boot"),
+        ("h03", "the run was ended by the failure of h02"),
+    ];
+    assert_eq!(run.reasons(), BTreeMap::from(reasons));
+    assert_eq!(site.commands_to("upgrade").await, [""; 0]);
+    assert_eq!(locks.calls(), [""; 0]);
+    let slots: Vec<String> = run.facts().into_iter().filter(|fact| fact.contains("slot")).collect();
+    assert_eq!(slots, [""; 0]);
+    assert!(site.said().iter().all(|said| !said.contains("upgrade")), "{:?}", site.said());
+
+    // Once the cause is mended, a new run succeeds.
+    hosts[1].mend();
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+}
+
+#[tokio::test]
+async fn a_host_whose_upgrade_fails_keeps_its_slot_and_goes_first_in_the_next_run() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
+    hosts[0].fail("upgrade", "dpkg was interrupted");
+    site.run(&mut hosts).await;
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("failed"));
+    let statuses = [("h01", "failed"), ("h02", "cancelled"), ("h03", "cancelled")];
+    assert_eq!(run.statuses(), BTreeMap::from(statuses));
+    assert_eq!(run.reasons()["h01"], "upgrade failed: dpkg was interrupted");
+    assert_eq!(run.reasons()["h02"], "the run was ended by the failure of h01");
+    assert!(!run.facts_of("h01").contains(&"slot-released".to_owned()), "{:?}", run.facts());
+    assert_eq!(site.commands_to("upgrade").await, ["h01"]);
+
+    hosts[0].mend();
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(site.commands_to("upgrade").await, ["h01", "h01", "h02", "h03"]);
+    assert!(run.facts_of("h01").contains(&"slot-released".to_owned()), "{:?}", run.facts());
+    assert_one_by_one(&site.said());
+}
+
+#[tokio::test]
+async fn a_host_that_holds_its_slot_goes_first_though_others_come_before_it_by_name() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let mut late = [site.host("h03")];
+    late[0].fail("upgrade", "out of memory");
+    site.run(&mut late).await;
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+
+    let mut early = [site.host("h01"), site.host("h02")];
+    for host in &mut early {
+        host.start();
+    }
+    rest.await_scheduled(&["h01", "h02", "h03"]).await;
+    // As long as it fails, nobody else gets the only slot.
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+    assert_eq!(site.commands_to("upgrade").await, ["h03", "h03"]);
+    late[0].mend();
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(site.commands_to("upgrade").await[2..], ["h03", "h01", "h02"]);
+}
+
+#[tokio::test]
+async fn a_reboot_that_fails_fails_the_run_with_the_slot_held() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01").reboots(), site.host("h02")];
+    hosts[0].fail("reboot", "systemd refused");
+    site.run(&mut hosts).await;
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("failed"));
+    assert_eq!(run.reasons()["h01"], "reboot failed: systemd refused");
+    assert_eq!(run.statuses()["h02"], "cancelled");
+    assert!(!run.facts().contains(&"h01 slot-released".to_owned()));
+}
+
+#[tokio::test]
+async fn with_on_failure_release_the_slot_of_a_failed_host_is_free_at_once() {
+    let site = Site::start_with("[fleet-lock]\non-failure = \"release\"").await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01"), site.host("h02")];
+    hosts[0].fail("upgrade", "no");
+    site.run(&mut hosts).await;
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("failed"));
+    assert!(run.facts().contains(&"h01 slot-released".to_owned()), "{:?}", run.facts());
+}
+
+/// What stands in the control stream, without what leaders say at their start.
+async fn control(site: &Site) -> Vec<(u64, String)> {
+    let messages = site.control("os-upgrade:control.*.*").await;
+    messages.into_iter().map(|message| (message.sequence, message.subject.to_string())).collect()
+}
+
+#[tokio::test]
+async fn a_worker_that_never_answers_times_out_and_nothing_is_sent_afterwards() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let silent = RawWorker::start(site.nats.client().await, "h01").await;
+    let absent = RawWorker::start(site.nats.client().await, "h02").await;
+    let prompt = RawWorker::start(site.nats.client().await, "h03").await;
+    rest.await_scheduled(&["h01", "h02", "h03"]).await;
+    assert_eq!(rest.trigger(r#"{"timeout":"3s"}"#).await, (204, Value::Null));
+    let id = rest.newest_run().await;
+    let received = silent.expect("prepare").await;
+    prompt.answer("prepare", "done").await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("timed-out"));
+    let statuses = [("h01", "timed-out"), ("h02", "timed-out"), ("h03", "cancelled")];
+    assert_eq!(run.statuses(), BTreeMap::from(statuses));
+    let reasons = [
+        ("h01", "no reply to prepare before not-after"),
+        ("h02", "no reply to prepare before not-after"),
+        ("h03", "the run's time was over before its turn came"),
+    ];
+    assert_eq!(run.reasons(), BTreeMap::from(reasons));
+    let (ended, limit) = (run.0["end-time"].as_str(), run.0["not-after"].as_str());
+    assert!(ended >= limit, "{ended:?} is before {limit:?}");
+
+    // What no worker was given is deleted, so that one which knows only the specification does not begin it later.
+    eventually("the undelivered command to be deleted", async || {
+        let commands = site.commands().await;
+        (commands == ["h01 prepare", "h03 prepare"] || commands == ["h03 prepare", "h01 prepare"])
+            .then_some(())
+    })
+    .await;
+    let before = control(&site).await;
+    // Answers that come too late change nothing, and neither does a restart.
+    silent.reply("prepare", "done").await;
+    received.ack().await;
+    site.orchestrator.kill_and_start().await;
+    site.orchestrator.ready().await;
+    assert_eq!(rest.run(&id).await.statuses(), BTreeMap::from(statuses));
+    assert_eq!(rest.trigger("validate").await.0, 400);
+    let replies = subject::reply(&"h01".parse().expect("a name"));
+    let after: Vec<_> = control(&site).await.into_iter().filter(|(_, subject)| *subject != replies).collect();
+    assert_eq!(after, before.into_iter().filter(|(_, subject)| *subject != replies).collect::<Vec<_>>());
+    drop(absent);
+}
+
+#[tokio::test]
+async fn a_host_that_falls_silent_in_its_upgrade_keeps_its_slot_until_it_is_done_after_all() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01"), site.host("h02")];
+    hosts[0].hold("upgrade");
+    site.run(&mut hosts).await;
+    assert_eq!(rest.trigger(r#"{"timeout":"4s"}"#).await, (204, Value::Null));
+    let id = rest.newest_run().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("timed-out"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "cancelled")]));
+    assert_eq!(run.reasons()["h01"], "no reply to upgrade before not-after");
+    assert!(!run.facts().contains(&"h01 slot-released".to_owned()));
+
+    hosts[0].let_go("upgrade");
+    eventually("the late done to release the slot", async || {
+        let run = rest.run(&id).await;
+        run.facts().contains(&"h01 slot-released".to_owned()).then_some(())
+    })
+    .await;
+    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    assert_eq!(hosts[1].said(), ["prepare"]);
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+}
+
+#[tokio::test]
+async fn an_orchestrator_that_was_down_at_not_after_ends_the_run_when_it_is_back() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(2).await;
+    hosts.iter().for_each(|host| host.hold("prepare"));
+    assert_eq!(rest.trigger(r#"{"timeout":"2s"}"#).await, (204, Value::Null));
+    let id = rest.newest_run().await;
+    hosts[0].await_said("prepare").await;
+    hosts[1].await_said("prepare").await;
+    let limit = rest.state().await["current-upgrade-info"]["not-after"].as_str().map(str::to_owned);
+    let limit: chrono::DateTime<chrono::Utc> = limit.expect("a time").parse().expect("a time");
+    site.orchestrator.kill().await;
+    hosts.iter().for_each(|host| host.let_go("prepare"));
+    eventually("not-after to pass", async || (chrono::Utc::now() > limit).then_some(())).await;
+    site.orchestrator.start();
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("timed-out"));
+    assert_eq!(site.commands_to("upgrade").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn hosts_without_a_worker_are_never_in_a_run() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    assert_eq!(rest.trigger("").await.0, 409, "nobody could take part");
+    let worker = RawWorker::start(site.nats.client().await, "h01").await;
+    let leaving = RawWorker::start(site.nats.client().await, "h02").await;
+    rest.await_scheduled(&["h01", "h02"]).await;
+    // A host that only says that it is alive, one that only publishes versions, one of another application.
+    let client = site.nats.client().await;
+    let publish = async |subject: &str, payload: &str| {
+        let sent = site.jetstream().publish(subject.to_owned(), payload.to_owned().into()).await;
+        sent.expect("sent").await.expect("stored");
+    };
+    client.publish("os-upgrade.presence.h03", "".into()).await.expect("sent");
+    publish("os-upgrade:versions.h04", r#"{"linux":"1"}"#).await;
+    let other = r#"{"host":"h05","application":"os-upgrade-other"}"#;
+    publish("os-upgrade:workers.os-upgrade-other.h05", other).await;
+    // Announcements that cannot be meant: not JSON, and of another host than the subject says.
+    publish("os-upgrade:workers.os-upgrade-test.h06", "{").await;
+    let foreign = r#"{"host":"h01","application":"os-upgrade-test"}"#;
+    publish("os-upgrade:workers.os-upgrade-test.h07", foreign).await;
+    leaving.announce("").await;
+    rest.await_scheduled(&["h01"]).await;
+    eventually("the versions of h04", async || rest.try_host("h04").await).await;
+
+    let id = rest.started().await;
+    worker.answer("prepare", "done").await;
+    worker.answer("upgrade", "done").await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded")]));
+    assert_eq!(site.commands().await, ["h01 prepare", "h01 upgrade"]);
+}
+
+#[tokio::test]
+async fn an_unreachable_host_is_skipped_with_its_reason() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let gone = RawWorker::start(site.nats.client().await, "h01").await;
+    gone.beat().await;
+    let mut hosts: [Host; 1] = [site.host("h02")];
+    hosts[0].start();
+    rest.await_scheduled(&["h01", "h02"]).await;
+    eventually("h01 to be unreachable", async || {
+        (rest.try_host("h01").await?["reachability"] == "unreachable").then_some(())
+    })
+    .await;
+    assert_eq!(rest.try_host("h02").await.expect("a host")["reachability"], "reachable");
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "skipped"), ("h02", "upgraded")]));
+    let reason = "unreachable: no heartbeat when the run started";
+    assert_eq!(run.reasons(), BTreeMap::from([("h01", reason)]));
+    assert_eq!(site.commands().await, ["h02 prepare", "h02 upgrade"]);
+}
