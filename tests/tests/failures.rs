@@ -204,7 +204,9 @@ async fn an_orchestrator_that_was_down_at_not_after_ends_the_run_when_it_is_back
     let mut site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(2).await;
-    hosts.iter().for_each(|host| host.hold("prepare"));
+    for host in &hosts {
+        host.hold("prepare");
+    }
     assert_eq!(rest.trigger(r#"{"timeout":"2s"}"#).await, (204, Value::Null));
     let id = rest.newest_run().await;
     hosts[0].await_said("prepare").await;
@@ -212,7 +214,9 @@ async fn an_orchestrator_that_was_down_at_not_after_ends_the_run_when_it_is_back
     let limit = rest.state().await["current-upgrade-info"]["not-after"].as_str().map(str::to_owned);
     let limit: chrono::DateTime<chrono::Utc> = limit.expect("a time").parse().expect("a time");
     site.orchestrator.kill().await;
-    hosts.iter().for_each(|host| host.let_go("prepare"));
+    for host in &hosts {
+        host.let_go("prepare");
+    }
     eventually("not-after to pass", async || (chrono::Utc::now() > limit).then_some(())).await;
     site.orchestrator.start();
     let run = rest.ended(&id).await;

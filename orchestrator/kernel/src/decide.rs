@@ -3,14 +3,15 @@
 //! Each kind of input has its file; `advance` holds what follows from the state itself, in the order in which it
 //! is considered. A decision is a list of facts, each of which applies to the state after the ones before it.
 
+mod admission;
 mod advance;
 mod control;
 mod locks;
 mod release;
 mod request;
+mod turn;
 
-pub(crate) use self::advance::has_room as may_start;
-pub(crate) use self::locks::is_asked_for;
+pub(crate) use self::turn::{has_room, is_asked_for};
 
 use chrono::{DateTime, Utc};
 
@@ -93,4 +94,8 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         }
         Input::Tick => Decision::default(),
     }
+}
+
+fn non_empty(facts: Vec<Fact>) -> Option<Vec<Fact>> {
+    (!facts.is_empty()).then_some(facts)
 }

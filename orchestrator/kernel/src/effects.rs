@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 
-use crate::decide::{is_asked_for, may_start};
+use crate::decide::{has_room, is_asked_for};
 use crate::slot::Standing;
 use crate::state::State;
 
@@ -72,7 +72,7 @@ pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
 }
 
 fn locks(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    let run = state.run.as_ref().filter(|run| may_start(run));
+    let run = state.run.as_ref().filter(|run| has_room(run));
     run.into_iter().flat_map(|run| {
         run.waiting().iter().filter_map(|name| {
             let group = &run.host(name).filter(|_| is_asked_for(state, run, name))?.group;

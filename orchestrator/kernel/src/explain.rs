@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, time};
 
-use crate::decide::may_start;
+use crate::decide::has_room;
 use crate::reason::Reason;
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::Standing;
@@ -53,7 +53,7 @@ fn in_active_run(state: &State, run: &Run, name: &HostName, host: &RunHost) -> S
             Phase::Preparing => format!("waiting until {} prepared", more_hosts(run.unprepared())),
             Phase::Upgrading => its_turn(state, run, name, host),
         },
-        HostStatus::Waiting if !may_start(run) || its_old_slot(state, name).is_some() => {
+        HostStatus::Waiting if !has_room(run) || its_old_slot(state, name).is_some() => {
             its_turn(state, run, name, host)
         }
         HostStatus::Waiting
@@ -88,7 +88,7 @@ fn its_turn(state: &State, run: &Run, name: &HostName, host: &RunHost) -> String
         let why = why.or_else(|| run.host(first)?.reason.as_ref().map(ToString::to_string))?;
         Some(format!(": {first} is first: {why}"))
     };
-    let who = if may_start(run) { first().or_else(under_way) } else { under_way() };
+    let who = if has_room(run) { first().or_else(under_way) } else { under_way() };
     format!("waiting for its turn{}", who.unwrap_or_default())
 }
 

@@ -3,12 +3,11 @@
 //! Their JSON is a format on disk. A field or a variant may be added; none may be renamed or given another meaning.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Reply, RunId};
+use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, LockProvider, Rollout, Settings};
-use crate::reason::Reason;
-use crate::run::{RunResult, StopCause, Trigger};
+use crate::config::{Config, Rollout, Settings};
+use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 
 /// Something that has become true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,71 +156,6 @@ impl Fact {
     }
 }
 
-/// A host in the list of a run's start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Enlisted {
-    /// Its name.
-    pub host: HostName,
-    /// The application that serves it.
-    pub application: ApplicationName,
-    /// The group whose slot it needs.
-    pub group: GroupName,
-    /// Why it is left out, if it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skipped: Option<Reason>,
-}
-
-/// What happens to a host in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum HostEvent {
-    /// Its command stands in the control stream.
-    CommandSent {
-        /// What it asks.
-        action: Action,
-        /// 1 for the first.
-        attempt: u32,
-        /// Its sequence.
-        sequence: u64,
-    },
-    /// It answered `done` to `prepare`.
-    Prepared,
-    /// It has to wait for a slot.
-    Waiting {
-        /// Why.
-        reason: Reason,
-    },
-    /// Its turn is taken back; it waits like the others.
-    TurnLost,
-    /// It holds a slot, so `upgrade` is to be sent.
-    SlotGranted {
-        /// The group it is of.
-        group: GroupName,
-        /// Who granted it.
-        provider: LockProvider,
-    },
-    /// It answered `reboot-required`, so `reboot` is to be sent.
-    RebootRequired,
-    /// It is through.
-    Upgraded,
-    /// It failed.
-    Failed {
-        /// Why.
-        reason: Reason,
-    },
-    /// It did not come to an end in time.
-    TimedOut {
-        /// At what.
-        reason: Reason,
-    },
-    /// It was never started.
-    Cancelled {
-        /// Why not.
-        reason: Reason,
-    },
-}
-
 /// Why a slot is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -236,6 +170,13 @@ pub enum ReleaseCause {
     NotNeeded,
     /// `done` came at last, after the host had been given up.
     LateDone,
+}
+
+impl Fact {
+    /// That `event` happened to `host` in `run`.
+    pub fn of_host(run: &RunId, host: &HostName, event: HostEvent) -> Self {
+        Self::Host { run: run.clone(), host: host.clone(), event }
+    }
 }
 
 impl ReleaseCause {

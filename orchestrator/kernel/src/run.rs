@@ -1,5 +1,6 @@
 //! A run: one upgrade of a site, with the state of every host in it.
 
+mod event;
 mod host;
 mod index;
 
@@ -8,10 +9,10 @@ use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
+pub use self::event::{Enlisted, HostEvent};
 pub use self::host::{HostStatus, IllegalTransition, Issued, RunHost};
 use self::index::Index;
 use crate::config::Rollout;
-use crate::fact::Enlisted;
 
 /// One upgrade of a site. Cheap to clone: the hosts are shared between copies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -240,7 +241,7 @@ impl Run {
     pub(crate) fn apply(
         &mut self,
         name: &HostName,
-        event: &crate::fact::HostEvent,
+        event: &HostEvent,
         at: DateTime<Utc>,
     ) -> Result<(), HostError> {
         let host = self.hosts.get(name).ok_or_else(|| HostError::Unknown(name.clone()))?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::LockProvider;
 use crate::fact::ReleaseCause;
-use crate::state::Fence;
+use crate::fence::Fence;
 
 /// A host's slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

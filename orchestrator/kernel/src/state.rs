@@ -6,9 +6,10 @@ use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, LockProvider, Settings};
-use crate::fact::{Fact, HostEvent};
+use crate::fact::Fact;
+use crate::fence::Fence;
 use crate::record::Record;
-use crate::run::{Ended, HostError, Issued, Phase, Run};
+use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run};
 use crate::semaphore::{Holder, Semaphores};
 use crate::slot::{SentCommand, Slot, Standing};
 
@@ -54,18 +55,6 @@ impl Default for State {
             control: 0,
         }
     }
-}
-
-/// The fence under which commands are sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Fence {
-    /// Its sequence in the control stream.
-    pub sequence: u64,
-    /// The instance whose it is.
-    pub leader: String,
-    /// Whether everything before it has been read.
-    pub passed: bool,
 }
 
 /// A fact does not fit the state: the journal and this program disagree. The state is unchanged.

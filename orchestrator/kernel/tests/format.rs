@@ -10,8 +10,9 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{application, config, group, host, run, start};
+use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::Rollout;
-use os_upgrade_kernel::fact::{Enlisted, IgnoreCause, ReleaseCause};
+use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::{
     Fact, HostEvent, HostStatus, LockProvider, OnFailure, Phase, Reason, Record, RunResult, Settings,
     Standing, State, StopCause, Trigger,

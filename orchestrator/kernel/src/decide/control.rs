@@ -3,12 +3,11 @@
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
 
 use super::release;
-use super::request::host_fact;
 use crate::config::OnFailure;
-use crate::fact::{Fact, HostEvent, IgnoreCause, ReleaseCause};
+use crate::fact::{Fact, IgnoreCause, ReleaseCause};
 use crate::input::ControlMessage;
 use crate::reason::Reason;
-use crate::run::{HostStatus, Issued, Run, RunHost, StopCause};
+use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost, StopCause};
 use crate::slot::SentCommand;
 use crate::state::State;
 
@@ -80,7 +79,7 @@ fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
     let command = run.host(&id.host).filter(|host| host.is_unsent())?.command?;
     let expected = command.action == id.action && command.attempt == id.attempt;
     let event = HostEvent::CommandSent { action: id.action, attempt: id.attempt, sequence };
-    expected.then(|| host_fact(&run.id, &id.host, event))
+    expected.then(|| Fact::of_host(&run.id, &id.host, event))
 }
 
 /// The command is one of ours whose host was given up before it was seen.
@@ -141,7 +140,7 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
 /// The reply answers the current command of a host that is not through.
 fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> Vec<Fact> {
     let failed = |message: &str| fail(state, run, seen, message);
-    let event = |event| host_fact(&run.id, seen.host, event);
+    let event = |event| Fact::of_host(&run.id, seen.host, event);
     match (host.status, &seen.reply.result) {
         (HostStatus::Preparing, Outcome::Done) => vec![event(HostEvent::Prepared)],
         // Until the next command is sent, an error overrides an earlier `done`.
@@ -176,7 +175,7 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
 
 fn fail(state: &State, run: &Run, seen: &SeenReply<'_>, message: &str) -> Vec<Fact> {
     let reason = Reason::WorkerError { action: seen.reply.action, message: message.to_owned() };
-    let mut facts = vec![host_fact(&run.id, seen.host, HostEvent::Failed { reason })];
+    let mut facts = vec![Fact::of_host(&run.id, seen.host, HostEvent::Failed { reason })];
     if run.stopping.is_none() && run.count(HostStatus::Failed) >= run.rollout.max_failures as usize {
         let cause = StopCause::Failed { host: seen.host.clone() };
         facts.push(Fact::RunStopping { run: run.id.clone(), cause });

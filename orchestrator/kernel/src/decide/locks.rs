@@ -2,30 +2,16 @@
 
 use os_upgrade_protocol::{GroupName, HostName};
 
-use super::request::host_fact;
-use super::{advance, release};
+use super::release;
+use super::turn::{has_room, is_asked_for};
 use crate::config::LockProvider;
-use crate::fact::{Fact, HostEvent};
+use crate::fact::Fact;
 use crate::input::LockOutcome;
 use crate::reason::Reason;
-use crate::run::{HostStatus, Run, RunHost};
+use crate::run::{HostEvent, Run};
 use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;
-
-/// Whether the lock server is to be asked for a slot for `host`: it waits for the answer, and for nothing else.
-pub(crate) fn is_asked_for(state: &State, run: &Run, host: &HostName) -> bool {
-    let waits = |in_run: &&RunHost| {
-        in_run.status == HostStatus::Waiting && !matches!(in_run.reason, Some(Reason::ClockSkew { .. }))
-    };
-    let slot = state.slots.get(host).filter(|slot| !matches!(slot.standing, Standing::Releasing { .. }));
-    match (run.host(host).filter(waits), slot) {
-        (Some(in_run), Some(slot)) => {
-            advance::fits(state, &in_run.group, slot) && slot.provider == LockProvider::External
-        }
-        (None, _) | (_, None) => false,
-    }
-}
 
 /// The lock server was asked for the slot of `host`. Once nobody waits for the answer it says nothing any more: what
 /// had been asked for has been taken back, and is not held until it has been asked for again.
@@ -43,16 +29,16 @@ pub(super) fn locked(state: &State, view: &View, host: &HostName, outcome: &Lock
 }
 
 fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
-    if advance::has_room(run) {
+    if has_room(run) {
         // Asked for again once the clocks agree; until then it may be held.
         if view.excessive_skew().is_some() {
             return Vec::new();
         }
         let event = HostEvent::SlotGranted { group: slot.group.clone(), provider: LockProvider::External };
-        return vec![host_fact(&run.id, host, event)];
+        return vec![Fact::of_host(&run.id, host, event)];
     }
     // Another host was faster: the slot would lie idle, and others may want it.
-    let turn_lost = host_fact(&run.id, host, HostEvent::TurnLost);
+    let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
     [turn_lost].into_iter().chain(release::withdraw(state, run, host)).collect()
 }
 
@@ -61,7 +47,7 @@ fn refuse(run: &Run, host: &HostName, slot: &Slot, outcome: &LockOutcome) -> Vec
         return Vec::new();
     };
     let known = run.host(host).is_some_and(|in_run| in_run.reason.as_ref() == Some(&reason));
-    if known { Vec::new() } else { vec![host_fact(&run.id, host, HostEvent::Waiting { reason })] }
+    if known { Vec::new() } else { vec![Fact::of_host(&run.id, host, HostEvent::Waiting { reason })] }
 }
 
 fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {

@@ -1,15 +1,15 @@
 //! Requests of operators.
 
 use chrono::{DateTime, SubsecRound, Utc};
-use os_upgrade_protocol::{ApplicationName, HostName, RunId};
+use os_upgrade_protocol::{ApplicationName, RunId};
 
 use super::Decision;
 use crate::config::{Config, UnreachablePolicy};
 use crate::duration::Duration;
-use crate::fact::{Enlisted, Fact, HostEvent};
+use crate::fact::Fact;
 use crate::input::{Accepted, Refusal, Request};
 use crate::reason::Reason;
-use crate::run::{StopCause, Trigger};
+use crate::run::{Enlisted, StopCause, Trigger};
 use crate::state::State;
 use crate::view::{Reachability, View};
 
@@ -108,9 +108,4 @@ fn cancel(state: &State, actor: &str) -> Decided {
     }
     let cause = StopCause::Cancelled { actor: actor.to_owned() };
     Ok((vec![Fact::RunStopping { run: run.id.clone(), cause }], Accepted::Done))
-}
-
-/// The fact that `event` happened to `host` in `run`.
-pub(super) fn host_fact(run: &RunId, host: &HostName, event: HostEvent) -> Fact {
-    Fact::Host { run: run.clone(), host: host.clone(), event }
 }

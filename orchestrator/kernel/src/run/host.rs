@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, ApplicationName, GroupName};
 use serde::{Deserialize, Serialize};
 
-use crate::fact::{Enlisted, HostEvent};
+use super::event::{Enlisted, HostEvent};
 use crate::reason::Reason;
 
 /// Where a host is in a run.
@@ -135,24 +135,6 @@ pub struct IllegalTransition {
     pub from: HostStatus,
     /// The event's name.
     pub event: &'static str,
-}
-
-impl HostEvent {
-    /// The event's name, as in its JSON.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::CommandSent { .. } => "command-sent",
-            Self::Prepared => "prepared",
-            Self::Waiting { .. } => "waiting",
-            Self::TurnLost => "turn-lost",
-            Self::SlotGranted { .. } => "slot-granted",
-            Self::RebootRequired => "reboot-required",
-            Self::Upgraded => "upgraded",
-            Self::Failed { .. } => "failed",
-            Self::TimedOut { .. } => "timed-out",
-            Self::Cancelled { .. } => "cancelled",
-        }
-    }
 }
 
 /// A host in a run.

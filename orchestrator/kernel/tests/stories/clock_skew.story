@@ -60,7 +60,6 @@
   the clocks of orchestrator and bus differ by 99 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | until=2026-11-21T05:00:00Z
 > skew 98
 > tick
-  + r1 h2: waiting reason=(clock-skew seconds=98)
 > unlocked h1 granted
   + slot-released host=h1 why=upgraded
   ! nothing

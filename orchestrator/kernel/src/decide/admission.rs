@@ -1,0 +1,128 @@
+//! Admission: a slot for the next host, or the reason why it has to wait.
+
+use imbl::OrdSet;
+use os_upgrade_protocol::{GroupName, HostName};
+
+use super::turn::{fits, has_room, is_asked_for};
+use super::{non_empty, release};
+use crate::config::LockProvider;
+use crate::fact::{Fact, ReleaseCause};
+use crate::reason::Reason;
+use crate::run::{HostEvent, Run};
+use crate::slot::{Slot, Standing};
+use crate::state::State;
+use crate::view::View;
+
+/// A group, the host in it whose turn it is, and that host's slot.
+type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
+
+/// A slot for the next host.
+pub(super) fn admit(state: &State, view: &View, run: &Run) -> Option<Vec<Fact>> {
+    if !has_room(run) || run.ready().is_empty() {
+        return None;
+    }
+    let mut fronts: Vec<Front<'_>> =
+        run.ready().iter().filter_map(|(group, hosts)| front(state, run, group, hosts)).collect();
+    // Were a host started anew while its earlier command may still appear, it could be told twice.
+    fronts.retain(|(_, _, slot)| !slot.is_some_and(|slot| slot.may_see_late_command(state.fence.as_ref())));
+    // A host that holds its slot already goes first.
+    fronts.sort_by_key(|(_, _, slot)| slot.is_none_or(|slot| slot.standing != Standing::Held));
+    if let Some(seconds) = view.excessive_skew() {
+        let skewed = Reason::ClockSkew { seconds };
+        return non_empty(wait_each(run, &fronts, |_, host| {
+            // A skew that changes by a second is no news.
+            let known = run.host(host)?.reason.as_ref().is_some_and(|reason| reason.kind() == skewed.kind());
+            (!known).then(|| skewed.clone())
+        }));
+    }
+    let unfit = fronts.iter().filter(|(group, _, slot)| slot.is_some_and(|slot| !fits(state, group, slot)));
+    if let Some(facts) = non_empty(unfit.filter_map(|(_, host, _)| give_back_unfit(state, host)).collect()) {
+        return Some(facts);
+    }
+    match state.settings.provider {
+        LockProvider::Embedded => admit_embedded(state, run, &fronts),
+        LockProvider::External => admit_external(state, run, &fronts),
+    }
+}
+
+/// The host of `group` whose turn it is, with its slot.
+fn front<'a>(
+    state: &'a State,
+    run: &'a Run,
+    group: &'a GroupName,
+    hosts: &'a OrdSet<HostName>,
+) -> Option<Front<'a>> {
+    let holder =
+        state.slots.iter().find(|(host, slot)| slot.standing == Standing::Held && hosts.contains(*host));
+    let front = match holder {
+        Some((host, _)) => host,
+        None => run.waiting().iter().find(|host| hosts.contains(*host)).or_else(|| hosts.get_min())?,
+    };
+    Some((group, front, state.slots.get(front)))
+}
+
+/// A slot of another group, or granted by another than is asked now, is given back before a fitting one is asked for.
+fn give_back_unfit(state: &State, host: &HostName) -> Option<Fact> {
+    release::release(state, host, ReleaseCause::NotNeeded)
+}
+
+fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
+    let admitted = |(group, host, slot): &&Front<'_>| {
+        !is_given_back(*slot) && state.semaphores.admits(group, host.as_str()).is_ok()
+    };
+    if let Some((group, host, _)) = fronts.iter().find(admitted) {
+        let event = HostEvent::SlotGranted { group: (*group).clone(), provider: LockProvider::Embedded };
+        return Some(vec![Fact::of_host(&run.id, host, event)]);
+    }
+    non_empty(wait_each(run, fronts, |group, host| {
+        let denied = state.semaphores.admits(group, host.as_str()).err()?;
+        let value = format!("{}{}", denied.value, why_held(state, group));
+        Some(Reason::SlotDenied { group: group.clone(), lock_kind: denied.kind.to_owned(), value })
+    }))
+}
+
+/// Why the first of our own hosts in `group` still holds its slot, when that is not because it is under way.
+fn why_held(state: &State, group: &GroupName) -> String {
+    let unhappy = |host: &HostName| {
+        let ended = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host));
+        ended.filter(|in_run| !in_run.status.is_under_way()).find_map(|in_run| in_run.reason.clone())
+    };
+    let mut held =
+        state.slots.iter().filter(|(_, slot)| slot.group == *group && slot.standing == Standing::Held);
+    held.find_map(|(host, _)| unhappy(host).map(|reason| format!("; {host}: {reason}"))).unwrap_or_default()
+}
+
+/// One that is being given back has to be gone before another can be had.
+fn is_given_back(slot: Option<&Slot>) -> bool {
+    slot.is_some_and(|slot| matches!(slot.standing, Standing::Releasing { .. }))
+}
+
+fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
+    let mut facts = Vec::new();
+    for (group, host, slot) in fronts {
+        if is_given_back(*slot) || is_asked_for(state, run, host) {
+            continue;
+        }
+        if slot.is_none() {
+            let (host, group, run) = ((*host).clone(), (*group).clone(), run.id.clone());
+            facts.push(Fact::SlotRequested { host, group, run });
+        }
+        let reason = Reason::AskingForSlot { group: (*group).clone() };
+        facts.push(Fact::of_host(&run.id, host, HostEvent::Waiting { reason }));
+    }
+    non_empty(facts)
+}
+
+/// Lets every front host wait for its reason, where that is news.
+fn wait_each(
+    run: &Run,
+    fronts: &[Front<'_>],
+    reason: impl Fn(&GroupName, &HostName) -> Option<Reason>,
+) -> Vec<Fact> {
+    let wait = |(group, host, _): &Front<'_>| {
+        let reason = reason(group, host)?;
+        let known = run.host(host)?.reason.as_ref() == Some(&reason);
+        (!known).then(|| Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
+    };
+    fronts.iter().filter_map(wait).collect()
+}
