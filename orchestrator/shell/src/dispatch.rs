@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Effect, Fact, HostEvent, LockOutcome, Record, State, duties, sends};
+use os_upgrade_kernel::{Effect, Fact, HostEvent, Record, State, duties, sends};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 
 use self::pace::Pace;
@@ -278,17 +278,17 @@ impl Dispatcher {
     }
 
     /// The lock server came back, from either question about `host`.
-    pub fn lock_answered(&mut self, now: Now, host: &HostName, outcome: &LockOutcome) {
+    /// What was granted is not asked for again at once either: the fact that says so is not in the journal yet.
+    pub fn lock_answered(&mut self, now: Now, host: &HostName) {
         if let Some(pace) = self.locks.get_mut(host) {
-            let granted = *outcome == LockOutcome::Granted;
-            pace.done(now, if granted { Duration::ZERO } else { self.settings.lock_retry });
+            pace.done(now, self.settings.lock_retry);
         }
     }
 
     /// A withdrawal came back; one that could not be carried out is tried again.
-    pub fn withdrawal_answered(&mut self, now: Now, sequence: u64, done: bool) {
+    pub fn withdrawal_answered(&mut self, now: Now, sequence: u64) {
         if let Some(pace) = self.withdrawals.get_mut(&sequence) {
-            pace.done(now, if done { Duration::ZERO } else { self.settings.lock_retry });
+            pace.done(now, self.settings.lock_retry);
         }
     }
 

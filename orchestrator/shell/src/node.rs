@@ -369,14 +369,14 @@ impl Node {
 
     fn lock_answered(&mut self, now: Now, host: HostName, outcome: LockOutcome, lock: bool) {
         let Role::Leading(leading) = &mut self.role else { return };
-        leading.dispatcher.lock_answered(now, &host, &outcome);
+        leading.dispatcher.lock_answered(now, &host);
         let input = if lock { Input::Locked { host, outcome } } else { Input::Unlocked { host, outcome } };
         leading.queue.push_back(Queued::Input(input));
     }
 
     fn withdrawn(&mut self, now: Now, host: HostName, sequence: u64, deleted: Option<bool>) {
         let Role::Leading(leading) = &mut self.role else { return };
-        leading.dispatcher.withdrawal_answered(now, sequence, deleted.is_some());
+        leading.dispatcher.withdrawal_answered(now, sequence);
         if let Some(deleted) = deleted {
             leading.queue.push_back(Queued::Input(Input::Withdrawn { host, sequence, deleted }));
         }
