@@ -30,8 +30,9 @@ use crate::lease::{Lease, LeaseAction, LeaseChange, LeaseHolder};
 
 /// An append that takes longer than this makes the instance not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
-/// Calls that have waited so long without having been begun are dropped: their askers have been told so.
-const CALL_TTL: Duration = Duration::from_secs(4);
+/// Calls that have waited so long without having been begun are dropped. It is less than their askers wait, so that
+/// nothing is begun for one that has given up.
+const CALL_TTL: Duration = Duration::from_millis(3_500);
 /// How long to wait before the streams are inspected again, after they did not answer.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
 
@@ -200,7 +201,10 @@ impl Node {
     pub fn run(&mut self, now: Now) -> Vec<Action> {
         self.claim(now);
         self.append_next(now);
-        if let Role::Leading(leading) = &mut self.role {
+        // Nor is a command published to a bus that is away: it might be stored after its time.
+        if let Role::Leading(leading) = &mut self.role
+            && self.connected
+        {
             let begun = leading.dispatcher.pump(&self.follower.state, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
         }
@@ -329,6 +333,10 @@ impl Node {
             return;
         }
         leading.drop_stale_calls(now, CALL_TTL, &mut self.out);
+        // Published now, it would be stored when the bus is back, however long after its asker was told otherwise.
+        if !self.connected {
+            return;
+        }
         let step = match leading.next_record(&mut self.follower.state, self.inventory.view(), now) {
             Some(record) => self.appender.record(record, &self.follower.tip, now),
             None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot => {
