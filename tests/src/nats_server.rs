@@ -4,6 +4,7 @@ use std::path::Path;
 
 use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config, StorageType};
+use nix::sys::signal::Signal;
 use os_upgrade_orchestrator::child::{self, Child};
 use os_upgrade_orchestrator::managed_nats;
 use os_upgrade_protocol::subject;
@@ -61,6 +62,11 @@ impl NatsServer {
     /// Kills the server, and waits until it is gone.
     pub fn kill(&mut self) {
         self.child = None;
+    }
+
+    /// Sends the server a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.child.as_ref().unwrap().signal(signal);
     }
 
     /// The directory of its configuration, log and streams.
