@@ -63,14 +63,15 @@ pub struct Node {
     inventory: Inventory,
     role: Role,
     connected: bool,
+    inspection: Inspection,
     store: Option<StoreKnowledge>,
     out: Vec<Action>,
 }
 
 #[derive(Debug)]
 enum Role {
-    /// The streams have to be inspected first.
-    Inspecting { asked: Option<Duration> },
+    /// Nothing is known of the streams yet.
+    Starting,
     /// Another leads, or nobody knows yet.
     Following { at_end: bool },
     /// The lease is held; an append is to prove that this is the journal's end.
@@ -79,6 +80,15 @@ enum Role {
     Leading(Box<Leading>),
     /// Nothing is done until an operator has looked.
     Halted(Halt),
+}
+
+/// Whether the streams have been looked at since the bus came, or came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inspection {
+    /// They are to be, from this time on.
+    Wanted { from: Duration },
+    /// They have lost nothing.
+    Done,
 }
 
 impl Node {
@@ -90,7 +100,8 @@ impl Node {
             follower: Follower::default(),
             appender: Appender::new(&settings.nonce),
             inventory: Inventory::default(),
-            role: Role::Inspecting { asked: None },
+            role: Role::Starting,
+            inspection: Inspection::Wanted { from: Duration::ZERO },
             connected: true,
             store: settings.store.clone(),
             out: Vec::new(),
@@ -122,7 +133,7 @@ impl Node {
     pub fn halted(&self) -> Option<&Halt> {
         match &self.role {
             Role::Halted(halt) => Some(halt),
-            Role::Inspecting { .. } | Role::Following { .. } | Role::Claiming | Role::Leading(_) => None,
+            Role::Starting | Role::Following { .. } | Role::Claiming | Role::Leading(_) => None,
         }
     }
 
@@ -134,12 +145,15 @@ impl Node {
         if !self.connected {
             return Some("the bus is away".to_owned());
         }
+        if self.inspection != Inspection::Done {
+            return Some("the streams have not been looked at yet".to_owned());
+        }
         match &self.role {
             Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
                 Some("the journal does not answer".to_owned())
             }
             Role::Leading(_) => None,
-            Role::Following { .. } | Role::Claiming | Role::Inspecting { .. } | Role::Halted(_) => {
+            Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted(_) => {
                 Some(match self.lease.other() {
                     Some(other) => format!("instance {} leads, this one follows", other.instance),
                     None => "not leading yet".to_owned(),
@@ -159,7 +173,7 @@ impl Node {
         match event {
             Event::Tick => self.tick(now),
             Event::Connected(connected) => self.connection(connected),
-            Event::Inspected(streams) => self.inspected(now, streams.as_ref()),
+            Event::Inspected(streams) => self.inspected(streams.as_ref()),
             Event::Lease(outcome) => {
                 let (action, change) = self.lease.outcome(now, &outcome);
                 self.lease_changed(action, change.as_ref());
@@ -202,8 +216,9 @@ impl Node {
         self.claim(now);
         self.append_next(now);
         // Nor is a command published to a bus that is away: it might be stored after its time.
+        let may_publish = self.may_publish();
         if let Role::Leading(leading) = &mut self.role
-            && self.connected
+            && may_publish
         {
             let begun = leading.dispatcher.pump(&self.follower.state, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
@@ -213,13 +228,13 @@ impl Node {
 
     fn tick(&mut self, now: Now) {
         self.inventory.tick(now, self.connected);
-        if let Role::Inspecting { asked } = &mut self.role
-            && asked.is_none_or(|asked| asked + INSPECT_RETRY <= now.monotonic)
+        if let Inspection::Wanted { from } = &mut self.inspection
+            && *from <= now.monotonic
         {
-            *asked = Some(now.monotonic);
+            *from = now.monotonic + INSPECT_RETRY;
             self.out.push(Action::Inspect);
         }
-        if matches!(self.role, Role::Inspecting { .. }) {
+        if matches!(self.role, Role::Starting) {
             return;
         }
         let (action, change) = self.lease.tick(now);
@@ -232,31 +247,30 @@ impl Node {
     }
 
     fn connection(&mut self, connected: bool) {
-        let back = connected && !self.connected;
-        self.connected = connected;
-        if back {
-            self.out.push(Action::Inspect);
+        if connected && !self.connected {
+            self.inspection = Inspection::Wanted { from: Duration::ZERO };
         }
+        self.connected = connected;
     }
 
     /// The streams as they are now: is everything there that has been acknowledged?
-    fn inspected(&mut self, now: Now, streams: Option<&Streams>) {
-        let Some(streams) = streams else {
-            if let Role::Inspecting { asked } = &mut self.role {
-                *asked = Some(now.monotonic);
-            }
-            return;
-        };
-        if let Err(halt) =
-            halt::check(self.store.as_ref(), &self.follower.tip, self.follower.state.control, streams)
-        {
+    fn inspected(&mut self, streams: Option<&Streams>) {
+        let Some(streams) = streams else { return };
+        self.inspection = Inspection::Done;
+        let (tip, control) = (&self.follower.tip, self.follower.state.control);
+        if let Err(halt) = halt::check(self.store.as_ref(), tip, control, streams) {
             self.halt(halt);
             return;
         }
-        if matches!(self.role, Role::Inspecting { .. }) {
+        if matches!(self.role, Role::Starting) {
             self.role = Role::Following { at_end: false };
             self.out.push(Action::FollowJournal { from: streams.follow_from });
         }
+    }
+
+    /// Whether something may be published: the bus is there, and has lost nothing since it was away.
+    fn may_publish(&self) -> bool {
+        self.connected && self.inspection == Inspection::Done
     }
 
     fn lease_changed(&mut self, action: Option<LeaseAction>, change: Option<&LeaseChange>) {
@@ -291,7 +305,7 @@ impl Node {
     /// Tries to lead: with the lease held, an empty record is appended where the journal is believed to end.
     fn claim(&mut self, now: Now) {
         let ready = matches!(self.role, Role::Following { at_end: true });
-        if !ready || !self.lease.is_held() || self.appender.is_busy() {
+        if !ready || !self.lease.is_held() || self.appender.is_busy() || !self.may_publish() {
             return;
         }
         self.role = Role::Claiming;
@@ -323,18 +337,19 @@ impl Node {
                 self.out.push(Action::Warn(Warning::Leading));
             }
             Role::Leading(leading) => leading.appended(tip, &mut self.follower, &mut self.out),
-            Role::Inspecting { .. } | Role::Following { .. } | Role::Halted(_) => {}
+            Role::Starting | Role::Following { .. } | Role::Halted(_) => {}
         }
     }
 
     fn append_next(&mut self, now: Now) {
+        let may_publish = self.may_publish();
         let Role::Leading(leading) = &mut self.role else { return };
         if self.appender.is_busy() {
             return;
         }
         leading.drop_stale_calls(now, CALL_TTL, &mut self.out);
         // Published now, it would be stored when the bus is back, however long after its asker was told otherwise.
-        if !self.connected {
+        if !may_publish {
             return;
         }
         let step = match leading.next_record(&mut self.follower.state, self.inventory.view(), now) {
@@ -399,7 +414,7 @@ impl Node {
                 let answer = Err("too many requests wait for the journal".to_owned());
                 self.out.push(Action::Answer { call, answer });
             }
-            Role::Inspecting { .. } | Role::Following { .. } | Role::Claiming | Role::Halted(_) => {
+            Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted(_) => {
                 self.refuse(call);
             }
         }
@@ -424,7 +439,7 @@ impl Node {
                 self.out.push(Action::Warn(Warning::Deposed { why }));
             }
             Role::Claiming => {}
-            Role::Inspecting { .. } | Role::Following { .. } | Role::Halted(_) => return,
+            Role::Starting | Role::Following { .. } | Role::Halted(_) => return,
         }
         self.role = Role::Following { at_end: false };
         self.out.push(Action::FollowJournal { from: self.follower.tip.sequence + 1 });

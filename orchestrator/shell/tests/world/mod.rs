@@ -188,6 +188,7 @@ impl World {
             25..=44 => self.deliver_control(),
             45..=54 => self.worker_acts(),
             55..=57 => self.store_late_message(),
+            58 => self.connection_breaks(),
             _ => self.carry_out_a_task(),
         }
     }
@@ -263,6 +264,16 @@ impl World {
         let host = self.rng.pick(&self.hosts).clone();
         let roll = self.rng.below(100);
         self.bus.worker_acts(&host, roll, self.wall);
+    }
+
+    /// The connection of an instance breaks, and comes back at once or with time.
+    fn connection_breaks(&mut self) {
+        let index = self.rng.index(self.instances.len());
+        if self.rng.happens(self.faults.lost_answer) {
+            self.hand_in(index, Event::Connected(false));
+        } else {
+            self.hand_in(index, Event::Connected(true));
+        }
     }
 
     fn store_late_message(&mut self) {
