@@ -2,7 +2,8 @@
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer;
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{ConsumerInfoErrorKind, PublishErrorKind};
+use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
@@ -57,22 +58,7 @@ impl Bus {
     /// `Some(false)` if a worker has it or it is gone, `None` if that could not be found out.
     pub async fn withdraw(&self, host: &HostName, sequence: u64) -> Option<bool> {
         let stream = self.stream(subject::CONTROL_STREAM).await.ok()?;
-        let command = subject::command(host);
-        let consumers: Vec<consumer::Info> = stream.consumers().try_collect().await.ok()?;
-        let of_host = |info: &&consumer::Info| {
-            info.config.filter_subject == command || info.config.filter_subjects.contains(&command)
-        };
-        // A consumer of all subjects may have been given it too.
-        let of_all = |info: &&consumer::Info| {
-            info.config.filter_subject.is_empty() && info.config.filter_subjects.is_empty()
-        };
-        let given = consumers
-            .iter()
-            .filter(|info| {
-                of_host(info) || of_all(info) && info.config.ack_policy != consumer::AckPolicy::None
-            })
-            .any(|info| info.delivered.stream_sequence >= sequence);
-        if given {
+        if has_been_given(&stream, host, sequence).await? {
             return Some(false);
         }
         match stream.delete_message(sequence).await {
@@ -107,6 +93,25 @@ impl Bus {
         })
         .await;
     }
+}
+
+/// Whether a worker of `host` has been given the message at `sequence`. Its consumer is known by its name; a worker
+/// that was not made with the SDK may have named it otherwise, so all are looked through for it.
+async fn has_been_given(stream: &Stream, host: &HostName, sequence: u64) -> Option<bool> {
+    match stream.consumer_info(subject::consumer(host)).await {
+        Ok(info) => return Some(info.delivered.stream_sequence >= sequence),
+        Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => {}
+        Err(_) => return None,
+    }
+    let command = subject::command(host);
+    let consumers: Vec<consumer::Info> = stream.consumers().try_collect().await.ok()?;
+    let may_get_it = |info: &&consumer::Info| {
+        let (one, many) = (&info.config.filter_subject, &info.config.filter_subjects);
+        let of_host = *one == command || many.contains(&command);
+        let of_all = one.is_empty() && many.is_empty() && info.config.ack_policy != consumer::AckPolicy::None;
+        of_host || of_all
+    };
+    Some(consumers.iter().filter(may_get_it).any(|info| info.delivered.stream_sequence >= sequence))
 }
 
 fn outcome(error: &async_nats::jetstream::context::PublishError) -> PublishOutcome {
