@@ -53,6 +53,11 @@ impl Orchestrator {
         self.directory.path()
     }
 
+    /// The file of its history.
+    pub fn store_file(&self) -> PathBuf {
+        self.directory().join("data/os-upgrade.db")
+    }
+
     /// Where its API listens.
     pub const fn address(&self) -> SocketAddr {
         self.address

@@ -83,13 +83,7 @@ async fn the_history_comes_again_from_the_journal_when_its_file_is_lost() {
     assert_eq!(second.result(), Some("completed"));
 
     site.orchestrator.terminate().await;
-    let data = site.orchestrator.directory().join("data");
-    for entry in std::fs::read_dir(&data).unwrap() {
-        let path = entry.unwrap().path();
-        if path.to_string_lossy().contains("sqlite") {
-            std::fs::remove_file(path).unwrap();
-        }
-    }
+    std::fs::remove_file(site.orchestrator.store_file()).expect("removed");
     site.orchestrator.start_ready().await;
     for run in [first, second] {
         let id = run.0["id"].as_str().unwrap();
