@@ -265,10 +265,7 @@ impl Driver {
         let store = self.node.store().cloned();
         self.spawn(|bus| async move {
             let inspected = bus.inspect(store.as_ref()).await;
-            if let Err(error) = &inspected {
-                tracing::debug!(%error, "inspect");
-            }
-            Event::Inspected(inspected.ok())
+            Event::Inspected(inspected.map_err(|error| error.to_string()))
         });
     }
 

@@ -190,3 +190,34 @@ async fn lost_data_of_the_bus_is_named_and_nothing_is_started() {
     assert_eq!(site.journal().await, [serde_json::Value::Null; 0]);
     assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
 }
+
+#[tokio::test]
+async fn data_of_the_bus_lost_under_a_running_orchestrator_is_named_too() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(1).await;
+    hosts[0].hold("prepare");
+    let id = rest.started().await;
+    hosts[0].await_said("prepare").await;
+    lose_the_bus(&mut site).await;
+    let reason = eventually("it to say why", async || {
+        site.orchestrator.readiness().await.filter(|reason| reason.contains("not found"))
+    })
+    .await;
+    let missing = "cannot use the stream os-upgrade:journal: jetstream error: stream not found";
+    assert!(reason.starts_with(missing), "{reason}");
+    assert_eq!(rest.trigger("").await.0, 503);
+    hosts[0].let_go("prepare");
+    assert_eq!(rest.run(&id).await.result(), None);
+    assert_eq!(hosts[0].said(), ["prepare"]);
+    // Nor does it go on when somebody makes the streams anew.
+    let mut other = Orchestrator::new(&site.nats.url(), "");
+    other.start_ready().await;
+    let reason = eventually("it to say what is lost", async || {
+        site.orchestrator.readiness().await.filter(|reason| reason.contains("NATS has lost"))
+    })
+    .await;
+    assert!(reason.starts_with("the journal "), "{reason}");
+    assert_eq!(rest.trigger("").await.0, 503);
+    assert_eq!(hosts[0].said(), ["prepare"]);
+}

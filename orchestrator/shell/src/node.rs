@@ -64,6 +64,8 @@ pub struct Node {
     role: Role,
     connected: bool,
     inspection: Inspection,
+    /// Why they could not be looked at, when that was tried last.
+    unseen: Option<String>,
     store: Option<StoreKnowledge>,
     out: Vec<Action>,
 }
@@ -102,6 +104,7 @@ impl Node {
             inventory: Inventory::default(),
             role: Role::Starting,
             inspection: Inspection::Wanted { from: Duration::ZERO },
+            unseen: None,
             connected: true,
             store: settings.store.clone(),
             out: Vec::new(),
@@ -146,7 +149,8 @@ impl Node {
             return Some("the bus is away".to_owned());
         }
         if self.inspection != Inspection::Done {
-            return Some("the streams have not been looked at yet".to_owned());
+            let not_yet = || "the streams have not been looked at yet".to_owned();
+            return Some(self.unseen.clone().unwrap_or_else(not_yet));
         }
         match &self.role {
             Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
@@ -173,7 +177,7 @@ impl Node {
         match event {
             Event::Tick => self.tick(now),
             Event::Connected(connected) => self.connection(connected),
-            Event::Inspected(streams) => self.inspected(streams.as_ref()),
+            Event::Inspected(streams) => self.inspected(streams),
             Event::Lease(outcome) => {
                 let (action, change) = self.lease.outcome(now, &outcome);
                 self.lease_changed(action, change.as_ref());
@@ -254,11 +258,18 @@ impl Node {
     }
 
     /// The streams as they are now: is everything there that has been acknowledged?
-    fn inspected(&mut self, streams: Option<&Streams>) {
-        let Some(streams) = streams else { return };
+    fn inspected(&mut self, streams: Result<Streams, String>) {
+        let streams = match streams {
+            Ok(streams) => streams,
+            Err(why) => {
+                self.unseen = Some(why);
+                return;
+            }
+        };
         self.inspection = Inspection::Done;
+        self.unseen = None;
         let (tip, control) = (&self.follower.tip, self.follower.state.control);
-        if let Err(halt) = halt::check(self.store.as_ref(), tip, control, streams) {
+        if let Err(halt) = halt::check(self.store.as_ref(), tip, control, &streams) {
             self.halt(halt);
             return;
         }

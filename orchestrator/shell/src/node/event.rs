@@ -23,8 +23,8 @@ pub enum Event {
     Tick,
     /// The connection to the bus came or went.
     Connected(bool),
-    /// The streams were inspected; `None` when they did not answer.
-    Inspected(Option<Streams>),
+    /// The streams were inspected; why not, when they are not there or did not answer.
+    Inspected(Result<Streams, String>),
     /// What came of the last lease action.
     Lease(LeaseOutcome),
     /// A message of the journal that is being followed.

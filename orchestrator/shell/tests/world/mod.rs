@@ -351,7 +351,7 @@ impl World {
     /// Does what `action` says, or not; what its instance hears of it.
     fn carry_out(&mut self, action: &Action) -> Option<Event> {
         match action {
-            Action::Inspect => Some(Event::Inspected(Some(self.inspect()))),
+            Action::Inspect => Some(Event::Inspected(Ok(self.inspect()))),
             Action::Lease(wanted) => {
                 let outcome = if self.rng.happens(self.faults.lease_trouble) {
                     os_upgrade_shell::lease::LeaseOutcome::Failed
