@@ -19,6 +19,8 @@ use crate::orchestrator::own_address;
 pub enum Say {
     /// 200.
     Granted,
+    /// As a semaphore of one slot does.
+    OneSlot,
     /// A FleetLock error.
     Full,
     /// 202, which grants nothing.
@@ -33,6 +35,25 @@ pub enum Say {
 struct Shared {
     say: Say,
     calls: Vec<String>,
+    /// Who holds the only slot, with [`Say::OneSlot`].
+    holder: Option<String>,
+}
+
+impl Shared {
+    fn ask(&mut self, lock: bool, id: &str) -> Say {
+        let is_holder = self.holder.as_deref() == Some(id);
+        match (lock, &self.holder) {
+            (true, Some(_)) if !is_holder => Say::Full,
+            (true, _) => {
+                self.holder = Some(id.to_owned());
+                Say::Granted
+            }
+            (false, _) => {
+                self.holder.take_if(|_| is_holder);
+                Say::Granted
+            }
+        }
+    }
 }
 
 /// A lock server, which may be stopped and started again on the same address.
@@ -46,7 +67,7 @@ pub struct LockServer {
 impl LockServer {
     /// A server that answers so until it is told otherwise.
     pub async fn start(say: Say) -> Self {
-        let shared = Arc::new(Mutex::new(Shared { say, calls: Vec::new() }));
+        let shared = Arc::new(Mutex::new(Shared { say, calls: Vec::new(), holder: None }));
         let mut server = Self { address: own_address(), shared, task: None };
         server.start_again().await;
         server
@@ -85,6 +106,11 @@ impl LockServer {
         self.shared().say = say;
     }
 
+    /// Who holds the only slot.
+    pub fn holder(&self) -> Option<String> {
+        self.shared().holder.clone()
+    }
+
     /// What it was asked and granted, such as `lock default/h01`; what was refused ends in `: refused`, and counts
     /// once when it was asked again and again.
     pub fn calls(&self) -> Vec<String> {
@@ -116,10 +142,14 @@ fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -
     let params = &body["client_params"];
     let (group, id) = (params["group"].as_str().unwrap(), params["id"].as_str().unwrap());
     let mut shared = shared.lock().unwrap();
-    let refused = if shared.say == Say::Granted { "" } else { ": refused" };
+    let say = match shared.say {
+        Say::OneSlot => shared.ask(what == "lock", id),
+        fixed @ (Say::Granted | Say::Full | Say::Accepted | Say::Redirect | Say::Page) => fixed,
+    };
+    let refused = if say == Say::Granted { "" } else { ": refused" };
     shared.calls.push(format!("{what} {group}/{id}{refused}"));
-    match shared.say {
-        Say::Granted => StatusCode::OK.into_response(),
+    match say {
+        Say::Granted | Say::OneSlot => StatusCode::OK.into_response(),
         Say::Full => {
             let body = json!({"kind": "failed_lock_semaphore_full", "value": "semaphore currently full"});
             (StatusCode::CONFLICT, body.to_string()).into_response()

@@ -5,6 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+use os_upgrade_tests::host::Host;
+use os_upgrade_tests::lock_server::{LockServer, Say};
+use os_upgrade_tests::orchestrator::Orchestrator;
+use os_upgrade_tests::rest::Run;
 use os_upgrade_tests::site::{Site, assert_one_by_one};
 use os_upgrade_tests::wait::eventually;
 
@@ -23,6 +28,12 @@ impl Random {
     }
 }
 
+impl Random {
+    fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).expect("less than a length")
+    }
+}
+
 fn seed() -> u64 {
     let given = std::env::var("OS_UPGRADE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs());
@@ -33,40 +44,22 @@ fn seed() -> u64 {
     seed
 }
 
-#[tokio::test]
-async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() {
-    let mut random = Random(seed());
-    let mut site = Site::start().await;
-    let rest = site.rest();
-    let mut hosts: Vec<_> = (1..=HOSTS)
-        .map(|number| {
-            let host = site.host(&format!("h{number:02}"));
-            if number % 2 == 0 { host.reboots() } else { host }
-        })
+/// Hosts, every other of which reboots.
+async fn hosts(site: &Site) -> Vec<Host> {
+    let names = (1..=HOSTS).map(|number| (number, format!("h{number:02}")));
+    let mut hosts: Vec<_> = names
+        .map(|(number, name)| if number % 2 == 0 { site.host(&name).reboots() } else { site.host(&name) })
         .collect();
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    for _ in 0..KILLS {
-        // Chance, not waiting for something: the next kill comes at any moment.
-        tokio::time::sleep(Duration::from_millis(random.below(700))).await;
-        match random.below(10) {
-            0 => {
-                site.nats.kill();
-                site.nats.start_again().await;
-            }
-            1 | 2 => hosts[usize::try_from(random.below(8)).expect("a small number")].kill_worker(),
-            _ => site.orchestrator.kill_and_start().await,
-        }
-        if rest.run(&id).await.result().is_some() {
-            break;
-        }
-    }
-    site.orchestrator.ready().await;
-    let run = rest.ended(&id).await;
+    hosts
+}
+
+/// The run completed; every host was upgraded exactly once, one by one, by commands that stand there once.
+async fn assert_once(site: &Site, hosts: &[Host], run: &Run) {
     assert_eq!(run.result(), Some("completed"), "{}", run.0);
     let upgraded: BTreeMap<_, _> = hosts.iter().map(|host| (host.name(), "upgraded")).collect();
     assert_eq!(run.statuses(), upgraded);
-    for host in &hosts {
+    for host in hosts {
         let said = host.said();
         let count = |what: &str| said.iter().filter(|said| *said == what).count();
         assert_eq!(count("upgrade-begins"), 1, "{}: {said:?}", host.name());
@@ -80,8 +73,82 @@ async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() 
     commands.dedup();
     assert_eq!(commands.len(), all, "no command stands there twice");
     assert_one_by_one(&site.said());
-    // The history is whole, and every slot is free again.
+}
+
+/// Chance, not waiting for something: the next fault comes at any moment.
+async fn pass_some_time(random: &mut Random, millis_max: u64) {
+    tokio::time::sleep(Duration::from_millis(random.below(millis_max))).await;
+}
+
+#[tokio::test]
+async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() {
+    let mut random = Random(seed());
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let hosts = hosts(&site).await;
     let id = rest.started().await;
-    eventually("a run after it", async || rest.run(&id).await.result().map(|_| ())).await;
+    for _ in 0..KILLS {
+        pass_some_time(&mut random, 450).await;
+        match random.below(10) {
+            0 => {
+                site.nats.kill();
+                site.nats.start_again().await;
+            }
+            1 | 2 => hosts[random.index(HOSTS)].kill_worker(),
+            _ => site.orchestrator.kill_and_start().await,
+        }
+        if rest.run(&id).await.result().is_some() {
+            break;
+        }
+    }
+    site.orchestrator.ready().await;
+    let run = rest.ended(&id).await;
+    assert_once(&site, &hosts, &run).await;
+    // Every slot is free again.
+    let id = rest.started().await;
     assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+}
+
+#[tokio::test]
+async fn with_two_instances_and_a_lock_server_in_trouble_every_host_is_upgraded_exactly_once() {
+    let mut random = Random(seed());
+    let mut locks = LockServer::start(Say::OneSlot).await;
+    let mut site = Site::start_with(&locks.config()).await;
+    let mut second = Orchestrator::new(&site.nats.url(), &locks.config());
+    second.start();
+    let hosts = hosts(&site).await;
+    let id = site.rest().started().await;
+    for _ in 0..KILLS {
+        pass_some_time(&mut random, 450).await;
+        match random.below(8) {
+            0 => {
+                locks.stop().await;
+                pass_some_time(&mut random, 300).await;
+                locks.start_again().await;
+            }
+            1 => {
+                locks.say(Say::Page);
+                pass_some_time(&mut random, 300).await;
+                locks.say(Say::OneSlot);
+            }
+            2 => {
+                site.nats.kill();
+                site.nats.start_again().await;
+            }
+            3 => {
+                site.orchestrator.signal(Signal::SIGSTOP);
+                pass_some_time(&mut random, 1_000).await;
+                site.orchestrator.signal(Signal::SIGCONT);
+            }
+            4 | 5 => second.kill_and_start().await,
+            _ => site.orchestrator.kill_and_start().await,
+        }
+        if site.rest().run(&id).await.result().is_some() {
+            break;
+        }
+    }
+    let run = site.rest().ended(&id).await;
+    assert_once(&site, &hosts, &run).await;
+    eventually("the slot to be free", async || locks.holder().is_none().then_some(())).await;
+    assert_eq!(second.rest.ended(&id).await, run);
 }
