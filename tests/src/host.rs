@@ -47,6 +47,7 @@ pub struct Host {
     directory: TempDir,
     nats: String,
     log: PathBuf,
+    group: Option<&'static str>,
     supervisor: Option<JoinHandle<()>>,
 }
 
@@ -55,7 +56,7 @@ impl Host {
     pub fn new(nats: &str, log: &Path, name: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (nats, log) = (nats.to_owned(), log.to_owned());
-        let host = Self { name: name.to_owned(), directory, nats, log, supervisor: None };
+        let host = Self { name: name.to_owned(), directory, nats, log, group: None, supervisor: None };
         fs::create_dir(host.path("scripts")).unwrap();
         fs::write(host.path("version"), "1\n").unwrap();
         fs::write(host.path("boot-id"), "boot-1\n").unwrap();
@@ -83,6 +84,13 @@ impl Host {
         fs::write(&new, format!("{prologue}{body}\n")).unwrap();
         fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
         fs::rename(new, path).unwrap();
+    }
+
+    /// Has it take its slots from this group.
+    #[must_use]
+    pub fn of_group(mut self, group: &'static str) -> Self {
+        self.group = Some(group);
+        self
     }
 
     /// Has its upgrade ask for a reboot.
@@ -117,7 +125,8 @@ impl Host {
     pub fn start(&mut self) {
         let program = programs::path(programs::WORKER);
         let arguments = ["exec", "--nats", &self.nats, "--application", APPLICATION, "--host", &self.name];
-        let arguments = arguments.map(str::to_owned);
+        let group = self.group.into_iter().flat_map(|group| ["--group", group]);
+        let arguments: Vec<_> = arguments.into_iter().chain(group).map(str::to_owned).collect();
         let directory = self.directory.path().to_owned();
         self.supervisor = Some(tokio::spawn(async move {
             loop {

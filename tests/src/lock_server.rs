@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::orchestrator::own_address;
@@ -29,14 +30,18 @@ pub enum Say {
     Redirect,
     /// 500 with a page for people.
     Page,
+    /// Nothing, until it says something else.
+    Nothing,
 }
 
 #[derive(Debug)]
 struct Shared {
-    say: Say,
+    say: watch::Sender<Say>,
     calls: Vec<String>,
     /// Who holds the only slot, with [`Say::OneSlot`].
     holder: Option<String>,
+    /// Requests that have come.
+    asked: usize,
 }
 
 impl Shared {
@@ -67,7 +72,12 @@ pub struct LockServer {
 impl LockServer {
     /// A server that answers so until it is told otherwise.
     pub async fn start(say: Say) -> Self {
-        let shared = Arc::new(Mutex::new(Shared { say, calls: Vec::new(), holder: None }));
+        let shared = Arc::new(Mutex::new(Shared {
+            say: watch::Sender::new(say),
+            calls: Vec::new(),
+            holder: None,
+            asked: 0,
+        }));
         let mut server = Self { address: own_address(), shared, task: None };
         server.start_again().await;
         server
@@ -103,7 +113,12 @@ impl LockServer {
 
     /// Answers so from now on.
     pub fn say(&self, say: Say) {
-        self.shared().say = say;
+        self.shared().say.send_replace(say);
+    }
+
+    /// How many requests have come, answered or not.
+    pub fn asked(&self) -> usize {
+        self.shared().asked
     }
 
     /// Who holds the only slot.
@@ -129,11 +144,22 @@ impl Drop for LockServer {
 }
 
 async fn lock(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: String) -> Response {
+    speaks(&shared).await;
     answer("lock", &shared, &headers, &body)
 }
 
 async fn unlock(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: String) -> Response {
+    speaks(&shared).await;
     answer("unlock", &shared, &headers, &body)
+}
+
+async fn speaks(shared: &Mutex<Shared>) {
+    let mut say = {
+        let mut shared = shared.lock().unwrap();
+        shared.asked += 1;
+        shared.say.subscribe()
+    };
+    say.wait_for(|say| *say != Say::Nothing).await.unwrap();
 }
 
 fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -> Response {
@@ -142,14 +168,17 @@ fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -
     let params = &body["client_params"];
     let (group, id) = (params["group"].as_str().unwrap(), params["id"].as_str().unwrap());
     let mut shared = shared.lock().unwrap();
-    let say = match shared.say {
+    let say = *shared.say.borrow();
+    let say = match say {
         Say::OneSlot => shared.ask(what == "lock", id),
-        fixed @ (Say::Granted | Say::Full | Say::Accepted | Say::Redirect | Say::Page) => fixed,
+        fixed @ (Say::Granted | Say::Full | Say::Accepted | Say::Redirect | Say::Page | Say::Nothing) => {
+            fixed
+        }
     };
     let refused = if say == Say::Granted { "" } else { ": refused" };
     shared.calls.push(format!("{what} {group}/{id}{refused}"));
     match say {
-        Say::Granted | Say::OneSlot => StatusCode::OK.into_response(),
+        Say::Granted | Say::OneSlot | Say::Nothing => StatusCode::OK.into_response(),
         Say::Full => {
             let body = json!({"kind": "failed_lock_semaphore_full", "value": "semaphore currently full"});
             (StatusCode::CONFLICT, body.to_string()).into_response()

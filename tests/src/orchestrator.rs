@@ -41,9 +41,24 @@ pub struct Orchestrator {
 impl Orchestrator {
     /// An instance that uses the servers at `nats`, with `more` in its configuration. It does not run yet.
     pub fn new(nats: &str, more: &str) -> Self {
+        Self::with_config(&format!("[nats]\nurl = \"{nats}\"\n{more}\n"))
+    }
+
+    /// An instance with a nats-server of its own. It does not run yet.
+    pub fn managed() -> Self {
+        Self::with_config("[nats]\nmanaged = true\n")
+    }
+
+    /// The URL of its own nats-server.
+    pub fn managed_nats(&self) -> String {
+        let port = fs::read_to_string(self.directory().join("data/nats/port")).unwrap();
+        format!("nats://127.0.0.1:{port}")
+    }
+
+    fn with_config(config: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let address = own_address();
-        let config = format!("[api]\nlisten = \"{address}\"\n[nats]\nurl = \"{nats}\"\n{more}\n");
+        let config = format!("[api]\nlisten = \"{address}\"\n{config}");
         fs::write(directory.path().join("os-upgrade.toml"), config).unwrap();
         Self { rest: Rest::new(address), directory, address, child: None }
     }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use os_upgrade_tests::host::Host;
+use os_upgrade_tests::host::{APPLICATION, Host};
 use os_upgrade_tests::lock_server::{LockServer, Say};
+use os_upgrade_tests::orchestrator::Orchestrator;
 use os_upgrade_tests::rest::Rest;
 use os_upgrade_tests::site::{Site, assert_one_by_one};
 use os_upgrade_tests::wait::eventually;
@@ -201,4 +202,32 @@ async fn an_orderly_end_in_the_middle_of_a_run_is_no_end_of_the_run() {
     hosts[0].await_said("upgrade-ends").await;
     site.orchestrator.start();
     assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+#[tokio::test]
+async fn an_orchestrator_with_its_own_bus_is_killed_with_it_and_goes_on() {
+    let mut orchestrator = Orchestrator::managed();
+    orchestrator.start_ready().await;
+    let url = orchestrator.managed_nats();
+    let rest = orchestrator.rest.clone();
+    rest.configure(APPLICATION).await;
+    let log = orchestrator.directory().join("said");
+    let mut hosts = [Host::new(&url, &log, "h01").reboots(), Host::new(&url, &log, "h02")];
+    hosts[0].hold("upgrade");
+    for host in &mut hosts {
+        host.start();
+    }
+    rest.await_scheduled(&["h01", "h02"]).await;
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    orchestrator.kill().await;
+    hosts[0].let_go("upgrade");
+    hosts[0].await_said("upgrade-ends").await;
+    orchestrator.start_ready().await;
+    assert_eq!(orchestrator.managed_nats(), url);
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
+    assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    assert_eq!(orchestrator.terminate().await.code(), Some(0));
 }

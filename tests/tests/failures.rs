@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_protocol::subject;
-use os_upgrade_tests::host::Host;
+use os_upgrade_tests::host::{APPLICATION, Host};
 use os_upgrade_tests::lock_server::{LockServer, Say};
 use os_upgrade_tests::raw_worker::RawWorker;
 use os_upgrade_tests::site::{Site, assert_one_by_one};
 use os_upgrade_tests::wait::eventually;
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_prepare_that_fails_on_one_of_three_hosts_fails_the_run_before_any_upgrade() {
@@ -280,4 +281,41 @@ async fn an_unreachable_host_is_skipped_with_its_reason() {
     let reason = "unreachable: no heartbeat when the run started";
     assert_eq!(run.reasons(), BTreeMap::from([("h01", reason)]));
     assert_eq!(site.commands().await, ["h02 prepare", "h02 upgrade"]);
+
+    // Unless the rollout says that it fails the run.
+    let body = json!({
+        "worker-applications": [{ "name": APPLICATION }],
+        "rollout": { "unreachable": "fail" },
+    });
+    let put = rest.call(Method::PUT, "/v1/config/os-upgrade", &body.to_string()).await;
+    assert_eq!(put, (204, Value::Null));
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("failed"));
+    assert_eq!(run.statuses()["h02"], "cancelled");
+    assert_eq!(site.commands_to("upgrade").await, ["h02"]);
+}
+
+#[tokio::test]
+async fn who_takes_part_is_settled_when_the_run_starts() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let first = RawWorker::start(site.nats.client().await, "h01").await;
+    rest.await_scheduled(&["h01"]).await;
+    let id = rest.started().await;
+    let received = first.expect("prepare").await;
+    // One comes, the other goes: neither is of any matter to this run.
+    let late = RawWorker::start(site.nats.client().await, "h02").await;
+    first.announce("").await;
+    rest.await_scheduled(&["h02"]).await;
+    first.reply("prepare", "done").await;
+    received.ack().await;
+    first.answer("upgrade", "done").await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded")]));
+    let id = rest.started().await;
+    late.answer("prepare", "done").await;
+    late.answer("upgrade", "done").await;
+    assert_eq!(rest.ended(&id).await.statuses(), BTreeMap::from([("h02", "upgraded")]));
 }

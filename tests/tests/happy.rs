@@ -7,7 +7,8 @@ use os_upgrade_tests::host::APPLICATION;
 use os_upgrade_tests::raw_worker::RawWorker;
 use os_upgrade_tests::site::{Site, assert_one_by_one};
 use os_upgrade_tests::wait::eventually;
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn three_hosts_are_upgraded_one_by_one_and_the_history_outlives_a_restart() {
@@ -123,4 +124,54 @@ async fn a_worker_that_knows_only_the_specification_works() {
     for reply in site.control(subject::REPLIES).await {
         assert!(reply.headers.is_empty(), "{:?}", reply.headers);
     }
+}
+
+#[tokio::test]
+async fn names_that_no_subject_could_hold_are_names_of_hosts_all_the_same() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let names = ["a>b", "h1.example.com", "häst", "x y"];
+    let mut hosts = names.map(|name| site.host(name));
+    site.run(&mut hosts).await;
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), names.map(|name| (name, "upgraded")).into());
+    for host in &hosts {
+        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"], "{}", host.name());
+    }
+    for path in ["a%3Eb", "h1.example.com", "h%C3%A4st", "x%20y"] {
+        eventually("the versions", async || {
+            (rest.try_host(path).await?["versions"] == json!({ "linux": "2" })).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn hosts_of_several_groups_are_upgraded_at_once_when_the_rollout_says_so() {
+    let site = Site::start_with("[fleet-lock.groups]\ndefault = 1\nweb = 1").await;
+    let rest = site.rest();
+    let body = json!({
+        "worker-applications": [{ "name": APPLICATION }],
+        "rollout": { "max-concurrent": 2 },
+    });
+    let put = rest.call(Method::PUT, "/v1/config/os-upgrade", &body.to_string()).await;
+    assert_eq!(put, (204, Value::Null));
+    let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03").of_group("web")];
+    hosts[0].hold("upgrade");
+    hosts[2].hold("upgrade");
+    site.run(&mut hosts).await;
+    let id = rest.started().await;
+    // Of its own group, h02 waits; of the other, h03 does not.
+    hosts[0].await_said("upgrade-begins").await;
+    hosts[2].await_said("upgrade-begins").await;
+    assert_eq!(hosts[1].said(), ["prepare"]);
+    hosts[2].let_go("upgrade");
+    hosts[2].await_said("upgrade-ends").await;
+    rest.await_reason("h02", "slot-denied").await;
+    hosts[0].let_go("upgrade");
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(rest.state().await["last-upgrade-info"]["counts"], json!({ "upgraded": 3 }));
 }

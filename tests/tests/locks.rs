@@ -145,3 +145,23 @@ async fn a_full_embedded_group_makes_its_hosts_wait_with_the_reason() {
     assert_eq!(rest.ended(&id).await.result(), Some("cancelled"));
     assert_eq!(hosts[0].said(), ["prepare"]);
 }
+
+#[tokio::test]
+async fn a_slot_that_is_granted_after_the_run_is_over_is_given_back_and_not_used() {
+    let (locks, site, rest, hosts) = site(Say::Nothing, 1).await;
+    assert_eq!(rest.trigger(r#"{"timeout":"2s"}"#).await, (204, Value::Null));
+    let id = rest.newest_run().await;
+    eventually("the lock server to be asked", async || (locks.asked() == 1).then_some(())).await;
+    rest.await_reason("h01", "asking-for-slot").await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("timed-out"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "cancelled")]));
+    locks.say(Say::OneSlot);
+    eventually("the slot to be given back", async || {
+        (locks.calls() == ["lock default/h01", "unlock default/h01"]).then_some(())
+    })
+    .await;
+    assert_eq!(locks.holder(), None);
+    assert_eq!(site.commands_to("upgrade").await, [""; 0]);
+    assert_eq!(hosts[0].said(), ["prepare"]);
+}
