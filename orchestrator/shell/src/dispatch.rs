@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Effect, Fact, HostEvent, Record, State, duties, sends};
+use os_upgrade_kernel::{Effect, Fact, HostEvent, Record, Standing, State, duties, sends};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 
 use self::pace::Pace;
@@ -208,10 +208,11 @@ impl Dispatcher {
         self.locks.retain(|host, pace| pace.is_under_way() || state.slots.contains_key(host));
         self.withdrawals
             .retain(|sequence, pace| pace.is_under_way() || state.withdrawals.contains_key(sequence));
+        let releasing = self.groups_about_to_release(state);
         for duty in duties(state) {
             match duty {
                 Effect::Lock { host, group } => {
-                    if begin(&mut self.locks, host.clone(), now) {
+                    if !releasing.contains(&group) && begin(&mut self.locks, host.clone(), now) {
                         begun.push(Dispatch::Lock { host, group });
                     }
                 }
@@ -236,6 +237,15 @@ impl Dispatcher {
                 Effect::Send { .. } => {}
             }
         }
+    }
+
+    /// Groups in which a slot is to be given back and has not been yet: who asks for one before, is refused where
+    /// there is only the one, and waits for nothing. A server that does not take it back holds up nobody.
+    fn groups_about_to_release(&self, state: &State) -> HashSet<GroupName> {
+        let releasing = |standing| matches!(standing, Standing::Releasing { .. });
+        let untried = |host| self.locks.get(host).is_none_or(|pace| !pace.has_tried_to_unlock());
+        let slots = state.slots.iter().filter(|(host, slot)| releasing(slot.standing) && untried(*host));
+        slots.map(|(_, slot)| slot.group.clone()).collect()
     }
 
     /// A fence came back. Stored, its sequence has to be decided on.

@@ -13,12 +13,18 @@ pub(super) struct Pace {
     under_way: bool,
     next: Duration,
     unlocking: bool,
-    failures: u32,
+    /// How often it has been asked to take the slot back.
+    unlocks: u32,
 }
 
 impl Pace {
     pub(super) fn is_under_way(&self) -> bool {
         self.under_way
+    }
+
+    /// Whether the lock server has been asked to take the slot back, and has answered or not.
+    pub(super) fn has_tried_to_unlock(&self) -> bool {
+        self.unlocks > 0
     }
 
     /// Begins, unless it is under way or its pause is not over.
@@ -32,7 +38,7 @@ impl Pace {
     pub(super) fn turn_to_unlock(&mut self) {
         if !self.unlocking {
             self.unlocking = true;
-            self.failures = 0;
+            self.unlocks = 0;
             self.next = Duration::ZERO;
         }
     }
@@ -42,8 +48,8 @@ impl Pace {
         self.under_way = false;
         let pause = if self.unlocking {
             let doubled =
-                UNLOCK_RETRY_MIN.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
-            self.failures = self.failures.saturating_add(1);
+                UNLOCK_RETRY_MIN.saturating_mul(1_u32.checked_shl(self.unlocks).unwrap_or(u32::MAX));
+            self.unlocks = self.unlocks.saturating_add(1);
             doubled.min(pause)
         } else {
             pause
