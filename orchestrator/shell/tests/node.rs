@@ -66,8 +66,10 @@ fn a_rough_world_never_does_wrong_and_ends_its_runs() {
             assert!(world.steps > 0, "seed {seed}, round {round}");
         }
         world.heal_until("nothing is left of unsent commands", |world| {
-            world.state().withdrawals.is_empty()
-                && world.state().slots.values().all(|slot| slot.unsent_at_fence.is_none())
+            world.state().withdrawals.is_empty() && {
+                let fence = world.state().fence.as_ref();
+                world.state().slots.values().all(|slot| !slot.may_see_late_command(fence))
+            }
         });
         steps += world.steps;
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::{Answer, Batch, Input, Record, Request, State, View};
+use os_upgrade_kernel::{Answer, Batch, ControlMessage, Input, Record, Request, State, View};
 
 use super::{Action, CallId};
 use crate::clock::Now;
@@ -15,6 +15,8 @@ use crate::journal::follow::Follower;
 
 /// How many inputs are decided together at most.
 const BATCH_INPUTS_MAX: usize = 4096;
+/// How many inputs that can wait do wait for others.
+const LINGER_INPUTS_MAX: usize = 256;
 /// Calls beyond so many waiting inputs are refused.
 const QUEUE_MAX: usize = 100_000;
 
@@ -100,6 +102,9 @@ impl Leading {
     /// Decides what waits. The record to append, if something came of it or somebody waits for an answer: a 2xx, also
     /// to a request that changed nothing, is only given after an append that began after the request had arrived.
     pub(super) fn next_record(&mut self, state: &mut State, view: &View, now: Now) -> Option<&Record> {
+        if self.can_wait() {
+            return None;
+        }
         let mut batch = Batch::new(state, now.wall);
         let mut answers = Vec::new();
         let mut inputs = 0;
@@ -130,6 +135,20 @@ impl Leading {
             UnderWay::Record(under_way) => Some(&under_way.record),
             UnderWay::Snapshot { .. } => None,
         }
+    }
+
+    /// Whether nothing waits but commands that have been seen in the control stream. Nothing is sent because of one,
+    /// and until the journal has it, a restart would read it again; so it goes with the next record, which is
+    /// mostly that of its reply, and an append for itself alone does not come in that one's way. With the next tick
+    /// it goes in any case.
+    fn can_wait(&self) -> bool {
+        let seen = |queued: &Queued| match queued {
+            Queued::Input(Input::Control { message, .. }) => {
+                matches!(message, ControlMessage::Command { .. })
+            }
+            Queued::Input(_) | Queued::Call { .. } => false,
+        };
+        !self.tick && self.queue.len() <= LINGER_INPUTS_MAX && self.queue.iter().all(seen)
     }
 
     pub(super) fn snapshot_begun(&mut self, start: u64) {
