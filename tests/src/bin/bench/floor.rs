@@ -1,12 +1,13 @@
 //! The floor: what the least that could be done costs. A bare loop publishes commands as the orchestrator does,
 //! with the same content and the same window, and keeps no account of anything.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use async_nats::HeaderMap;
 use async_nats::jetstream::{self, stream};
-use chrono::{DateTime, Utc};
+use chrono::{TimeDelta, Utc};
 use futures::{StreamExt as _, TryStreamExt as _};
 use os_upgrade_protocol::{Action, Command, CommandId, RunId, header};
 
@@ -19,6 +20,8 @@ const REPLY: &str = "floor:control.reply.";
 const CONSUMERS_MAX: i32 = 100_000;
 /// As the orchestrator's bound for commands on their way.
 const WINDOW: usize = 256;
+/// As a run of the orchestrator: longer than any measurement.
+const RUN_TIME: TimeDelta = TimeDelta::hours(4);
 
 /// The bare loop, with workers of its own.
 #[derive(Debug)]
@@ -52,12 +55,13 @@ impl Floor {
         self.workers.grow(hosts).await
     }
 
-    /// Upgrades `hosts` hosts, one after the other.
-    pub(crate) async fn one_by_one(&mut self, hosts: usize) -> anyhow::Result<Duration> {
+    /// Upgrades `hosts`, one after the other. They have been prepared, as the orchestrator's have been: what lies
+    /// between two commands of a host is what the server searches for the second.
+    pub(crate) async fn one_by_one(&mut self, hosts: Range<usize>) -> anyhow::Result<Duration> {
         let run = self.round()?;
-        self.workers.allow_upgrades(hosts);
+        self.workers.allow_upgrades(hosts.len());
         let started = Instant::now();
-        for number in 0..hosts {
+        for number in hosts {
             publish(&self.jetstream, &run, Action::Upgrade, number).await?;
             self.workers.wait(Action::Upgrade, Step::Settled, 1).await?;
         }
@@ -99,7 +103,7 @@ async fn publish(
     headers.insert(header::RUN, run.as_str());
     headers.insert(header::MSG_ID, id.to_string());
     let subject = format!("{COMMAND}{}", host.token());
-    let command = Command::for_host(action, host, Some(DateTime::<Utc>::MAX_UTC)).to_payload();
+    let command = Command::for_host(action, host, Some(Utc::now() + RUN_TIME)).to_payload();
     jetstream.publish_with_headers(subject, headers, command.into()).await?.await?;
     Ok(())
 }

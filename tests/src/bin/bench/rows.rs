@@ -105,10 +105,12 @@ impl Rows {
     async fn one_by_one(&mut self, hosts: usize, report: &mut Report) -> anyhow::Result<()> {
         let segment = ((hosts - 1) / TURNS).max(1);
         progress(format!("{hosts} hosts one by one, {segment} at a time"));
+        self.floor.prepare(hosts).await?;
         self.site.prepare().await?;
         let (mut ours, mut floor) = (Vec::new(), Vec::new());
-        for _ in 0..(hosts - 1) / segment {
-            floor.push(self.floor.one_by_one(segment).await? / count(segment));
+        for turn in 0..(hosts - 1) / segment {
+            let turn = turn * segment..(turn + 1) * segment;
+            floor.push(self.floor.one_by_one(turn).await? / count(segment));
             ours.push(self.upgrade(segment).await? / count(segment));
         }
         // The last one has no successor by which its end would show.

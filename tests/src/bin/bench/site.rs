@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
 use os_upgrade_orchestrator::child::{self, Child};
+use os_upgrade_orchestrator::http_client;
 use os_upgrade_protocol::{Announcement, ApplicationName, subject};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -52,7 +53,7 @@ impl Site {
         fs::write(directory.join("os-upgrade.toml"), config)?;
         let child = launch(&program, &directory)?;
         let url = format!("http://{listen}");
-        let http = reqwest::Client::builder().no_proxy().build()?;
+        let http = http_client::builder(&url.parse()?).build()?;
         ready(&http, &url, &child).await?;
         let subjects = Subjects {
             stream: subject::CONTROL_STREAM.to_owned(),
@@ -128,7 +129,7 @@ impl Site {
         self.child.kill().await;
         self.child = launch(&self.program, &self.directory)?;
         // No connection of before, which would only be found dead.
-        let http = reqwest::Client::builder().no_proxy().build()?;
+        let http = http_client::builder(&self.url.parse()?).build()?;
         ready(&http, &self.url, &self.child).await?;
         let took = killed.elapsed();
         self.http = http;

@@ -1,0 +1,31 @@
+//! The benchmark runs, at sizes that say nothing about speed.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn every_row_is_measured() {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_bench"));
+    bench.args(["--hosts", "20", "--many-hosts", "40", "--rounds", "1", "--reads-per-sec", "100", "--json"]);
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/bin/nats-server");
+    if std::env::var_os("OS_UPGRADE_NATS_SERVER").is_none() && tools.is_file() {
+        bench.env("OS_UPGRADE_NATS_SERVER", tools);
+    }
+    let output = bench.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows: Vec<&str> =
+        report["rows"].as_array().unwrap().iter().map(|row| row["what"].as_str().unwrap()).collect();
+    let expected = [
+        "hosts one by one, each of 20",
+        "prepare to 20 hosts",
+        "prepare to 40 hosts",
+        "prepare, a host of 40 against one of 20",
+        "GET state, 40 hosts in a run, 99 of 100",
+        "a host of 40, 100 such reads a second against none",
+        "memory at its highest, 40 hosts in a run",
+        "restart in a run of 40 hosts until it is ready",
+    ];
+    assert_eq!(rows, expected, "{stderr}");
+}
