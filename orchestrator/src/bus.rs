@@ -13,10 +13,12 @@ pub mod reader;
 pub mod streams;
 pub mod workers;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::{self, Context, kv};
+use tokio::sync::OnceCell;
 
 /// How long the answer to a publish or a request may take before its outcome counts as unknown.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -28,6 +30,7 @@ const UNANSWERED_MAX: usize = 4096;
 pub struct Bus {
     client: async_nats::Client,
     jetstream: Context,
+    lease: Arc<OnceCell<kv::Store>>,
 }
 
 impl Bus {
@@ -38,7 +41,7 @@ impl Bus {
             .ack_timeout(ANSWER_WITHIN)
             .max_ack_inflight(UNANSWERED_MAX)
             .build(client.clone());
-        Self { client, jetstream }
+        Self { client, jetstream, lease: Arc::default() }
     }
 
     async fn publish(

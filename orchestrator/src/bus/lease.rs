@@ -36,24 +36,30 @@ impl Bus {
     }
 
     async fn try_lease(&self, action: &LeaseAction) -> Option<LeaseOutcome> {
-        let bucket = self.jetstream.get_key_value(BUCKET).await.ok()?;
+        let bucket = self.bucket().await?;
         let value = |holder: &LeaseHolder| serde_json::to_vec(holder).ok().map(bytes::Bytes::from);
         match action {
             LeaseAction::Create(holder) => match bucket.create(KEY, value(holder)?).await {
                 Ok(revision) => Some(LeaseOutcome::Written { revision }),
-                Err(error) if error.kind() == CreateErrorKind::AlreadyExists => holder_of(&bucket).await,
+                Err(error) if error.kind() == CreateErrorKind::AlreadyExists => holder_of(bucket).await,
                 Err(_) => None,
             },
             LeaseAction::Update { holder, revision } => {
                 match bucket.update(KEY, value(holder)?, *revision).await {
                     Ok(revision) => Some(LeaseOutcome::Written { revision }),
                     Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
-                        holder_of(&bucket).await
+                        holder_of(bucket).await
                     }
                     Err(_) => None,
                 }
             }
         }
+    }
+
+    /// The bucket. It is looked up once: the server answers look-ups in turn with every other request about streams
+    /// and consumers, and a site whose workers all start at once makes so many of them that a lease would expire.
+    async fn bucket(&self) -> Option<&kv::Store> {
+        self.lease.get_or_try_init(|| self.jetstream.get_key_value(BUCKET)).await.ok()
     }
 }
 
