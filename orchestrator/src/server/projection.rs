@@ -9,6 +9,9 @@ use crate::store::{ApplyError, Position, Projector, StoreError, Streams};
 
 /// Records that are taken in at once.
 const BATCH_MAX: usize = 256;
+/// How long the first of a batch waits for others. A transaction for each record would cost more than the record,
+/// and every write to the disk delays what the bus has to sync.
+const LINGER: Duration = Duration::from_millis(20);
 /// How long to wait before the store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -23,6 +26,7 @@ pub(super) async fn run(
     let mut reached = position.map(|position| position.sequence);
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        linger(&mut committed, &mut batch).await;
         // Following begins at a snapshot, which may lie before what the store has.
         batch.retain(|record| reached.is_none_or(|sequence| record.sequence > sequence));
         if take_in(&mut projector, &streams, reached, &batch, &committed, &problem).await.is_err() {
@@ -37,6 +41,18 @@ pub(super) async fn run(
     }
     if let Err(error) = projector.close().await {
         tracing::warn!(%error, "the store was not closed in order; the journal has what is missing");
+    }
+}
+
+/// Fills `batch` with what comes within [`LINGER`]. Waiting for each record by itself would wake this task for each.
+async fn linger(committed: &mut mpsc::Receiver<Committed>, batch: &mut Vec<Committed>) {
+    if batch.len() < BATCH_MAX {
+        tokio::time::sleep(LINGER).await;
+    }
+    while batch.len() < BATCH_MAX
+        && let Ok(record) = committed.try_recv()
+    {
+        batch.push(record);
     }
 }
 
