@@ -11,6 +11,7 @@ use async_nats::jetstream::{self, message::StreamMessage};
 use async_nats::{HeaderMap, HeaderValue};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use os_upgrade_orchestrator::managed_nats;
 use os_upgrade_protocol::{HostName, Reply, Versions, header, subject};
 use tempfile::TempDir;
 
@@ -121,6 +122,8 @@ impl WorkerHost {
             .arg(self.path("boot-id"))
             .args(&self.options)
             .env("RUST_LOG", "debug,async_nats=info")
+            // Who runs the tests may have set it; scripts are to see what the worker sets, and no more.
+            .env_remove(managed_nats::ENV)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command

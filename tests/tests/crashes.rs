@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nix::sys::signal::Signal;
 use os_upgrade_tests::host::{APPLICATION, Host};
 use os_upgrade_tests::lock_server::{LockServer, Say};
 use os_upgrade_tests::orchestrator::Orchestrator;
@@ -151,6 +152,23 @@ async fn restart_nats(site: &mut Site, host: &Host, script: &str) {
     .await;
     host.let_go(script);
     site.nats.start_again().await;
+}
+
+#[tokio::test]
+async fn the_bus_hangs_for_longer_than_a_leadership_lasts() {
+    let (site, rest, hosts) = site().await;
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    site.nats.signal(Signal::SIGSTOP);
+    eventually("the leadership to end", async || {
+        site.orchestrator.log().contains("leading no more").then_some(())
+    })
+    .await;
+    hosts[0].let_go("upgrade");
+    hosts[0].await_said("upgrade-ends").await;
+    site.nats.signal(Signal::SIGCONT);
+    assert_completed(&site, &rest, &hosts, &id).await;
 }
 
 #[tokio::test]
