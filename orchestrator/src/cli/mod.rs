@@ -111,8 +111,10 @@ fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
+/// One worker thread: a step of a run is a chain of short tasks that wait for the bus, and every hand-over to another
+/// thread would cost more than its work. Large answers are written out, and SQLite works, on threads of their own.
 fn block_on(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future)
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(future)
 }
 
 #[cfg(test)]
