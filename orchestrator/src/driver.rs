@@ -44,6 +44,7 @@ pub struct Driver {
     locks: Option<Arc<FleetLockClient>>,
     projection: mpsc::Sender<Committed>,
     store_problem: watch::Receiver<Option<String>>,
+    store_left_behind: bool,
     present: Arc<ArcSwap<Present>>,
     calls: mpsc::Receiver<Call>,
     connected: watch::Receiver<bool>,
@@ -67,7 +68,7 @@ pub struct Parts {
     pub settings: NodeSettings,
     /// The lock server, when there is one.
     pub locks: Option<FleetLockClient>,
-    /// Where committed records go. When it is full, the driver waits: the store has to keep up.
+    /// Where committed records go.
     pub projection: mpsc::Sender<Committed>,
     /// What is wrong with the store, if something is.
     pub store_problem: watch::Receiver<Option<String>>,
@@ -124,6 +125,7 @@ impl Driver {
             locks: locks.map(Arc::new),
             projection,
             store_problem,
+            store_left_behind: false,
             present,
             calls,
             connected,
@@ -159,7 +161,7 @@ impl Driver {
             // Before anybody is answered: who has been told that a change is durable must find it when reading.
             self.show(now);
             for action in actions {
-                self.carry_out(action).await;
+                self.carry_out(action);
             }
         }
     }
@@ -206,7 +208,9 @@ impl Driver {
 
     /// Shows the committed state, and whether a write can be taken.
     fn show(&self, now: Now) {
-        let problem = || self.store_problem.borrow().clone();
+        let left_behind = || "the store is too far behind: start again to go on with the history".to_owned();
+        let problem =
+            || self.store_problem.borrow().clone().or_else(|| self.store_left_behind.then(left_behind));
         let readiness = match self.node.not_ready(now).or_else(problem) {
             None => Readiness::Ready,
             Some(reason) => Readiness::NotReady(reason),
@@ -219,7 +223,7 @@ impl Driver {
         }));
     }
 
-    async fn carry_out(&mut self, action: Action) {
+    fn carry_out(&mut self, action: Action) {
         match action {
             Action::Inspect => self.inspect(),
             Action::Lease(action) => self.spawn(|bus| async move { Event::Lease(bus.lease(&action).await) }),
@@ -242,12 +246,17 @@ impl Driver {
                     drop(asker.send(answer.map_err(|reason| Unavailable { reason })));
                 }
             }
-            Action::Project(committed) => {
-                if self.projection.send(*committed).await.is_err() {
-                    tracing::error!("the projection has ended");
-                }
-            }
+            Action::Project(committed) => self.project(*committed),
             Action::Warn(warning) => warn(&warning),
+        }
+    }
+
+    /// Hands a record to the store, which must not hold up the runs: when it is too far behind, the history stops
+    /// here, and goes on from the journal at the next start.
+    fn project(&mut self, committed: Committed) {
+        if !self.store_left_behind && self.projection.try_send(committed).is_err() {
+            self.store_left_behind = true;
+            tracing::error!("the store is too far behind: the history stops until the next start");
         }
     }
 
@@ -344,6 +353,7 @@ fn said(said: Said) -> Incoming {
             Event::Announced { application, host, payload, at }
         }
         Said::Versions { host, payload, at } => Event::VersionsPublished { host, payload, at },
+        Said::AnnouncementsRead => Event::InventoryRead,
         Said::Heartbeat(host) => Event::Heartbeat(host),
     })
 }

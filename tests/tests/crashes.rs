@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nix::sys::signal::Signal;
+use os_upgrade_protocol::{Announcement, ApplicationName, HostName, subject};
 use os_upgrade_tests::host::{APPLICATION, Host};
 use os_upgrade_tests::lock_server::{LockServer, Say};
 use os_upgrade_tests::orchestrator::Orchestrator;
@@ -51,6 +52,28 @@ async fn a_trigger_that_was_answered_survives_a_kill_at_once() {
     site.orchestrator.start_ready().await;
     let id = rest.newest_run().await;
     assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+/// A host that has not been read yet when a run starts would be left out of it without a word.
+#[tokio::test]
+async fn a_run_started_right_after_a_restart_leaves_nobody_out() {
+    const HOSTS: usize = 3_000;
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let application = ApplicationName::new(APPLICATION).unwrap();
+    for number in 0..HOSTS {
+        let host = HostName::new(&format!("h{number:05}")).unwrap();
+        let announcement = Announcement::new(host.clone(), application.clone());
+        let subject = subject::worker(&application, &host);
+        let acked = site.jetstream().publish(subject, announcement.to_payload().into()).await.unwrap();
+        if number == HOSTS - 1 {
+            acked.await.unwrap();
+        }
+    }
+    site.orchestrator.kill().await;
+    site.orchestrator.start_ready().await;
+    let id = rest.started().await;
+    assert_eq!(rest.run(&id).await.statuses().len(), HOSTS);
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ enum Fence {
     Stored { sequence: u64 },
 }
 
-/// What is under way for one leadership.
+/// What is under way. It outlives leaderships, because what has been asked of others does.
 #[derive(Debug)]
 pub struct Dispatcher {
     settings: DispatchSettings,
@@ -112,12 +112,12 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Nothing is under way yet; a fence comes first.
-    pub fn new(settings: DispatchSettings, now: Now) -> Self {
+    /// Nothing is under way yet.
+    pub fn new(settings: DispatchSettings) -> Self {
         Self {
             settings,
             epoch: 0,
-            fence: Fence::Needed { from: now.monotonic },
+            fence: Fence::Needed { from: Duration::ZERO },
             todo: VecDeque::new(),
             known: HashSet::new(),
             publishing: 0,
@@ -125,6 +125,13 @@ impl Dispatcher {
             locks: HashMap::new(),
             withdrawals: HashMap::new(),
         }
+    }
+
+    /// A leadership begins: whatever an earlier one had published no longer counts, and a fence comes first. Questions
+    /// to the lock server that are still under way are waited for, so that no answer is taken for another's.
+    pub fn begin_leadership(&mut self, now: Now) {
+        self.refence(now, Duration::ZERO);
+        self.locks.values_mut().chain(self.withdrawals.values_mut()).for_each(Pace::leadership_begins);
     }
 
     /// A record has been committed.
@@ -289,17 +296,15 @@ impl Dispatcher {
 
     /// The lock server came back, from either question about `host`.
     /// What was granted is not asked for again at once either: the fact that says so is not in the journal yet.
-    pub fn lock_answered(&mut self, now: Now, host: &HostName) {
-        if let Some(pace) = self.locks.get_mut(host) {
-            pace.done(now, self.settings.lock_retry);
-        }
+    /// Whether the answer counts: not when it was asked for in an earlier leadership.
+    pub fn lock_answered(&mut self, now: Now, host: &HostName) -> bool {
+        self.locks.get_mut(host).is_some_and(|pace| pace.done(now, self.settings.lock_retry))
     }
 
     /// A withdrawal came back; one that could not be carried out is tried again.
-    pub fn withdrawal_answered(&mut self, now: Now, sequence: u64) {
-        if let Some(pace) = self.withdrawals.get_mut(&sequence) {
-            pace.done(now, self.settings.lock_retry);
-        }
+    /// Whether the answer counts: not when it was asked for in an earlier leadership.
+    pub fn withdrawal_answered(&mut self, now: Now, sequence: u64) -> bool {
+        self.withdrawals.get_mut(&sequence).is_some_and(|pace| pace.done(now, self.settings.lock_retry))
     }
 
     /// Whatever is on its way under the present fence no longer counts; a new one shows what was stored.

@@ -33,6 +33,8 @@ const APPEND_SLOW: Duration = Duration::from_secs(2);
 /// Calls that have waited so long without having been begun are dropped. It is less than their askers wait, so that
 /// nothing is begun for one that has given up.
 const CALL_TTL: Duration = Duration::from_millis(3_500);
+/// Why nothing can be asked for yet.
+const HOSTS_UNREAD: &str = "the hosts that have announced themselves are still being read";
 /// How long to wait before the streams are inspected again, after they did not answer.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
 
@@ -61,9 +63,14 @@ pub struct Node {
     follower: Follower,
     appender: Appender,
     inventory: Inventory,
+    dispatcher: Dispatcher,
+    /// Whether all hosts that had announced themselves are known: a run must not leave out those still unread.
+    inventory_read: bool,
     role: Role,
     connected: bool,
     inspection: Inspection,
+    /// What was known when the streams were asked about last: more may have been appended since.
+    asked_with: (Tip, u64),
     /// Why they could not be looked at, when that was tried last.
     unseen: Option<String>,
     store: Option<StoreKnowledge>,
@@ -102,8 +109,11 @@ impl Node {
             follower: Follower::default(),
             appender: Appender::new(&settings.nonce),
             inventory: Inventory::default(),
+            dispatcher: Dispatcher::new(settings.dispatch.clone()),
+            inventory_read: false,
             role: Role::Starting,
             inspection: Inspection::Wanted { from: Duration::ZERO },
+            asked_with: (Tip::default(), 0),
             unseen: None,
             connected: true,
             store: settings.store.clone(),
@@ -152,6 +162,9 @@ impl Node {
             let not_yet = || "the streams have not been looked at yet".to_owned();
             return Some(self.unseen.clone().unwrap_or_else(not_yet));
         }
+        if !self.inventory_read {
+            return Some(HOSTS_UNREAD.to_owned());
+        }
         match &self.role {
             Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
                 Some("the journal does not answer".to_owned())
@@ -195,9 +208,7 @@ impl Node {
             Event::Control(raw) => self.control(now, &raw),
             Event::FencePublished { epoch, stored } => self.fence_published(now, epoch, stored),
             Event::CommandPublished { epoch, id, not_after, outcome } => {
-                if let Role::Leading(leading) = &mut self.role {
-                    leading.dispatcher.command_published(now, epoch, (id, not_after), outcome);
-                }
+                self.dispatcher.command_published(now, epoch, (id, not_after), outcome);
             }
             Event::Locked { host, outcome } => self.lock_answered(now, host, outcome, true),
             Event::Unlocked { host, outcome } => self.lock_answered(now, host, outcome, false),
@@ -212,6 +223,7 @@ impl Node {
                 self.warn_of_inventory(&host, noted);
             }
             Event::Heartbeat(host) => self.inventory.heartbeat(now, &host),
+            Event::InventoryRead => self.inventory_read = true,
         }
     }
 
@@ -221,10 +233,8 @@ impl Node {
         self.append_next(now);
         // Nor is a command published to a bus that is away: it might be stored after its time.
         let may_publish = self.may_publish();
-        if let Role::Leading(leading) = &mut self.role
-            && may_publish
-        {
-            let begun = leading.dispatcher.pump(&self.follower.state, now);
+        if self.is_leading() && may_publish {
+            let begun = self.dispatcher.pump(&self.follower.state, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
         }
         std::mem::take(&mut self.out)
@@ -236,6 +246,7 @@ impl Node {
             && *from <= now.monotonic
         {
             *from = now.monotonic + INSPECT_RETRY;
+            self.asked_with = (self.follower.tip.clone(), self.follower.state.control);
             self.out.push(Action::Inspect);
         }
         if matches!(self.role, Role::Starting) {
@@ -251,7 +262,8 @@ impl Node {
     }
 
     fn connection(&mut self, connected: bool) {
-        if connected && !self.connected {
+        // Also when it has not been seen to go: two changes may have been told as one.
+        if connected {
             self.inspection = Inspection::Wanted { from: Duration::ZERO };
         }
         self.connected = connected;
@@ -340,14 +352,16 @@ impl Node {
         match &mut self.role {
             Role::Claiming => {
                 self.follower.appended(tip, None);
-                let dispatcher = Dispatcher::new(self.settings.dispatch.clone(), now);
-                let mut leading = Leading::new(dispatcher);
+                self.dispatcher.begin_leadership(now);
+                let mut leading = Leading::new();
                 leading.queue.push_back(Queued::Input(Input::Settings(self.settings.settings.clone())));
                 self.role = Role::Leading(Box::new(leading));
                 self.out.push(Action::ReadControl { from: self.follower.state.control + 1 });
                 self.out.push(Action::Warn(Warning::Leading));
             }
-            Role::Leading(leading) => leading.appended(tip, &mut self.follower, &mut self.out),
+            Role::Leading(leading) => {
+                leading.appended(tip, &mut self.dispatcher, &mut self.follower, &mut self.out);
+            }
             Role::Starting | Role::Following { .. } | Role::Halted(_) => {}
         }
     }
@@ -383,7 +397,7 @@ impl Node {
     fn control(&mut self, now: Now, raw: &RawControl) {
         let Role::Leading(leading) = &mut self.role else { return };
         leading.clocks.read(raw.sequence, raw.time, now);
-        if let Some(skew) = leading.clocks.skew(leading.dispatcher.fence()) {
+        if let Some(skew) = leading.clocks.skew(self.dispatcher.fence()) {
             self.inventory.clocks_compared(skew);
         }
         let message: ControlMessage = control::read(raw);
@@ -392,7 +406,7 @@ impl Node {
 
     fn fence_published(&mut self, now: Now, epoch: u64, stored: Option<u64>) {
         let Role::Leading(leading) = &mut self.role else { return };
-        if let Some(sequence) = leading.dispatcher.fence_published(now, epoch, stored) {
+        if let Some(sequence) = self.dispatcher.fence_published(now, epoch, stored) {
             let leader = self.settings.instance.clone();
             leading.queue.push_back(Queued::Input(Input::FenceStored { sequence, leader }));
             if let Some(skew) = leading.clocks.skew(Some(sequence)) {
@@ -402,22 +416,28 @@ impl Node {
     }
 
     fn lock_answered(&mut self, now: Now, host: HostName, outcome: LockOutcome, lock: bool) {
+        let counts = self.dispatcher.lock_answered(now, &host);
         let Role::Leading(leading) = &mut self.role else { return };
-        leading.dispatcher.lock_answered(now, &host);
+        if !counts {
+            return;
+        }
         let input = if lock { Input::Locked { host, outcome } } else { Input::Unlocked { host, outcome } };
         leading.queue.push_back(Queued::Input(input));
     }
 
     fn withdrawn(&mut self, now: Now, host: HostName, sequence: u64, deleted: Option<bool>) {
+        let counts = self.dispatcher.withdrawal_answered(now, sequence);
         let Role::Leading(leading) = &mut self.role else { return };
-        leading.dispatcher.withdrawal_answered(now, sequence);
-        if let Some(deleted) = deleted {
+        if let Some(deleted) = deleted.filter(|_| counts) {
             leading.queue.push_back(Queued::Input(Input::Withdrawn { host, sequence, deleted }));
         }
     }
 
     fn call(&mut self, now: Now, call: CallId, request: Request) {
         match &mut self.role {
+            Role::Leading(_) if !self.inventory_read => {
+                self.out.push(Action::Answer { call, answer: Err(HOSTS_UNREAD.to_owned()) });
+            }
             Role::Leading(leading) if !leading.is_full() => {
                 leading.queue.push_back(Queued::Call { call, request, since: now.monotonic });
             }

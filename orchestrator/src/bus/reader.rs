@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Bus;
 
 /// How long to wait before reading is begun again after an error.
-const RETRY: Duration = Duration::from_millis(250);
+pub(super) const RETRY: Duration = Duration::from_millis(250);
 
 /// What a reader hands on.
 pub(super) enum Read {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
-use super::reader::Read;
+use super::reader::{RETRY, Read};
 
 /// Something a worker said.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub enum Said {
         /// When the bus took it.
         at: DateTime<Utc>,
     },
+    /// All announcements that stood in the stream have been handed on.
+    AnnouncementsRead,
     /// It is alive.
     Heartbeat(HostName),
 }
@@ -66,7 +68,17 @@ impl Bus {
         sink: mpsc::Sender<T>,
         map: impl Fn(Said) -> T + Send + Sync,
     ) {
-        let Ok(mut heartbeats) = self.client.subscribe(subject::PRESENCES).await else { return };
+        let mut heartbeats = loop {
+            match self.client.subscribe(subject::PRESENCES).await {
+                Ok(heartbeats) => break heartbeats,
+                // Without them every host's reachability would stay unknown, and that counts as reachable.
+                Err(error) => tracing::warn!(%error, "heartbeats cannot be read"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(RETRY) => {}
+            }
+        };
         loop {
             let message = tokio::select! {
                 () = stop.cancelled() => return,
@@ -82,7 +94,7 @@ impl Bus {
 }
 
 fn announced(read: &Read) -> Option<Said> {
-    let Read::Message(message) = read else { return None };
+    let Read::Message(message) = read else { return Some(Said::AnnouncementsRead) };
     let at = message.info().ok()?.published;
     match subject::worker_parts(&message.subject) {
         Ok((application, host)) => {

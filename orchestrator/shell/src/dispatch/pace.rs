@@ -11,6 +11,8 @@ const UNLOCK_RETRY_MIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Pace {
     under_way: bool,
+    /// Whether the question under way was asked in an earlier leadership, whose answer says nothing any more.
+    outdated: bool,
     next: Duration,
     unlocking: bool,
     /// How often it has been asked to take the slot back.
@@ -34,6 +36,11 @@ impl Pace {
         may
     }
 
+    /// What is under way belongs to an earlier leadership from now on.
+    pub(super) fn leadership_begins(&mut self) {
+        self.outdated = self.under_way;
+    }
+
     /// From now on a slot is to be given back: the first time at once.
     pub(super) fn turn_to_unlock(&mut self) {
         if !self.unlocking {
@@ -44,8 +51,13 @@ impl Pace {
     }
 
     /// The answer has come; the next question may be asked after `pause`, or earlier when a slot is to be given back.
-    pub(super) fn done(&mut self, now: Now, pause: Duration) {
+    /// Whether it counts; if not, the question is asked again at once.
+    pub(super) fn done(&mut self, now: Now, pause: Duration) -> bool {
         self.under_way = false;
+        if std::mem::take(&mut self.outdated) {
+            self.next = now.monotonic;
+            return false;
+        }
         let pause = if self.unlocking {
             let doubled =
                 UNLOCK_RETRY_MIN.saturating_mul(1_u32.checked_shl(self.unlocks).unwrap_or(u32::MAX));
@@ -55,5 +67,6 @@ impl Pace {
             pause
         };
         self.next = now.monotonic + pause;
+        true
     }
 }

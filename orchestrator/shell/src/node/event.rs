@@ -120,6 +120,8 @@ pub enum Event {
         /// When the bus took it.
         at: DateTime<Utc>,
     },
+    /// All announcements that stood in the stream at the start have been handed in.
+    InventoryRead,
     /// A heartbeat.
     Heartbeat(HostName),
 }

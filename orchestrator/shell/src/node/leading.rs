@@ -32,7 +32,6 @@ pub(super) enum Queued {
 /// A leadership.
 #[derive(Debug)]
 pub(super) struct Leading {
-    pub(super) dispatcher: Dispatcher,
     pub(super) queue: VecDeque<Queued>,
     pub(super) clocks: Clocks,
     tick: bool,
@@ -71,8 +70,8 @@ impl Clocks {
 }
 
 impl Leading {
-    pub(super) fn new(dispatcher: Dispatcher) -> Self {
-        Self { dispatcher, queue: VecDeque::new(), clocks: Clocks::default(), tick: false, under_way: None }
+    pub(super) fn new() -> Self {
+        Self { queue: VecDeque::new(), clocks: Clocks::default(), tick: false, under_way: None }
     }
 
     /// The record by which a leadership is claimed: it says nothing, but where it stands.
@@ -156,11 +155,17 @@ impl Leading {
     }
 
     /// What was under way is in the journal: it becomes the state, and askers hear of it.
-    pub(super) fn appended(&mut self, tip: Tip, follower: &mut Follower, out: &mut Vec<Action>) {
+    pub(super) fn appended(
+        &mut self,
+        tip: Tip,
+        dispatcher: &mut Dispatcher,
+        follower: &mut Follower,
+        out: &mut Vec<Action>,
+    ) {
         match self.under_way.take() {
             Some(UnderWay::Record(under_way)) => {
                 let RecordUnderWay { record, next, answers } = *under_way;
-                self.dispatcher.committed(&record);
+                dispatcher.committed(&record);
                 let append_id = tip.append_id.clone().expect("an append has an id");
                 let before = follower.journaled();
                 let committed = Committed { sequence: tip.sequence, append_id, before, record };

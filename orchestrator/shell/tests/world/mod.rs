@@ -222,6 +222,7 @@ impl World {
             let payload = Bytes::from(Announcement::new(host.clone(), application()).to_payload());
             self.hand_in(index, Event::Announced { application: application(), host, payload, at: CREATED });
         }
+        self.hand_in(index, Event::InventoryRead);
         self.hand_in(index, Event::Tick);
     }
 
