@@ -14,8 +14,8 @@ use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::node::{NodeSettings, StoreKnowledge, Streams};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use self::data_directory::DataDirectory;
 use crate::api;
@@ -29,8 +29,8 @@ use crate::store::{OpenError, Position, Projector, StoreError};
 
 /// Requests that wait for the driver.
 const CALLS_MAX: usize = 1024;
-/// Committed records that wait for the store; the driver waits when there are so many.
-const PROJECTION_MAX: usize = 4096;
+/// Committed records that may wait for the store before it counts as left behind.
+const PROJECTION_MAX: usize = 65_536;
 /// After how many facts a snapshot of the state is written.
 const FACTS_PER_SNAPSHOT: usize = 20_000;
 /// Commands that may be on their way to a single server at once. In a cluster, which refuses concurrent messages
@@ -77,6 +77,14 @@ pub enum ServeError {
     /// The lock server cannot be asked.
     #[error("cannot use the lock server")]
     LockServer(#[from] BuildError),
+    /// A task of the instance has panicked.
+    #[error("the {task} has failed")]
+    Task {
+        /// Which one.
+        task: &'static str,
+        /// How.
+        source: JoinError,
+    },
     /// The API has ended.
     #[error("the API has ended")]
     Api(#[source] io::Error),
@@ -124,15 +132,26 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
         shutdown: shutdown.clone(),
     });
 
-    let tasks = TaskTracker::new();
-    tasks.spawn(projection::run(projector, position, store_streams(&streams), committed, problem));
-    tasks.spawn(driver.run());
-    tasks.close();
+    // Whichever ends first ends the others: an API that shows a state nobody keeps any more would be a lie.
+    let projection =
+        spawn(&shutdown, projection::run(projector, position, store_streams(&streams), committed, problem));
+    let driver = spawn(&shutdown, driver.run());
     let served = api::serve(listener, handle, history, shutdown.clone()).await;
     shutdown.cancel();
-    tasks.wait().await;
+    let (driver, projection) = tokio::join!(driver, projection);
     drop(directory);
+    driver.map_err(|source| ServeError::Task { task: "driver", source })?;
+    projection.map_err(|source| ServeError::Task { task: "projection", source })?;
     served.map_err(ServeError::Api)
+}
+
+/// Runs `work` beside everything else; its end, orderly or by a panic, is the end of everything.
+fn spawn(shutdown: &CancellationToken, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    let end_all = shutdown.clone().drop_guard();
+    tokio::spawn(async move {
+        let _end_all = end_all;
+        work.await;
+    })
 }
 
 fn site() -> (Arc<ArcSwap<Present>>, SiteHandle, mpsc::Receiver<crate::site::Call>) {

@@ -107,11 +107,26 @@ async fn has_been_given(stream: &Stream, host: &HostName, sequence: u64) -> Opti
     let consumers: Vec<consumer::Info> = stream.consumers().try_collect().await.ok()?;
     let may_get_it = |info: &&consumer::Info| {
         let (one, many) = (&info.config.filter_subject, &info.config.filter_subjects);
-        let of_host = *one == command || many.contains(&command);
-        let of_all = one.is_empty() && many.is_empty() && info.config.ack_policy != consumer::AckPolicy::None;
-        of_host || of_all
+        let all = one.is_empty() && many.is_empty();
+        let matching = all || covers(one, &command) || many.iter().any(|filter| covers(filter, &command));
+        // One that acknowledges nothing only looks on, as the orchestrator itself does.
+        matching && info.config.ack_policy != consumer::AckPolicy::None
     };
     Some(consumers.iter().filter(may_get_it).any(|info| info.delivered.stream_sequence >= sequence))
+}
+
+/// Whether `filter`, with its wildcards, covers `subject`.
+fn covers(filter: &str, subject: &str) -> bool {
+    let mut tokens = subject.split('.');
+    for wanted in filter.split('.') {
+        match (wanted, tokens.next()) {
+            (">", Some(_)) => return true,
+            ("*", Some(_)) => {}
+            (wanted, Some(token)) if wanted == token => {}
+            (_, _) => return false,
+        }
+    }
+    tokens.next().is_none()
 }
 
 fn outcome(error: &async_nats::jetstream::context::PublishError) -> PublishOutcome {
@@ -148,4 +163,27 @@ fn raw(sequence: u64, message: &async_nats::jetstream::Message) -> Option<RawCon
         in_reply_to: lookup(names::IN_REPLY_TO),
         payload: Bytes::clone(&message.payload),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn filters_cover_as_in_nats() {
+        let subject = "os-upgrade:control.command.h1";
+        for (filter, covers) in [
+            ("os-upgrade:control.command.h1", true),
+            ("os-upgrade:control.command.*", true),
+            ("os-upgrade:control.>", true),
+            ("*.*.*", true),
+            (">", true),
+            ("os-upgrade:control.command.h2", false),
+            ("os-upgrade:control.reply.*", false),
+            ("os-upgrade:control.*", false),
+            ("os-upgrade:control.command.h1.>", false),
+            ("os-upgrade:control.command.h1.x", false),
+            ("", false),
+        ] {
+            assert_eq!(super::covers(filter, subject), covers, "{filter}");
+        }
+    }
 }

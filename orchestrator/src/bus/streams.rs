@@ -137,8 +137,14 @@ fn check(found: &Config, wanted: &Config) -> Result<(), StreamsError> {
         ("subjects", subjects.0.join(","), subjects.1.join(",")),
         ("storage", format!("{:?}", found.storage), format!("{:?}", wanted.storage)),
         ("retention", format!("{:?}", found.retention), format!("{:?}", wanted.retention)),
-        ("max-msgs-per-subject", per_subject(found), per_subject(wanted)),
+        (
+            "max-msgs-per-subject",
+            unlimited(found.max_messages_per_subject),
+            unlimited(wanted.max_messages_per_subject),
+        ),
         ("max-age", format!("{:?}", found.max_age), format!("{:?}", wanted.max_age)),
+        ("max-msgs", unlimited(found.max_messages), unlimited(wanted.max_messages)),
+        ("max-bytes", unlimited(found.max_bytes), unlimited(wanted.max_bytes)),
         ("no-ack", found.no_ack.to_string(), wanted.no_ack.to_string()),
         ("sealed", found.sealed.to_string(), wanted.sealed.to_string()),
     ];
@@ -152,8 +158,8 @@ fn check(found: &Config, wanted: &Config) -> Result<(), StreamsError> {
 }
 
 /// The server shows "no limit" as -1, a new configuration as 0.
-fn per_subject(config: &Config) -> String {
-    config.max_messages_per_subject.max(0).to_string()
+fn unlimited(limit: i64) -> String {
+    limit.max(0).to_string()
 }
 
 fn facts(stream: &jetstream::stream::Stream) -> StreamFacts {

@@ -20,7 +20,7 @@ use output::{errln, outln};
 /// Upgrades the operating systems of the hosts of a site.
 ///
 /// Commands go to a worker on each host over NATS JetStream; hosts are upgraded one by one, each holding a FleetLock
-/// slot, within maintenance windows, and what happened stays in the history.
+/// slot, and what happened stays in the history.
 #[derive(Debug, Parser)]
 #[command(name = "os-upgrade", version, max_term_width = 100)]
 struct Cli {
