@@ -72,8 +72,9 @@ async fn a_run_started_right_after_a_restart_leaves_nobody_out() {
     }
     site.orchestrator.kill().await;
     site.orchestrator.start_ready().await;
-    let id = rest.started().await;
-    assert_eq!(rest.run(&id).await.statuses().len(), HOSTS);
+    rest.started().await;
+    let state = rest.state().await;
+    assert_eq!(state["current-upgrade-info"]["hosts"].as_array().unwrap().len(), HOSTS);
 }
 
 #[tokio::test]
