@@ -102,7 +102,10 @@ impl SiteHandle {
 
     fn why_silent(&self) -> String {
         match &self.present().readiness {
-            Readiness::Ready => "the journal did not confirm the change in time".to_owned(),
+            Readiness::Ready => {
+                "the journal did not confirm the change in time: it may still come to be, look at the state"
+                    .to_owned()
+            }
             Readiness::NotReady(reason) => reason.clone(),
         }
     }

@@ -143,6 +143,10 @@ fn unread_body(rejection: &BytesRejection) -> Problem {
 
 /// Reads JSON; what is wrong is said with its place, such as `worker-applications/0/name`.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // A list would be taken for an object whose fields stand in order.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::bad_request("the body must be a JSON object, not a list".to_owned()));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = place(error.path());

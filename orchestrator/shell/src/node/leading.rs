@@ -182,19 +182,20 @@ impl Leading {
         }
     }
 
-    /// Everyone who waits hears that the outcome is not known.
+    /// Everyone who waits hears why; those whose request was being appended, that its outcome is not known.
     pub(super) fn give_up(&mut self, why: &str, out: &mut Vec<Action>) {
-        let begun = match self.under_way.take() {
+        let begun: Vec<CallId> = match self.under_way.take() {
             Some(UnderWay::Record(under_way)) => {
                 under_way.answers.into_iter().map(|(call, _)| call).collect()
             }
             Some(UnderWay::Snapshot { .. }) | None => Vec::new(),
         };
+        let unknown = format!("{why}: the change may still come to be, look at the state");
+        out.extend(begun.into_iter().map(|call| Action::Answer { call, answer: Err(unknown.clone()) }));
         let waiting = self.queue.drain(..).filter_map(|queued| match queued {
             Queued::Call { call, .. } => Some(call),
             Queued::Input(_) => None,
         });
-        let calls = begun.into_iter().chain(waiting);
-        out.extend(calls.map(|call| Action::Answer { call, answer: Err(why.to_owned()) }));
+        out.extend(waiting.map(|call| Action::Answer { call, answer: Err(why.to_owned()) }));
     }
 }

@@ -85,10 +85,12 @@ async fn a_core_that_does_not_answer() {
     }
     // What cannot be meant is said at once, whoever is away.
     assert_eq!(api.call(TRIGGER, "[").await.0, 400);
+    assert_eq!(api.call(TRIGGER, r#"["4h"]"#).await.0, 400);
     drop(calls);
     assert_eq!(api.call(TRIGGER, "").await, (503, error("the orchestrator is stopping")));
 
     let (api, _calls) = TestApi::silent(Readiness::Ready).await;
-    let message = "the journal did not confirm the change in time";
+    let message =
+        "the journal did not confirm the change in time: it may still come to be, look at the state";
     assert_eq!(api.call(TRIGGER, "").await, (503, error(message)));
 }
