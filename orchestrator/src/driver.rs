@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bus::Bus;
 use crate::bus::journal::Followed;
 use crate::bus::workers::Said;
-use crate::fleetlock::client::{Answer as LockAnswer, FleetLockClient};
+use crate::fleetlock::client::FleetLockClient;
 use crate::site::{Call, Present, Readiness, Unavailable};
 
 /// Time between two looks at the clock when nothing else happens.
@@ -329,8 +329,8 @@ impl Driver {
         self.spawn(|_| async move {
             let outcome = match &client {
                 None => LockOutcome::Unreachable { detail: "no [fleet-lock] url is configured".to_owned() },
-                Some(client) if lock => lock_outcome(client.lock(&group, &host).await),
-                Some(client) => lock_outcome(client.unlock(&group, &host).await),
+                Some(client) if lock => client.lock(&group, &host).await,
+                Some(client) => client.unlock(&group, &host).await,
             };
             if lock { Event::Locked { host, outcome } } else { Event::Unlocked { host, outcome } }
         });
@@ -356,15 +356,6 @@ fn said(said: Said) -> Incoming {
         Said::AnnouncementsRead => Event::InventoryRead,
         Said::Heartbeat(host) => Event::Heartbeat(host),
     })
-}
-
-fn lock_outcome(answer: LockAnswer) -> LockOutcome {
-    match answer {
-        LockAnswer::Granted => LockOutcome::Granted,
-        LockAnswer::Denied { status: _, kind, value } => LockOutcome::Denied { lock_kind: kind, value },
-        LockAnswer::Unreachable { detail } => LockOutcome::Unreachable { detail },
-        LockAnswer::Protocol { status: _, detail } => LockOutcome::Protocol { detail },
-    }
 }
 
 fn warn(warning: &Warning) {

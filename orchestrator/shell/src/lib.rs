@@ -10,6 +10,7 @@ pub mod clock;
 pub mod committed;
 pub mod control;
 pub mod dispatch;
+pub mod fleetlock;
 pub mod inventory;
 pub mod journal;
 pub mod lease;

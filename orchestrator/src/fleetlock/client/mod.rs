@@ -1,14 +1,16 @@
 //! A client of a FleetLock server: asks for a slot and gives it back, and tells apart why it was not granted.
 //!
-//! It asks once. When to ask again is the caller's; nothing here waits or retries.
+//! It asks once. When to ask again is the caller's; nothing here waits or retries. What an answer means is read in
+//! [`os_upgrade_shell::fleetlock`]; here is what becomes of a request that has none.
 
 use std::error::Error as _;
 use std::time::Duration;
 
+use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_protocol::{GroupName, HostName};
-use reqwest::{Client, Response, StatusCode, Url, header};
-use serde::Deserialize;
+use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, read_answer};
+use reqwest::{Client, Response, Url, header};
 
 use crate::config::HttpUrl;
 use crate::http_client;
@@ -17,40 +19,6 @@ use crate::http_client;
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a request may take as a whole.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
-/// How much of an answer's body is read, in bytes.
-pub const BODY_BYTES_MAX: usize = 64 * 1024;
-/// How much of a body that is not FleetLock's is quoted, in characters.
-const EXCERPT_CHARS_MAX: usize = 200;
-
-/// What a server answered, or that it did not. Texts are at most
-/// [`MESSAGE_BYTES_MAX`](os_upgrade_protocol::limits::MESSAGE_BYTES_MAX) bytes and hold no password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// 200: the slot is held (lock), or is not held any more (unlock).
-    Granted,
-    /// A FleetLock error: the server understood and said no.
-    Denied {
-        /// The HTTP status, 400 to 599.
-        status: u16,
-        /// The type of error, such as `failed_lock_semaphore_full`.
-        kind: String,
-        /// The server's explanation.
-        value: String,
-    },
-    /// No answer: connecting, TLS or the connection failed, or it took too long. The server may have acted
-    /// nevertheless.
-    Unreachable {
-        /// What failed.
-        detail: String,
-    },
-    /// Something answered that is not FleetLock's: another status, a redirect, another body, no HTTP at all.
-    Protocol {
-        /// The HTTP status, if there was one.
-        status: Option<u16>,
-        /// What was wrong with it.
-        detail: String,
-    },
-}
 
 /// How long to wait for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,21 +89,21 @@ impl FleetLockClient {
     }
 
     /// Asks for a slot of `group` for `id`. Asking again while it is held is granted again.
-    pub async fn lock(&self, group: &GroupName, id: &HostName) -> Answer {
+    pub async fn lock(&self, group: &GroupName, id: &HostName) -> LockOutcome {
         self.ask(&self.lock, group, id).await
     }
 
     /// Gives the slot of `group` held for `id` back. That it was not held is granted too.
-    pub async fn unlock(&self, group: &GroupName, id: &HostName) -> Answer {
+    pub async fn unlock(&self, group: &GroupName, id: &HostName) -> LockOutcome {
         self.ask(&self.unlock, group, id).await
     }
 
-    async fn ask(&self, endpoint: &Endpoint, group: &GroupName, id: &HostName) -> Answer {
+    async fn ask(&self, endpoint: &Endpoint, group: &GroupName, id: &HostName) -> LockOutcome {
         let params = serde_json::json!({ "client_params": { "id": id, "group": group } });
         let request = self.http.post(endpoint.0.clone()).header("fleet-lock-protocol", "true").json(&params);
         match request.send().await {
             Ok(response) => judge(response).await,
-            Err(error) => failure(None, &error),
+            Err(error) => failure(false, &error),
         }
     }
 }
@@ -149,83 +117,40 @@ fn endpoint(base: &Url, path: &str) -> Endpoint {
     Endpoint(url)
 }
 
-/// 200 alone grants; its body is of no interest.
-async fn judge(response: Response) -> Answer {
+async fn judge(response: Response) -> LockOutcome {
     let status = response.status();
-    if status == StatusCode::OK {
-        return Answer::Granted;
-    }
-    if status.is_client_error() || status.is_server_error() {
-        return refusal(status, response).await;
-    }
-    let location = response.headers().get(header::LOCATION).map(header::HeaderValue::as_bytes);
-    let detail = match location {
-        Some(location) if status.is_redirection() => {
-            format!("{status}: redirect to {} not followed", excerpt(location))
-        }
-        _ => format!("{status}: only 200 grants"),
-    };
-    protocol(status, &detail)
-}
-
-/// The body that FleetLock gives errors.
-#[derive(Deserialize)]
-struct Refusal {
-    kind: String,
-    value: String,
-}
-
-async fn refusal(status: StatusCode, response: Response) -> Answer {
-    let body = match bounded_body(response).await {
-        Ok(Some(body)) => body,
-        Ok(None) => {
-            return protocol(status, &format!("{status}: a body of more than {BODY_BYTES_MAX} bytes"));
-        }
-        Err(error) => return failure(Some(status), &error),
-    };
-    match serde_json::from_slice::<Refusal>(&body) {
-        Ok(Refusal { kind, value }) if !kind.is_empty() => Answer::Denied {
+    let location = response.headers().get(header::LOCATION).cloned();
+    let is_error = status.is_client_error() || status.is_server_error();
+    // Of an answer that is none, the body is of no interest, and need not come to its end.
+    let body = if is_error { error_body(response).await } else { Ok(Vec::new()) };
+    match body {
+        Ok(body) => read_answer(&HttpAnswer {
             status: status.as_u16(),
-            kind: bounded_message(&kind),
-            value: bounded_message(&value),
-        },
-        _ if body.is_empty() => protocol(status, &format!("{status}: no body")),
-        _ => protocol(status, &format!("{status}: not a FleetLock error: {}", excerpt(&body))),
+            location: location.as_ref().map(header::HeaderValue::as_bytes),
+            body: &body,
+        }),
+        Err(error) => failure(true, &error),
     }
 }
 
-/// The whole body, or nothing if it is larger than [`BODY_BYTES_MAX`].
-async fn bounded_body(mut response: Response) -> Result<Option<Vec<u8>>, reqwest::Error> {
+/// The whole body, or more than [`ANSWER_BYTES_MAX`] of one that is larger.
+async fn error_body(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > BODY_BYTES_MAX {
-            return Ok(None);
-        }
+    while body.len() <= ANSWER_BYTES_MAX
+        && let Some(chunk) = response.chunk().await?
+    {
         body.extend_from_slice(&chunk);
     }
-    Ok(Some(body))
+    Ok(body)
 }
 
-/// The beginning of `bytes` on one line.
-fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let plain = line.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character });
-    plain.take(EXCERPT_CHARS_MAX).collect()
-}
-
-fn protocol(status: StatusCode, detail: &str) -> Answer {
-    Answer::Protocol { status: Some(status.as_u16()), detail: bounded_message(detail) }
-}
-
-/// A request or body that did not come to its end; `status` is known once headers have come.
-fn failure(status: Option<StatusCode>, error: &reqwest::Error) -> Answer {
+/// A request or body that did not come to its end; `begun` once headers have come.
+fn failure(begun: bool, error: &reqwest::Error) -> LockOutcome {
     let detail = bounded_message(&causes(error));
-    if error.is_timeout() || (status.is_none() && !is_malformed(error)) {
-        return Answer::Unreachable { detail };
+    if error.is_timeout() || (!begun && !is_malformed(error)) {
+        return LockOutcome::Unreachable { detail };
     }
-    let status = status.map(|status| status.as_u16());
-    Answer::Protocol { status, detail }
+    LockOutcome::Protocol { detail }
 }
 
 /// Whether something answered that is not HTTP, as against no or half an answer.
