@@ -1,5 +1,5 @@
 //! The REST API: `/v1/config/os-upgrade` and `/v1/state/os-upgrade...`, as the specification and its conventions
-//! have them, and the health endpoints.
+//! have them, the health endpoints, and FleetLock.
 //!
 //! One file per group of endpoints, each with its router; what they share is in `extract` (what comes in), `reply`
 //! (what goes out) and `error` (the error policy). Nothing is decided here: a write goes to the core
@@ -11,6 +11,7 @@
 mod config;
 mod error;
 mod extract;
+mod fleet_lock;
 mod health;
 mod hosts;
 mod reply;
@@ -64,6 +65,7 @@ pub fn router(site: SiteHandle, history: History) -> Router {
             .merge(run::routes())
             .merge(runs::routes())
             .merge(health::routes())
+            .merge(fleet_lock::routes())
             .with_state(api),
     )
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use os_upgrade_kernel::LockOutcome;
+use os_upgrade_orchestrator::fleetlock::client::FleetLockClient;
+use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_tests::host::Host;
 use os_upgrade_tests::lock_server::{LockServer, Say};
 use os_upgrade_tests::rest::Rest;
@@ -47,19 +50,19 @@ async fn why_no_slot_is_had_is_told_apart_and_the_run_goes_on_when_it_is() {
     let protocol = "protocol error of the lock server, no slot of group default: ";
     locks.say(Say::Accepted);
     let reason = rest.await_reason("h01", "slot-protocol").await;
-    assert_eq!(reason, format!("{protocol}202 Accepted: only 200 grants"));
+    assert_eq!(reason, format!("{protocol}status 202: only 200 grants"));
     locks.stop().await;
     let reason = rest.await_reason("h01", "slot-unreachable").await;
     assert!(reason.starts_with("unreachable lock server, no slot of group default: "), "{reason}");
     locks.say(Say::Redirect);
     locks.start_again().await;
     let reason = rest.await_reason("h01", "slot-protocol").await;
-    assert_eq!(reason, format!("{protocol}307 Temporary Redirect: redirect to /granted not followed"));
+    assert_eq!(reason, format!("{protocol}status 307: redirect to /granted not followed"));
     locks.say(Say::Full);
     rest.await_reason("h01", "slot-denied").await;
     locks.say(Say::Page);
     let reason = rest.await_reason("h01", "slot-protocol").await;
-    assert_eq!(reason, format!("{protocol}500 Internal Server Error: not a FleetLock error: <h1>Oops</h1>"));
+    assert_eq!(reason, format!("{protocol}status 500: not a FleetLock error: <h1>Oops</h1>"));
     assert_eq!(site.commands_to("upgrade").await, [""; 0]);
     assert_eq!(hosts[0].said(), ["prepare"]);
 
@@ -164,4 +167,38 @@ async fn a_slot_that_is_granted_after_the_run_is_over_is_given_back_and_not_used
     assert_eq!(locks.holder(), None);
     assert_eq!(site.commands_to("upgrade").await, [""; 0]);
     assert_eq!(hosts[0].said(), ["prepare"]);
+}
+
+/// The orchestrator's own FleetLock endpoint, asked as other sites and programs would ask it.
+#[tokio::test]
+async fn clients_from_outside_share_the_embedded_slots_also_across_a_kill() {
+    let mut site = Site::start().await;
+    let url = format!("http://{}/fleetlock/", site.orchestrator.address());
+    let client = FleetLockClient::new(&url.parse().unwrap()).unwrap();
+    let (group, node) = (GroupName::new("default").unwrap(), |id| HostName::new(id).unwrap());
+    let rest = site.rest();
+    let hosts = site.hosts(1).await;
+
+    assert_eq!(client.lock(&group, &node("node-7")).await, LockOutcome::Granted);
+    site.orchestrator.kill_and_start().await;
+    site.orchestrator.ready().await;
+    rest.await_scheduled(&["h01"]).await;
+    let denied = client.lock(&group, &node("node-8")).await;
+    let LockOutcome::Denied { lock_kind, value } = &denied else { panic!("{denied:?}") };
+    assert_eq!(lock_kind, "failed_lock_semaphore_full");
+    assert!(value.starts_with("the only slot is held by node-7 since "), "{value}");
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    let reason = rest.await_reason("h01", "slot-denied").await;
+    assert_eq!(reason, format!("denied a slot of group default: {value} ({lock_kind})"));
+
+    assert_eq!(client.unlock(&group, &node("node-7")).await, LockOutcome::Granted);
+    hosts[0].await_said("upgrade-begins").await;
+    assert!(matches!(client.lock(&group, &node("node-7")).await, LockOutcome::Denied { .. }));
+    // An agent on the host asks for this whenever it starts.
+    assert_eq!(client.unlock(&group, &node("h01")).await, LockOutcome::Granted);
+    assert!(matches!(client.lock(&group, &node("node-7")).await, LockOutcome::Denied { .. }));
+    hosts[0].let_go("upgrade");
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(client.lock(&group, &node("node-7")).await, LockOutcome::Granted);
 }

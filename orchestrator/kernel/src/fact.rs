@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
+use crate::client_id::ClientId;
 use crate::config::{Config, Rollout, Settings};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 
@@ -101,6 +102,20 @@ pub enum Fact {
         /// Why.
         why: ReleaseCause,
     },
+    /// A FleetLock client from outside holds a slot of an embedded semaphore.
+    LockGranted {
+        /// The group.
+        group: GroupName,
+        /// The client.
+        id: ClientId,
+    },
+    /// A FleetLock client from outside has given its slot back.
+    LockReleased {
+        /// The group.
+        group: GroupName,
+        /// The client.
+        id: ClientId,
+    },
     /// A command appeared though its host's part in its run was over; it is to be withdrawn, and if a slot is still
     /// held in case it appears, it is held for it from here on.
     LateCommandSeen {
@@ -149,6 +164,8 @@ impl Fact {
             Self::SlotRequested { .. } => "slot-requested",
             Self::SlotReleaseDue { .. } => "slot-release-due",
             Self::SlotReleased { .. } => "slot-released",
+            Self::LockGranted { .. } => "lock-granted",
+            Self::LockReleased { .. } => "lock-released",
             Self::LateCommandSeen { .. } => "late-command-seen",
             Self::Withdrawn { .. } => "withdrawn",
             Self::Ignored { .. } => "ignored",
@@ -222,6 +239,7 @@ mod tests {
     fn a_facts_name_is_the_type_in_its_json() {
         let host = HostName::new("h01").unwrap();
         let group = GroupName::new("default").unwrap();
+        let id = ClientId::new("node-7").unwrap();
         let run = RunId::new("r1").unwrap();
         let why = ReleaseCause::Upgraded;
         let facts = [
@@ -240,9 +258,11 @@ mod tests {
             Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: host.clone() } },
             Fact::RunEnded { run: run.clone(), result: RunResult::Completed },
             Fact::Host { run: run.clone(), host: host.clone(), event: HostEvent::Prepared },
-            Fact::SlotRequested { host: host.clone(), group, run },
+            Fact::SlotRequested { host: host.clone(), group: group.clone(), run },
             Fact::SlotReleaseDue { host: host.clone(), why },
             Fact::SlotReleased { host: host.clone(), why },
+            Fact::LockGranted { group: group.clone(), id: id.clone() },
+            Fact::LockReleased { group, id },
             Fact::LateCommandSeen { host: host.clone(), action: Action::Upgrade, sequence: 1 },
             Fact::Withdrawn { host, sequence: 1, deleted: true },
             Fact::Ignored { sequence: 1, host: None, reply: None, why: IgnoreCause::NothingOutstanding },

@@ -1,10 +1,12 @@
-//! What comes in: requests of operators, what is read from the control stream, answers of the lock server.
+//! What comes in: requests, what is read from the control stream, answers of the lock server.
 
-use os_upgrade_protocol::{CommandId, HostName, Reply, RunId};
+use os_upgrade_protocol::{CommandId, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
+use crate::client_id::ClientId;
 use crate::config::{Config, ConfigError, Settings};
 use crate::duration::Duration;
+use crate::semaphore::{Denied, DeniedKind};
 
 /// Anything that may lead to facts.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +56,7 @@ pub enum Input {
     Tick,
 }
 
-/// What operators may ask for.
+/// What may be asked for, by operators and by FleetLock clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Request {
@@ -82,6 +84,20 @@ pub enum Request {
     Cancel {
         /// Who asks.
         actor: String,
+    },
+    /// A slot for a FleetLock client from outside. One that holds a slot already is granted it again.
+    Lock {
+        /// The group.
+        group: GroupName,
+        /// The client.
+        id: ClientId,
+    },
+    /// That client's slot back. One that holds none is told that it is so.
+    Unlock {
+        /// The group.
+        group: GroupName,
+        /// The client.
+        id: ClientId,
     },
 }
 
@@ -137,6 +153,20 @@ pub enum Refusal {
         /// By how much.
         seconds: i64,
     },
+    /// A FleetLock client is not granted what it asks for.
+    #[error("{value}")]
+    LockDenied {
+        /// FleetLock's `kind`.
+        lock_kind: DeniedKind,
+        /// FleetLock's `value`.
+        value: String,
+    },
+}
+
+impl From<Denied> for Refusal {
+    fn from(Denied { kind, value }: Denied) -> Self {
+        Self::LockDenied { lock_kind: kind, value }
+    }
 }
 
 impl From<ConfigError> for Refusal {

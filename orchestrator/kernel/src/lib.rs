@@ -15,6 +15,7 @@
 //! successor or a newer version comes to the same state from the same journal.
 
 pub mod batch;
+pub mod client_id;
 pub mod config;
 pub mod decide;
 pub mod duration;
@@ -33,6 +34,7 @@ pub mod view;
 pub mod wakeup;
 
 pub use batch::Batch;
+pub use client_id::{ClientId, ClientIdError};
 pub use config::{Config, LockProvider, OnFailure, Settings};
 pub use decide::{Decision, decide};
 pub use effects::{Effect, duties, effects, sends};

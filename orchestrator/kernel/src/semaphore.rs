@@ -1,11 +1,14 @@
 //! The embedded FleetLock semaphores: counting, owned, recursive, one per group.
 
 use std::fmt::Write as _;
+use std::ops::Not;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_protocol::{GroupName, RunId, time};
 use serde::{Deserialize, Serialize};
+
+use crate::client_id::ClientId;
 
 /// How many holders a refusal names before it says how many more there are.
 const HOLDERS_NAMED_MAX: usize = 3;
@@ -19,22 +22,52 @@ pub struct Semaphore {
     pub holders: OrdMap<String, Holder>,
 }
 
-/// Someone who holds a slot.
+/// Someone who holds a slot, for one or both of two reasons. The slot is free when neither is left.
+///
+/// To FleetLock a client id is one holder, whoever speaks for it, and locks are recursive; so a host of ours and a
+/// client that calls itself by the host's name share one slot. But neither gives back for the other: a FleetLock agent
+/// unlocks each time it starts, also in the middle of an upgrade that has just rebooted its host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// Since when.
     pub since: DateTime<Utc>,
-    /// The run on whose behalf, if it is one of ours.
+    /// The run on whose behalf, if it is a host of ours.
     pub run: Option<RunId>,
+    /// Whether a FleetLock client from outside holds it.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub client: bool,
 }
 
 /// Why a lock is refused; `kind` and `value` as FleetLock wants them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denied {
-    /// A word of a small fixed set.
-    pub kind: &'static str,
+    /// Which refusal.
+    pub kind: DeniedKind,
     /// The sentence for operators.
     pub value: String,
+}
+
+/// The kinds of refusals: a small fixed set, as FleetLock asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeniedKind {
+    /// No such group is configured.
+    UnknownGroup,
+    /// Every slot is held.
+    FailedLockSemaphoreFull,
+    /// The slots of this site are another server's to give.
+    OtherLockServer,
+}
+
+impl DeniedKind {
+    /// The word in FleetLock's error.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownGroup => "unknown_group",
+            Self::FailedLockSemaphoreFull => "failed_lock_semaphore_full",
+            Self::OtherLockServer => "other_lock_server",
+        }
+    }
 }
 
 /// The semaphores of all groups.
@@ -57,14 +90,20 @@ impl Semaphores {
 
     /// Whether `id` may hold a slot of `group` now; it may if it does already.
     pub fn admits(&self, group: &GroupName, id: &str) -> Result<(), Denied> {
-        let Some(semaphore) = self.groups.get(group) else {
-            return Err(Denied { kind: "unknown_group", value: format!("there is no group {group}") });
-        };
+        let semaphore = self.known(group)?;
         let held = semaphore.holders.len();
         if semaphore.holders.contains_key(id) || held < semaphore.slots as usize {
             return Ok(());
         }
-        Err(Denied { kind: "failed_lock_semaphore_full", value: semaphore.describe_holders() })
+        Err(Denied { kind: DeniedKind::FailedLockSemaphoreFull, value: semaphore.describe_holders() })
+    }
+
+    /// The semaphore of `group`, or the refusal of whoever asks for it.
+    pub fn known(&self, group: &GroupName) -> Result<&Semaphore, Denied> {
+        self.groups.get(group).ok_or_else(|| Denied {
+            kind: DeniedKind::UnknownGroup,
+            value: format!("there is no group {group}"),
+        })
     }
 
     /// Sets the slots of every group. Groups not named have none from now on; their holders keep what they hold.
@@ -82,16 +121,37 @@ impl Semaphores {
         self.groups = groups;
     }
 
-    /// Notes that `id` holds a slot. Whether it may has been decided before, by [`Self::admits`].
-    pub(crate) fn lock(&mut self, group: &GroupName, id: &str, holder: Holder) {
-        let semaphore = self.groups.entry(group.clone()).or_default();
-        let since = semaphore.holders.get(id).map_or(holder.since, |held| held.since);
-        semaphore.holders.insert(id.to_owned(), Holder { since, ..holder });
+    /// Notes that `host` holds a slot on behalf of `run`. Whether it may has been decided before, by
+    /// [`Self::admits`].
+    pub(crate) fn lock_for_run(&mut self, group: &GroupName, host: &str, run: &RunId, at: DateTime<Utc>) {
+        self.holder(group, host, at).run = Some(run.clone());
     }
 
-    /// Notes that `id` holds no slot of `group` any more.
-    pub(crate) fn unlock(&mut self, group: &GroupName, id: &str) {
-        if let Some(semaphore) = self.groups.get_mut(group) {
+    /// Notes that a client from outside holds a slot. Whether it may has been decided before, by [`Self::admits`].
+    pub(crate) fn lock_for_client(&mut self, group: &GroupName, id: &ClientId, at: DateTime<Utc>) {
+        self.holder(group, id.as_str(), at).client = true;
+    }
+
+    /// Notes that no run needs the slot of `host` any more.
+    pub(crate) fn unlock_for_run(&mut self, group: &GroupName, host: &str) {
+        self.give_back(group, host, |holder| holder.run = None);
+    }
+
+    /// Notes that the client does not hold a slot any more.
+    pub(crate) fn unlock_for_client(&mut self, group: &GroupName, id: &ClientId) {
+        self.give_back(group, id.as_str(), |holder| holder.client = false);
+    }
+
+    fn holder(&mut self, group: &GroupName, id: &str, at: DateTime<Utc>) -> &mut Holder {
+        let holders = &mut self.groups.entry(group.clone()).or_default().holders;
+        holders.entry(id.to_owned()).or_insert(Holder { since: at, run: None, client: false })
+    }
+
+    fn give_back(&mut self, group: &GroupName, id: &str, change: impl FnOnce(&mut Holder)) {
+        let Some(semaphore) = self.groups.get_mut(group) else { return };
+        let Some(holder) = semaphore.holders.get_mut(id) else { return };
+        change(holder);
+        if holder.run.is_none() && !holder.client {
             semaphore.holders.remove(id);
         }
     }
@@ -118,7 +178,7 @@ impl Semaphore {
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeZone;
+    use chrono::{TimeDelta, TimeZone};
 
     use super::*;
 
@@ -126,8 +186,12 @@ mod tests {
         GroupName::new(name).unwrap()
     }
 
-    fn holder() -> Holder {
-        Holder { since: Utc.with_ymd_and_hms(2026, 11, 21, 1, 0, 0).unwrap(), run: None }
+    fn client(id: &str) -> ClientId {
+        ClientId::new(id).unwrap()
+    }
+
+    fn at() -> DateTime<Utc> {
+        Utc.with_ymd_and_hms(2026, 11, 21, 1, 0, 0).unwrap()
     }
 
     #[test]
@@ -136,20 +200,42 @@ mod tests {
         let default = group("default");
         semaphores.configure([(&default, &1)]);
         assert_eq!(semaphores.admits(&default, "a"), Ok(()));
-        semaphores.lock(&default, "a", holder());
+        semaphores.lock_for_client(&default, &client("a"), at());
         assert_eq!(semaphores.admits(&default, "a"), Ok(()));
         assert_eq!(
             semaphores.admits(&default, "b"),
             Err(Denied {
-                kind: "failed_lock_semaphore_full",
+                kind: DeniedKind::FailedLockSemaphoreFull,
                 value: "the only slot is held by a since 2026-11-21T01:00:00Z".to_owned()
             })
         );
-        semaphores.unlock(&default, "b");
+        semaphores.unlock_for_client(&default, &client("b"));
         assert!(semaphores.admits(&default, "b").is_err());
-        semaphores.unlock(&default, "a");
+        semaphores.unlock_for_client(&default, &client("a"));
         assert_eq!(semaphores.admits(&default, "b"), Ok(()));
-        assert_eq!(semaphores.admits(&group("x"), "b").unwrap_err().kind, "unknown_group");
+        assert_eq!(semaphores.admits(&group("x"), "b").unwrap_err().kind, DeniedKind::UnknownGroup);
+    }
+
+    #[test]
+    fn a_host_and_a_client_of_its_name_share_a_slot_and_neither_frees_the_others() {
+        let (default, run) = (group("default"), RunId::new("r1").unwrap());
+        for client_first in [false, true] {
+            let mut semaphores = Semaphores::default();
+            semaphores.configure([(&default, &1)]);
+            semaphores.lock_for_run(&default, "a", &run, at());
+            semaphores.lock_for_client(&default, &client("a"), at() + TimeDelta::seconds(9));
+            let both = Holder { since: at(), run: Some(run.clone()), client: true };
+            assert_eq!(semaphores.get(&default).unwrap().holders.get("a"), Some(&both));
+            for free_client in [client_first, !client_first] {
+                assert!(semaphores.admits(&default, "b").is_err());
+                if free_client {
+                    semaphores.unlock_for_client(&default, &client("a"));
+                } else {
+                    semaphores.unlock_for_run(&default, "a");
+                }
+            }
+            assert_eq!(semaphores.admits(&default, "b"), Ok(()));
+        }
     }
 
     #[test]
@@ -157,14 +243,14 @@ mod tests {
         let mut semaphores = Semaphores::default();
         let default = group("default");
         semaphores.configure([(&default, &2)]);
-        semaphores.lock(&default, "a", holder());
-        semaphores.lock(&default, "b", holder());
+        semaphores.lock_for_client(&default, &client("a"), at());
+        semaphores.lock_for_client(&default, &client("b"), at());
         semaphores.configure([(&default, &1)]);
-        semaphores.unlock(&default, "a");
+        semaphores.unlock_for_client(&default, &client("a"));
         assert!(semaphores.admits(&default, "c").is_err());
-        semaphores.unlock(&default, "b");
+        semaphores.unlock_for_client(&default, &client("b"));
         assert_eq!(semaphores.admits(&default, "c"), Ok(()));
-        semaphores.lock(&default, "c", holder());
+        semaphores.lock_for_client(&default, &client("c"), at());
         semaphores.configure([]);
         assert_eq!(semaphores.get(&default).unwrap().holders.len(), 1);
         assert!(semaphores.admits(&default, "d").unwrap_err().value.starts_with("the group has no slots"));

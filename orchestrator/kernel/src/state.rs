@@ -10,7 +10,7 @@ use crate::fact::Fact;
 use crate::fence::Fence;
 use crate::record::Record;
 use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run};
-use crate::semaphore::{Holder, Semaphores};
+use crate::semaphore::Semaphores;
 use crate::slot::{SentCommand, Slot, Standing};
 
 /// Everything durable about a site. Cheap to clone: what is large is shared between copies.
@@ -143,6 +143,14 @@ impl State {
                 Ok(())
             }
             Fact::SlotReleased { host, why: _ } => self.apply_slot_released(host),
+            Fact::LockGranted { group, id } => {
+                self.semaphores.lock_for_client(group, id, at);
+                Ok(())
+            }
+            Fact::LockReleased { group, id } => {
+                self.semaphores.unlock_for_client(group, id);
+                Ok(())
+            }
             Fact::LateCommandSeen { host, action, sequence } => {
                 let of_slot = self.slots.get_mut(host).filter(|slot| slot.unsent_at_fence.is_some());
                 if let Some(slot) = of_slot.filter(|_| *action != Action::Prepare) {
@@ -230,11 +238,7 @@ impl State {
                     unsent_at_fence: None,
                 };
                 if *provider == LockProvider::Embedded {
-                    self.semaphores.lock(
-                        group,
-                        host.as_str(),
-                        Holder { since: slot.since, run: Some(run.clone()) },
-                    );
+                    self.semaphores.lock_for_run(group, host.as_str(), run, slot.since);
                 }
                 self.slots.insert(host.clone(), slot);
             }
@@ -311,7 +315,7 @@ impl State {
     fn apply_slot_released(&mut self, host: &HostName) -> Result<(), ApplyError> {
         let slot = self.slots.remove(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))?;
         if slot.provider == LockProvider::Embedded {
-            self.semaphores.unlock(&slot.group, host.as_str());
+            self.semaphores.unlock_for_run(&slot.group, host.as_str());
         }
         Ok(())
     }

@@ -9,10 +9,11 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{application, config, group, host, run, start};
+use common::{application, client, config, group, host, run, start};
 use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
+use os_upgrade_kernel::semaphore::Holder;
 use os_upgrade_kernel::{
     Fact, HostEvent, HostStatus, LockProvider, OnFailure, Phase, Reason, Record, RunResult, Settings,
     Standing, State, StopCause, Trigger,
@@ -51,6 +52,8 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::LateCommandSeen { .. } => 12,
         Fact::Withdrawn { .. } => 13,
         Fact::Ignored { .. } => 14,
+        Fact::LockGranted { .. } => 15,
+        Fact::LockReleased { .. } => 16,
     }
 }
 
@@ -155,8 +158,16 @@ fn facts() {
             Fact::Ignored { sequence: 9, host: None, reply: None, why: IgnoreCause::ForeignCommand },
             r#"{"type":"ignored","sequence":9,"host":null,"reply":null,"why":{"kind":"foreign-command"}}"#,
         ),
+        (
+            Fact::LockGranted { group: group("edge"), id: client("Node 7") },
+            r#"{"type":"lock-granted","group":"edge","id":"Node 7"}"#,
+        ),
+        (
+            Fact::LockReleased { group: group("edge"), id: client("Node 7") },
+            r#"{"type":"lock-released","group":"edge","id":"Node 7"}"#,
+        ),
     ];
-    check(&table, fact_variant, 15);
+    check(&table, fact_variant, 17);
 }
 
 fn event_variant(event: &HostEvent) -> usize {
@@ -366,6 +377,15 @@ fn records_and_snapshots() {
     let record = Record { at: start(), control: 12, facts: vec![Fact::FencePassed { sequence: 7 }] };
     let json = r#"{"at":"2026-11-21T01:00:00Z","control":12,"facts":[{"type":"fence-passed","sequence":7}]}"#;
     check(&[(record, json)], |_| 0, 1);
+
+    // Who holds a slot: a host of ours, a client from outside, both under one name.
+    let holder = |run: Option<&str>, client| Holder { since: start(), run: run.map(common::run), client };
+    let table = [
+        (holder(Some("r1"), false), r#"{"since":"2026-11-21T01:00:00Z","run":"r1"}"#),
+        (holder(None, true), r#"{"since":"2026-11-21T01:00:00Z","run":null,"client":true}"#),
+        (holder(Some("r1"), true), r#"{"since":"2026-11-21T01:00:00Z","run":"r1","client":true}"#),
+    ];
+    check(&table, |_| 0, 1);
 
     // A site in the middle of things: whatever an older program wrote, a newer one must read.
     let mut site = common::Site::ready(&["h1", "h2"]);

@@ -42,6 +42,7 @@ stories! {
     late_command,
     late_done,
     leader,
+    lock_clients,
     lowered,
     prepare_fails,
     provider_switched,

@@ -160,6 +160,8 @@ impl Dispatcher {
                 | Fact::SlotRequested { .. }
                 | Fact::SlotReleaseDue { .. }
                 | Fact::SlotReleased { .. }
+                | Fact::LockGranted { .. }
+                | Fact::LockReleased { .. }
                 | Fact::LateCommandSeen { .. }
                 | Fact::Withdrawn { .. }
                 | Fact::Ignored { .. } => {}

@@ -98,6 +98,8 @@ impl From<Refusal> for Problem {
         let status = match &refusal {
             Refusal::InvalidConfig { .. } | Refusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
             Refusal::NoConfiguration => StatusCode::NOT_FOUND,
+            // Asked for by FleetLock clients only, who are answered in their own dialect.
+            Refusal::LockDenied { .. } => StatusCode::CONFLICT,
             Refusal::NoHosts { .. } | Refusal::RunActive { .. } | Refusal::NoRun => StatusCode::CONFLICT,
             Refusal::ClockSkew { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };

@@ -18,7 +18,7 @@ use serde_path_to_error::Segment;
 use super::error::Problem;
 
 /// How long a client may take to send a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The query parameters of an endpoint.
 pub(super) trait Parameters: DeserializeOwned {

@@ -1,4 +1,5 @@
-//! The FleetLock protocol over HTTP. Here is the client, for `[fleet-lock] url`; who needs a slot when is the
-//! kernel's to decide.
+//! The FleetLock protocol over HTTP: the client, for `[fleet-lock] url`, and what clients of ours send. The endpoints
+//! are the API's; who needs a slot when, and who gets one, is the kernel's to decide.
 
 pub mod client;
+pub mod request;

@@ -109,6 +109,8 @@ impl Changes {
             | Fact::SlotRequested { .. }
             | Fact::SlotReleaseDue { .. }
             | Fact::SlotReleased { .. }
+            | Fact::LockGranted { .. }
+            | Fact::LockReleased { .. }
             | Fact::LateCommandSeen { .. }
             | Fact::Withdrawn { .. }
             | Fact::Ignored { .. } => {}
@@ -153,6 +155,7 @@ fn actor(fact: &Fact) -> Option<&str> {
         Fact::ConfigReplaced { actor, .. }
         | Fact::RunStarted { trigger: Trigger::Operator { actor }, .. }
         | Fact::RunStopping { cause: StopCause::Cancelled { actor }, .. } => Some(actor),
+        Fact::LockGranted { id, .. } | Fact::LockReleased { id, .. } => Some(id.as_str()),
         Fact::SettingsAdopted { .. }
         | Fact::Fenced { .. }
         | Fact::FencePassed { .. }
@@ -186,7 +189,9 @@ fn host_of(fact: &Fact) -> Option<&HostName> {
         | Fact::RunStarted { .. }
         | Fact::UpgradesBegan { .. }
         | Fact::RunStopping { .. }
-        | Fact::RunEnded { .. } => None,
+        | Fact::RunEnded { .. }
+        | Fact::LockGranted { .. }
+        | Fact::LockReleased { .. } => None,
     }
 }
 
@@ -224,6 +229,8 @@ fn run_of(fact: &Fact, before: &State) -> Option<RunId> {
         Fact::SettingsAdopted { .. }
         | Fact::ConfigReplaced { .. }
         | Fact::Fenced { .. }
-        | Fact::FencePassed { .. } => None,
+        | Fact::FencePassed { .. }
+        | Fact::LockGranted { .. }
+        | Fact::LockReleased { .. } => None,
     }
 }

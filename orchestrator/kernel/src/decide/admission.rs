@@ -77,7 +77,7 @@ fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<
     non_empty(wait_each(run, fronts, |group, host| {
         let denied = state.semaphores.admits(group, host.as_str()).err()?;
         let value = format!("{}{}", denied.value, why_held(state, group));
-        Some(Reason::SlotDenied { group: group.clone(), lock_kind: denied.kind.to_owned(), value })
+        Some(Reason::SlotDenied { group: group.clone(), lock_kind: denied.kind.as_str().to_owned(), value })
     }))
 }
 

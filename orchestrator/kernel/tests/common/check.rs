@@ -65,17 +65,19 @@ fn is_settled(step: &Step<'_>, after: &State) {
 }
 
 /// S1: no more holders than slots, but for those who had theirs before slots were taken away. Slots of hosts and
-/// holders of embedded semaphores are the same thing.
+/// holders of embedded semaphores on behalf of runs are the same thing.
 fn slots_are_counted(after: &State, lowered: bool) {
     let mut holders = 0;
     for (group, semaphore) in after.semaphores.iter() {
         assert!(lowered || semaphore.holders.len() <= semaphore.slots as usize, "{group}: {semaphore:?}");
-        for id in semaphore.holders.keys() {
+        for (id, holder) in &semaphore.holders {
+            assert!(holder.client || holder.run.is_some(), "{id} in {group} holds it for nobody");
             let slot = after.slots.iter().find(|(host, _)| host.as_str() == id).map(|(_, slot)| slot);
             let embedded =
                 slot.filter(|slot| slot.provider == LockProvider::Embedded && slot.group == *group);
-            assert_eq!(embedded.map(|slot| slot.standing), Some(Standing::Held), "{id} in {group}");
-            holders += 1;
+            let held = embedded.filter(|slot| slot.standing == Standing::Held).map(|slot| &slot.run);
+            assert_eq!(held, holder.run.as_ref(), "{id} in {group}");
+            holders += usize::from(holder.run.is_some());
         }
     }
     let embedded = after.slots.values().filter(|slot| slot.provider == LockProvider::Embedded).count();

@@ -12,7 +12,8 @@ pub(crate) mod script;
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Answer, Batch, Config, ControlMessage, Effect, Fact, Input, Request, SeenHost, State, View, effects,
+    Answer, Batch, ClientId, Config, ControlMessage, Effect, Fact, Input, Request, SeenHost, State, View,
+    effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
@@ -25,6 +26,10 @@ pub(crate) fn host(name: &str) -> HostName {
 
 pub(crate) fn group(name: &str) -> GroupName {
     GroupName::new(name).unwrap()
+}
+
+pub(crate) fn client(id: &str) -> ClientId {
+    ClientId::new(id).unwrap()
 }
 
 pub(crate) fn run(id: &str) -> RunId {

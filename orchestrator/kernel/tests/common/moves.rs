@@ -5,6 +5,9 @@ use proptest::prelude::*;
 /// The last of them is in no view, so never in a run.
 pub(crate) const HOSTS: [&str; 5] = ["h1", "h2", "h3", "h4", "stranger"];
 
+/// FleetLock clients from outside, one of which calls itself by the name of a host.
+pub(crate) const CLIENTS: [&str; 3] = ["h1", "node-7", "node-8"];
+
 /// Something that happens. Indices are taken modulo what there is at that moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Move {
@@ -51,6 +54,12 @@ pub(crate) enum Move {
         groups: usize,
     },
     Fence,
+    /// A FleetLock client from outside asks for a slot, or gives it back.
+    Client {
+        id: usize,
+        group: usize,
+        unlock: bool,
+    },
     Lie(Lie),
 }
 
@@ -93,7 +102,12 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
         1 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize)
             .prop_map(|(external, release, slots, groups)| Move::Settings { external, release, slots, groups }),
         1 => Just(Move::Fence),
+        3 => client(),
     ]
+}
+
+fn client() -> impl Strategy<Value = Move> {
+    (index(), index(), any::<bool>()).prop_map(|(id, group, unlock)| Move::Client { id, group, unlock })
 }
 
 /// What happens to a site that is busy with runs, most of which end before their time or at it.
@@ -108,6 +122,7 @@ pub(crate) fn busy() -> impl Strategy<Value = Move> {
         1 => Just(Move::Cancel),
         1 => (any::<bool>(), prop::array::uniform3(1..3_u32))
             .prop_map(|(external, slots)| Move::Settings { external, release: false, slots, groups: 3 }),
+        2 => client(),
     ]
 }
 

@@ -11,8 +11,8 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
-use super::moves::{HOSTS, Lie, Move};
-use super::{Site, application, config, group, host, run, seen};
+use super::moves::{CLIENTS, HOSTS, Lie, Move};
+use super::{Site, application, client, config, group, host, run, seen};
 
 fn name_of(index: usize) -> HostName {
     host(HOSTS[index % HOSTS.len()])
@@ -93,20 +93,36 @@ pub(crate) struct Play {
     runs: usize,
     /// A real bus and lock server, when they are to be consistent.
     pub(crate) world: Option<World>,
+    /// What clients from outside were granted and have not given back.
+    granted: BTreeSet<(GroupName, &'static str)>,
 }
 
 impl Play {
     pub(crate) fn new() -> Self {
         let mut site = Site::ready(&HOSTS[..4]);
         site.view.hosts.insert(host("h3"), seen(Some("edge")));
-        Self { site, runs: 0, world: None }
+        Self { site, runs: 0, world: None, granted: BTreeSet::new() }
     }
 
     pub(crate) fn input(&mut self, input: Input) {
         self.site.input(input);
     }
 
+    /// Plays a step. Whatever it is, those who hold a slot from outside are those who were granted one.
     pub(crate) fn play(&mut self, step: &Move) {
+        self.perform(step);
+        let semaphores = self.site.state.semaphores.iter();
+        let held: Vec<_> = semaphores
+            .flat_map(|(group, semaphore)| {
+                semaphore.holders.iter().map(move |(id, holder)| (group, id, holder))
+            })
+            .filter(|(_, _, holder)| holder.client)
+            .map(|(group, id, _)| (group.clone(), id.as_str()))
+            .collect();
+        assert_eq!(held, self.granted.iter().cloned().collect::<Vec<_>>(), "after {step:?}");
+    }
+
+    fn perform(&mut self, step: &Move) {
         match *step {
             Move::CarryOut { effect, outcome } => self.carry_out(effect, outcome),
             Move::Deliver => {
@@ -158,6 +174,20 @@ impl Play {
             }
             Move::Fence => {
                 self.site.fence();
+            }
+            Move::Client { id, group, unlock } => {
+                let (group, id) = (group_of(group), CLIENTS[id % CLIENTS.len()]);
+                let known = (group.clone(), id);
+                let request = if unlock {
+                    Request::Unlock { group, id: client(id) }
+                } else {
+                    Request::Lock { group, id: client(id) }
+                };
+                match (self.site.input(Input::Request(request)).answer, unlock) {
+                    (Some(Ok(_)), false) => drop(self.granted.insert(known)),
+                    (Some(Ok(_)), true) => drop(self.granted.remove(&known)),
+                    (Some(Err(_)) | None, _) => {}
+                }
             }
             Move::Lie(lie) => self.lie(lie),
         }

@@ -12,7 +12,7 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
-use super::{Came, Site, application, group, host, render, run, seen};
+use super::{Came, Site, application, client, group, host, render, run, seen};
 
 /// Plays a story and returns it with what came of every input. Lines that are not inputs or comments are ignored.
 pub(crate) fn play(story: &str) -> String {
@@ -190,6 +190,8 @@ fn input(words: &Words<'_>) -> Input {
             validate,
         }),
         "cancel" => Input::Request(Request::Cancel { actor }),
+        "lock" => Input::Request(Request::Lock { group: group(words.at(1)), id: client(words.at(2)) }),
+        "unlock" => Input::Request(Request::Unlock { group: group(words.at(1)), id: client(words.at(2)) }),
         "settings" => Input::Settings(settings(words)),
         "fence-stored" => {
             Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }

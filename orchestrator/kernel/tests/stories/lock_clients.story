@@ -1,0 +1,124 @@
+# Clients from outside share a group's slots with the hosts of a run.
+> host h1
+> host h2
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> settings embedded default:1 edge:2
+  + settings-adopted settings=(default-group=default groups=(default=1 edge=2) on-failure=hold provider=embedded)
+> lock default node-7
+  + lock-granted group=default id=node-7
+  = done
+# Again, by the same id: it is granted again, and there is nothing new.
+> lock default node-7
+  = done
+> lock default node-8
+  = refused: the only slot is held by node-7 since 2026-11-21T01:00:00Z
+> unlock default node-8
+  = done
+> lock nowhere node-8
+  = refused: there is no group nowhere
+> unlock nowhere node-8
+  = refused: there is no group nowhere
+> lock edge node-8
+  + lock-granted group=edge id=node-8
+  = done
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare done
+  + r1 h2: prepared
+  + upgrades-began run=r1
+  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by node-7 since 2026-11-21T01:00:00Z")
+> explain h1
+  denied a slot of group default: the only slot is held by node-7 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+# The slot that the client gives back goes to the host that waits.
+> unlock default node-7
+  + lock-released group=default id=node-7
+  + r1 h1: slot-granted group=default provider=embedded
+  = done
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+> unlock default node-7
+  = done
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=6
+  ! nothing
+> lock default node-7
+  = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
+# The host's own agent asks under the host's name: the same holder. Its unlock does not take the run's slot away.
+> unlock default h1
+  = done
+> lock default h1
+  + lock-granted group=default id=h1
+  = done
+> state
+  r1 active
+  h1 upgrading
+  h2 prepared
+  slot h1: begun=true command=(action=upgrade sequence=6) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+> unlock default h1
+  + lock-released group=default id=h1
+  = done
+> lock default h1
+  + lock-granted group=default id=h1
+  = done
+> lock default node-7
+  = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
+# The run is done with h1 and its agent is not: h2 waits for it, and then goes ahead.
+> reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h1 since 2026-11-21T01:00:00Z")
+> lock default node-7
+  = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
+> explain h2
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+> unlock default h1
+  + lock-released group=default id=h1
+  + r1 h2: slot-granted group=default provider=embedded
+  = done
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=8
+  ! nothing
+# No group of that name any more: who holds keeps, nobody gets.
+> settings embedded default:1
+  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+> lock edge node-9
+  = refused: the group has no slots any more; still held by node-8 since 2026-11-21T01:00:00Z
+> lock edge node-8
+  = done
+> unlock edge node-8
+  + lock-released group=edge id=node-8
+  = done
+# With another lock server none is granted here, and what is held can be given back.
+> lock default node-7
+  = refused: the only slot is held by h2 since 2026-11-21T01:00:00Z
+> reply h2 upgrade done
+  + r1 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + run-ended result=completed run=r1
+> lock default node-7
+  + lock-granted group=default id=node-7
+  = done
+> settings external
+  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+> lock default node-7
+  = refused: the slots of this site are another lock server's: ask that one
+> lock default node-9
+  = refused: the slots of this site are another lock server's: ask that one
+> unlock default node-7
+  + lock-released group=default id=node-7
+  = done
+> unlock default node-9
+  = done
