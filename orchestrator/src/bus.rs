@@ -3,10 +3,12 @@
 //! - [`connect`]: the connection, and the news of its coming and going;
 //! - [`streams`]: the streams as the orchestrator needs them, made and inspected;
 //! - [`journal`], [`control`], [`workers`]: what is published to each stream, and what is read from it;
+//! - [`forward`]: requests that instances pass on to the leader;
 //! - [`lease`]: the key that says who may try to lead.
 
 pub mod connect;
 pub mod control;
+pub mod forward;
 pub mod journal;
 pub mod lease;
 pub mod reader;

@@ -9,18 +9,21 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_kernel::LockOutcome;
+use os_upgrade_kernel::{Answer, LockOutcome};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
+use os_upgrade_shell::forward::Told;
 use os_upgrade_shell::journal::append::AppendOutcome;
+use os_upgrade_shell::lease::LeaseHolder;
 use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings, Warning};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
+use crate::bus::forward::{Asked, ReplyTo};
 use crate::bus::journal::Followed;
 use crate::bus::workers::Said;
 use crate::fleetlock::client::FleetLockClient;
@@ -38,8 +41,7 @@ const EVENTS_AT_ONCE: usize = 4096;
 pub struct Driver {
     bus: Bus,
     node: Node,
-    instance: String,
-    nonce: String,
+    me: LeaseHolder,
     started: Instant,
     locks: Option<Arc<FleetLockClient>>,
     projection: mpsc::Sender<Committed>,
@@ -50,7 +52,7 @@ pub struct Driver {
     connected: watch::Receiver<bool>,
     incoming: mpsc::Receiver<Incoming>,
     sender: mpsc::Sender<Incoming>,
-    waiting: HashMap<CallId, oneshot::Sender<Result<os_upgrade_kernel::Answer, Unavailable>>>,
+    waiting: HashMap<CallId, Asker>,
     calls_seen: CallId,
     journal: Reader,
     control: Reader,
@@ -103,9 +105,19 @@ impl Reader {
     }
 }
 
+/// Who waits for an answer.
+#[derive(Debug)]
+enum Asker {
+    /// A caller of the API.
+    Here(oneshot::Sender<Result<Answer, Unavailable>>),
+    /// A follower, which was asked.
+    Follower(ReplyTo),
+}
+
 #[derive(Debug)]
 enum Incoming {
     Event(Event),
+    Asked(Asked),
     Journal { generation: u64, event: Event },
     Control { generation: u64, event: Event },
 }
@@ -118,8 +130,7 @@ impl Driver {
         let (sender, incoming) = mpsc::channel(EVENTS_MAX);
         Self {
             bus,
-            instance: settings.instance.clone(),
-            nonce: settings.nonce.clone(),
+            me: LeaseHolder { instance: settings.instance.clone(), nonce: settings.nonce.clone() },
             node: Node::new(settings),
             started: Instant::now(),
             locks: locks.map(Arc::new),
@@ -142,6 +153,7 @@ impl Driver {
     /// Runs until it is told to stop.
     pub async fn run(mut self) {
         self.watch_workers();
+        self.watch_followers();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
@@ -190,6 +202,10 @@ impl Driver {
     fn take(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Event(event) => self.handle(event),
+            Incoming::Asked(Asked { request, reply }) => {
+                let call = self.register(Asker::Follower(reply));
+                self.handle(Event::Forwarded { call, request });
+            }
             Incoming::Journal { generation, event } if generation == self.journal.generation => {
                 self.handle(event);
             }
@@ -201,12 +217,17 @@ impl Driver {
     }
 
     fn take_call(&mut self, Call { request, answer }: Call) {
-        self.calls_seen += 1;
-        self.waiting.insert(self.calls_seen, answer);
-        self.handle(Event::Call { call: self.calls_seen, request });
+        let call = self.register(Asker::Here(answer));
+        self.handle(Event::Call { call, request });
     }
 
-    /// Shows the committed state, and whether a write can be taken.
+    fn register(&mut self, asker: Asker) -> CallId {
+        self.calls_seen += 1;
+        self.waiting.insert(self.calls_seen, asker);
+        self.calls_seen
+    }
+
+    /// Shows the committed state, who leads, and whether a write can be taken.
     fn show(&self, now: Now) {
         let left_behind = || "the store is too far behind: start again to go on with the history".to_owned();
         let problem =
@@ -220,6 +241,8 @@ impl Driver {
             view: self.node.inventory().view().clone(),
             versions: self.node.inventory().versions().clone(),
             readiness,
+            leadership: self.node.leadership(),
+            position: self.node.position(),
         }));
     }
 
@@ -240,14 +263,28 @@ impl Driver {
             Action::ReadControl { from } => self.read_control(from),
             Action::StopControl => self.control.stop(),
             Action::Dispatch(dispatch) => self.dispatch(dispatch),
-            Action::Answer { call, answer } => {
-                if let Some(asker) = self.waiting.remove(&call) {
-                    // An asker that has given up does not want to know.
-                    drop(asker.send(answer.map_err(|reason| Unavailable { reason })));
-                }
-            }
+            Action::Answer { call, answer } => self.answer(call, answer),
+            Action::Forward { call, to, request } => self.spawn(|bus| async move {
+                Event::ForwardAnswered { call, outcome: bus.forward(&to, &request).await }
+            }),
             Action::Project(committed) => self.project(*committed),
             Action::Warn(warning) => warn(&warning),
+        }
+    }
+
+    fn answer(&mut self, call: CallId, answer: Result<Answer, String>) {
+        match self.waiting.remove(&call) {
+            // An asker that has given up does not want to know.
+            Some(Asker::Here(asker)) => drop(asker.send(answer.map_err(|reason| Unavailable { reason }))),
+            Some(Asker::Follower(reply)) => {
+                let told = match answer {
+                    Ok(answer) => Told::Answered { answer, sequence: self.node.position() },
+                    Err(reason) => Told::Unavailable { reason },
+                };
+                let bus = self.bus.clone();
+                tokio::spawn(async move { bus.answer_forwarded(reply, &told).await });
+            }
+            None => {}
         }
     }
 
@@ -305,9 +342,9 @@ impl Driver {
     fn dispatch(&self, dispatch: Dispatch) {
         match dispatch {
             Dispatch::Fence { epoch } => {
-                let (instance, nonce) = (self.instance.clone(), self.nonce.clone());
+                let me = self.me.clone();
                 self.spawn(|bus| async move {
-                    let stored = bus.publish_fence(&instance, &nonce).await;
+                    let stored = bus.publish_fence(&me.instance, &me.nonce).await;
                     Event::FencePublished { epoch, stored }
                 });
             }
@@ -334,6 +371,12 @@ impl Driver {
             };
             if lock { Event::Locked { host, outcome } } else { Event::Unlocked { host, outcome } }
         });
+    }
+
+    fn watch_followers(&self) {
+        let (bus, me, stop, sink) =
+            (self.bus.clone(), self.me.clone(), self.shutdown.clone(), self.sender.clone());
+        tokio::spawn(async move { bus.read_forwarded(&me, stop, sink, Incoming::Asked).await });
     }
 
     fn watch_workers(&self) {

@@ -8,6 +8,7 @@ use imbl::OrdMap;
 use os_upgrade_kernel::{Answer, Request, State, View};
 use os_upgrade_protocol::HostName;
 pub use os_upgrade_shell::inventory::HostVersions;
+use os_upgrade_shell::node::Leadership;
 use tokio::sync::{mpsc, oneshot};
 
 /// How long a request may take before its asker is told that the orchestrator is not available.
@@ -22,11 +23,15 @@ pub struct Present {
     pub view: View,
     /// The last versions of every host that published some.
     pub versions: OrdMap<HostName, HostVersions>,
-    /// Whether a write can be taken, or why not.
+    /// Whether a write can be taken, or passed on, or why not.
     pub readiness: Readiness,
+    /// Who leads.
+    pub leadership: Leadership,
+    /// The sequence up to which this instance has the journal.
+    pub position: u64,
 }
 
-/// Whether this instance can take a write.
+/// Whether this instance can take a write, or pass it on to the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     /// It can.

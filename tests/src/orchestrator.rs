@@ -120,6 +120,26 @@ impl Orchestrator {
         .await;
     }
 
+    /// Its role, `leader` or `follower`, and who leads; nothing while it is not ready.
+    pub async fn role(&self) -> Option<(String, String)> {
+        let (status, body) = self.rest.try_call(Method::GET, "/readyz", "").await?;
+        let text = |key: &str| body[key].as_str().map(str::to_owned);
+        (status == 200).then(|| Some((text("role")?, text("leader")?))).flatten()
+    }
+
+    /// Waits until it leads.
+    pub async fn leads(&self) {
+        let leads = ("leader".to_owned(), self.instance());
+        eventually("the orchestrator to lead", async || (self.role().await? == leads).then_some(())).await;
+    }
+
+    /// Waits until it follows that one.
+    pub async fn follows(&self, leader: &Self) {
+        let follows = ("follower".to_owned(), leader.instance());
+        eventually("the orchestrator to follow", async || (self.role().await? == follows).then_some(()))
+            .await;
+    }
+
     /// Why it does not take writes, empty when it does; nothing while it does not answer.
     pub async fn readiness(&self) -> Option<String> {
         let (status, body) = self.rest.try_call(Method::GET, "/readyz", "").await?;

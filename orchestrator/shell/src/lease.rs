@@ -9,8 +9,11 @@ use crate::clock::Now;
 
 /// How long a lease lasts after its last renewal.
 pub const LEASE_TTL: Duration = Duration::from_secs(6);
-/// How long to wait between looks at the lease, held or not.
-const LEASE_INTERVAL: Duration = Duration::from_secs(2);
+/// How long to wait before a lease that is held is renewed.
+const RENEW_INTERVAL: Duration = Duration::from_secs(2);
+/// How long to wait before a lease that another holds is looked at again: what a take-over may take beyond the time
+/// that the lease has left.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long an answer may take before the question is asked again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
@@ -71,7 +74,8 @@ pub enum LeaseChange {
 pub struct Lease {
     me: LeaseHolder,
     held: Option<Held>,
-    other: Option<LeaseHolder>,
+    /// Who else held it, and when that was asked.
+    other: Option<(LeaseHolder, Duration)>,
     asked: Option<Asked>,
     next: Duration,
 }
@@ -93,14 +97,19 @@ impl Lease {
         Self { me, held: None, other: None, asked: None, next: Duration::ZERO }
     }
 
+    /// This process.
+    pub fn me(&self) -> &LeaseHolder {
+        &self.me
+    }
+
     /// Whether this process holds it.
     pub fn is_held(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Who else holds it, as far as is known.
+    /// Who else holds it, as far as is known; nobody, when that was so too long ago to be still true.
     pub fn other(&self) -> Option<&LeaseHolder> {
-        self.other.as_ref()
+        self.other.as_ref().map(|(holder, _)| holder)
     }
 
     /// Time has passed: what to do, and what has changed by that alone.
@@ -110,6 +119,7 @@ impl Lease {
             self.held = None;
             LeaseChange::Lost
         });
+        self.other.take_if(|(_, asked)| *asked + LEASE_TTL <= now.monotonic);
         let waiting = self.asked.as_ref().is_some_and(|asked| now.monotonic < asked.at + ANSWER_WITHIN);
         if waiting || now.monotonic < self.next {
             return (None, change);
@@ -131,9 +141,10 @@ impl Lease {
         let Some(asked) = self.asked.take() else {
             return (None, None);
         };
-        self.next = now.monotonic + LEASE_INTERVAL;
+        self.next = now.monotonic + LOOK_INTERVAL;
         match outcome {
             LeaseOutcome::Written { revision } => {
+                self.next = now.monotonic + RENEW_INTERVAL;
                 let gained = self.held.is_none().then_some(LeaseChange::Gained);
                 // From when the question was asked: the server's time began no earlier.
                 self.held = Some(Held { revision: *revision, until: asked.at + LEASE_TTL });
@@ -146,7 +157,7 @@ impl Lease {
                 (Some(self.ask(now, action)), None)
             }
             LeaseOutcome::Taken { holder, .. } => {
-                self.other = Some(holder.clone());
+                self.other = Some((holder.clone(), asked.at));
                 (None, self.held.take().map(|_| LeaseChange::Lost))
             }
             LeaseOutcome::Failed => (None, None),

@@ -11,6 +11,7 @@ pub mod committed;
 pub mod control;
 pub mod dispatch;
 pub mod fleetlock;
+pub mod forward;
 pub mod inventory;
 pub mod journal;
 pub mod lease;

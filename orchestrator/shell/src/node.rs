@@ -5,22 +5,25 @@
 //! that it is at the journal's end; then it leads until an append, or the lease, tells it otherwise.
 
 mod action;
+mod calls;
 mod event;
 mod halt;
 mod leading;
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{ControlMessage, Input, LockOutcome, Request, Settings, State};
+use os_upgrade_kernel::{ControlMessage, Input, LockOutcome, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
+use self::calls::Asker;
 pub use self::event::{CallId, Event};
 pub use self::halt::{Halt, StoreKnowledge, StreamFacts, Streams};
 use self::leading::{Leading, Queued};
 use crate::clock::Now;
 use crate::control::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher};
+use crate::forward::Forwards;
 use crate::inventory::Inventory;
 use crate::journal::append::{Appender, Step};
 use crate::journal::codec::Message;
@@ -30,9 +33,8 @@ use crate::lease::{Lease, LeaseAction, LeaseChange, LeaseHolder};
 
 /// An append that takes longer than this makes the instance not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
-/// Calls that have waited so long without having been begun are dropped. It is less than their askers wait, so that
-/// nothing is begun for one that has given up.
-const CALL_TTL: Duration = Duration::from_millis(3_500);
+/// Why nothing can be asked for yet.
+const NO_LEADER: &str = "no instance leads yet, as far as this one knows";
 /// Why nothing can be asked for yet.
 const HOSTS_UNREAD: &str = "the hosts that have announced themselves are still being read";
 /// How long to wait before the streams are inspected again, after they did not answer.
@@ -55,6 +57,18 @@ pub struct NodeSettings {
     pub store: Option<StoreKnowledge>,
 }
 
+/// Who leads, as far as this instance knows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Leadership {
+    /// It does, as this process.
+    Here(LeaseHolder),
+    /// This other process.
+    At(LeaseHolder),
+    /// Nobody, or nobody knows.
+    #[default]
+    Unknown,
+}
+
 /// One instance of the orchestrator.
 #[derive(Debug)]
 pub struct Node {
@@ -64,6 +78,7 @@ pub struct Node {
     appender: Appender,
     inventory: Inventory,
     dispatcher: Dispatcher,
+    forwards: Forwards,
     /// Whether all hosts that had announced themselves are known: a run must not leave out those still unread.
     inventory_read: bool,
     role: Role,
@@ -110,6 +125,7 @@ impl Node {
             appender: Appender::new(&settings.nonce),
             inventory: Inventory::default(),
             dispatcher: Dispatcher::new(settings.dispatch.clone()),
+            forwards: Forwards::default(),
             inventory_read: false,
             role: Role::Starting,
             inspection: Inspection::Wanted { from: Duration::ZERO },
@@ -142,6 +158,24 @@ impl Node {
         matches!(self.role, Role::Leading(_))
     }
 
+    /// Who leads.
+    pub fn leadership(&self) -> Leadership {
+        match (&self.role, self.lease.other()) {
+            (Role::Leading(_), _) => Leadership::Here(self.lease.me().clone()),
+            (Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted(_), Some(other)) => {
+                Leadership::At(other.clone())
+            }
+            (Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted(_), None) => {
+                Leadership::Unknown
+            }
+        }
+    }
+
+    /// The sequence up to which this instance has the journal.
+    pub fn position(&self) -> u64 {
+        self.follower.tip.sequence
+    }
+
     /// Why it has stopped for good, if it has.
     pub fn halted(&self) -> Option<&Halt> {
         match &self.role {
@@ -150,7 +184,7 @@ impl Node {
         }
     }
 
-    /// Why a write cannot be taken now, if it cannot.
+    /// Why a write can neither be taken nor passed on now, if so.
     pub fn not_ready(&self, now: Now) -> Option<String> {
         if let Role::Halted(halt) = &self.role {
             return Some(halt.to_string());
@@ -170,11 +204,10 @@ impl Node {
                 Some("the journal does not answer".to_owned())
             }
             Role::Leading(_) => None,
+            Role::Following { at_end: true } if self.lease.other().is_some() => None,
+            Role::Following { at_end: false } => Some("the journal is still being read".to_owned()),
             Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted(_) => {
-                Some(match self.lease.other() {
-                    Some(other) => format!("instance {} leads, this one follows", other.instance),
-                    None => "not leading yet".to_owned(),
-                })
+                Some(NO_LEADER.to_owned())
             }
         }
     }
@@ -182,8 +215,10 @@ impl Node {
     /// Takes in one event. What follows from it is said by the next [`Self::run`].
     pub fn handle(&mut self, now: Now, event: Event) {
         if matches!(self.role, Role::Halted(_)) {
-            if let Event::Call { call, .. } = event {
+            if let Event::Call { call, .. } | Event::Forwarded { call, .. } = event {
                 self.refuse(call);
+            } else if let Event::ForwardAnswered { call, outcome } = event {
+                self.forward_answered(now, call, outcome);
             }
             return;
         }
@@ -213,7 +248,9 @@ impl Node {
             Event::Locked { host, outcome } => self.lock_answered(now, host, outcome, true),
             Event::Unlocked { host, outcome } => self.lock_answered(now, host, outcome, false),
             Event::Withdrawn { host, sequence, deleted } => self.withdrawn(now, host, sequence, deleted),
-            Event::Call { call, request } => self.call(now, call, request),
+            Event::Call { call, request } => self.call(now, call, request, Asker::Here),
+            Event::Forwarded { call, request } => self.call(now, call, request, Asker::Follower),
+            Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Announced { application, host, payload, at } => {
                 let noted = self.inventory.announced(&application, &host, &payload, at);
                 self.warn_of_inventory(&host, noted);
@@ -231,6 +268,8 @@ impl Node {
     pub fn run(&mut self, now: Now) -> Vec<Action> {
         self.claim(now);
         self.append_next(now);
+        let shown = self.forwards.shown(now, self.position()).into_iter();
+        self.out.extend(shown.map(|(call, answer)| Action::Answer { call, answer: Ok(answer) }));
         // Nor is a command published to a bus that is away: it might be stored after its time.
         let may_publish = self.may_publish();
         if self.is_leading() && may_publish {
@@ -372,7 +411,7 @@ impl Node {
         if self.appender.is_busy() {
             return;
         }
-        leading.drop_stale_calls(now, CALL_TTL, &mut self.out);
+        leading.drop_stale_calls(now, &mut self.out);
         // Published now, it would be stored when the bus is back, however long after its asker was told otherwise.
         if !may_publish {
             return;
@@ -431,33 +470,6 @@ impl Node {
         if let Some(deleted) = deleted.filter(|_| counts) {
             leading.queue.push_back(Queued::Input(Input::Withdrawn { host, sequence, deleted }));
         }
-    }
-
-    fn call(&mut self, now: Now, call: CallId, request: Request) {
-        match &mut self.role {
-            Role::Leading(_) if !self.inventory_read => {
-                self.out.push(Action::Answer { call, answer: Err(HOSTS_UNREAD.to_owned()) });
-            }
-            Role::Leading(leading) if !leading.is_full() => {
-                leading.queue.push_back(Queued::Call { call, request, since: now.monotonic });
-            }
-            Role::Leading(_) => {
-                let answer = Err("too many requests wait for the journal".to_owned());
-                self.out.push(Action::Answer { call, answer });
-            }
-            Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted(_) => {
-                self.refuse(call);
-            }
-        }
-    }
-
-    fn refuse(&mut self, call: CallId) {
-        let reason = match (&self.role, self.lease.other()) {
-            (Role::Halted(halt), _) => halt.to_string(),
-            (_, Some(other)) => format!("instance {} leads, this one follows", other.instance),
-            (_, None) => "not leading yet: the bus or the journal is away".to_owned(),
-        };
-        self.out.push(Action::Answer { call, answer: Err(reason) });
     }
 
     /// Leads no more, or not yet: what is under way is given up, and the journal will tell what became of it.

@@ -67,6 +67,12 @@ fn another_holder_is_respected() {
     let taken = LeaseOutcome::Taken { holder: holder("other", "9"), revision: 3 };
     assert_eq!(lease.outcome(at(0), &taken), (None, None));
     assert_eq!(lease.other(), Some(&holder("other", "9")));
+    // It is looked at again soon, and what was seen is true for so long only.
+    assert_eq!(lease.tick(at(1)), (Some(LeaseAction::Create(holder("me", "1"))), None));
+    assert_eq!(lease.outcome(at(1), &LeaseOutcome::Failed), (None, None));
+    assert_eq!(lease.other(), Some(&holder("other", "9")));
+    lease.tick(at(LEASE_TTL.as_secs()));
+    assert_eq!(lease.other(), None);
 
     let mut lease = held();
     lease.tick(at(2));

@@ -4,8 +4,10 @@
 
 mod world;
 
+use std::collections::BTreeMap;
+
 use os_upgrade_kernel::{Accepted, RunResult};
-use world::{Faults, World};
+use world::{Faults, World, put_config};
 
 const ROUGH: Faults =
     Faults { crash: 150, lost_answer: 40, lost_message: 40, late_message: 30, lease_trouble: 100 };
@@ -77,4 +79,45 @@ fn a_rough_world_never_does_wrong_and_ends_its_runs() {
     for result in [RunResult::Completed, RunResult::Failed, RunResult::TimedOut] {
         assert!(results.contains(&result), "no run was {result:?}: the world is not rough enough");
     }
+}
+
+#[test]
+fn a_request_to_any_instance_is_carried_out_once_or_not_at_all_and_its_asker_is_told_the_truth() {
+    let (mut granted, mut untouched, mut unknown, mut told) = (0, 0, 0, 0);
+    for seed in 0..30 {
+        let mut world = configured(seed, 3, 2, ROUGH);
+        let mut asked = BTreeMap::new();
+        for number in 1..=200 {
+            let actor = format!("actor-{number}");
+            if let Some(call) = world.ask_one(&put_config(&actor, number)) {
+                asked.insert(call, actor);
+            }
+            world.run(60);
+        }
+        world.heal_until("somebody leads", World::leads);
+        world.run(2_000);
+        let mut answered = BTreeMap::new();
+        for (call, answer) in &world.answers {
+            let twice = asked.contains_key(call) && answered.insert(*call, answer.clone()).is_some();
+            assert!(!twice, "seed {seed}: {call} is answered twice");
+        }
+        for (call, actor) in asked {
+            let times = world.bus.configured.get(&actor).copied().unwrap_or_default();
+            assert!(times <= 1, "seed {seed}: the request of {actor} was carried out {times} times");
+            match answered.get(&call) {
+                Some(Ok(Ok(_))) => {
+                    assert_eq!(times, 1, "seed {seed}: the request of {actor} was granted");
+                    granted += 1;
+                }
+                Some(Err(reason)) if reason.contains("nothing was changed") => {
+                    assert_eq!(times, 0, "seed {seed}: {actor} was told: {reason}");
+                    untouched += 1;
+                }
+                Some(Err(_) | Ok(Err(_))) | None => unknown += 1,
+            }
+        }
+        told += world.told;
+    }
+    assert!(granted > 1_000 && untouched > 100 && unknown > 50, "{granted} {untouched} {unknown}");
+    assert!(told > 500, "{told} answers of leaders have reached followers");
 }

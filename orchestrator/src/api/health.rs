@@ -4,6 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
+use os_upgrade_shell::node::Leadership;
 use serde_json::json;
 
 use super::Api;
@@ -23,10 +24,18 @@ async fn healthy() -> Result<Response, Problem> {
     reply::json(&json!({ "healthy": true }))
 }
 
-/// 200 once a write can be taken; until then 503 with the reason.
+/// 200 once a write can be taken, by this instance or by the leader to which it passes it on; until then 503 with the
+/// reason.
 async fn ready(State(api): State<Api>) -> Result<Response, Problem> {
-    match &api.site.present().readiness {
-        Readiness::Ready => reply::json(&json!({ "ready": true })),
+    let present = api.site.present();
+    match &present.readiness {
+        Readiness::Ready => reply::json(&match &present.leadership {
+            Leadership::Here(me) => json!({ "ready": true, "role": "leader", "leader": me.instance }),
+            Leadership::At(leader) => {
+                json!({ "ready": true, "role": "follower", "leader": leader.instance })
+            }
+            Leadership::Unknown => json!({ "ready": true }),
+        }),
         Readiness::NotReady(reason) => Err(Problem::unavailable(reason.clone())),
     }
 }

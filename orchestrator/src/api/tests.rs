@@ -41,6 +41,7 @@ fn present(site: &TestSite) -> Present {
         view: site.view.clone(),
         versions: [(host("h01"), published)].into_iter().collect(),
         readiness: Readiness::Ready,
+        ..Present::default()
     }
 }
 

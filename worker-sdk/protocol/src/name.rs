@@ -35,6 +35,11 @@ pub enum NameError {
     BadGroup,
 }
 
+/// `text` as one token of a subject.
+pub(crate) fn token(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
 fn check(text: &str) -> Result<(), NameError> {
     if text.is_empty() {
         return Err(NameError::Empty);
@@ -95,7 +100,7 @@ macro_rules! name {
 
             /// The name as one token of a subject.
             pub fn token(&self) -> String {
-                utf8_percent_encode(&self.0, ENCODED).to_string()
+                token(&self.0)
             }
 
             /// Reads the name back from a token; escapes in lower case are taken too.

@@ -1,5 +1,6 @@
 //! Streams, subjects and consumer names.
 
+use crate::name::token;
 use crate::{ApplicationName, HostName, NameError};
 
 /// The durable stream of commands and replies.
@@ -34,6 +35,7 @@ const VERSIONS_PREFIX: &str = "os-upgrade:versions.";
 const WORKERS_PREFIX: &str = "os-upgrade:workers.";
 const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const HINT_PREFIX: &str = "os-upgrade.hint.";
+const REQUEST_PREFIX: &str = "os-upgrade.request.";
 
 /// The commands of `host`; a host's worker consumes this one subject.
 pub fn command(host: &HostName) -> String {
@@ -63,6 +65,12 @@ pub fn presence(host: &HostName) -> String {
 /// "Stop what you are doing if you can", to a running handler on `host` (core NATS).
 pub fn hint(host: &HostName) -> String {
     format!("{HINT_PREFIX}{}", host.token())
+}
+
+/// Requests to one process of the orchestrator: `instance` is its name across restarts, `nonce` its own (core NATS).
+/// Only orchestrators may publish there.
+pub fn request(instance: &str, nonce: &str) -> String {
+    format!("{REQUEST_PREFIX}{}.{}", token(instance), token(nonce))
 }
 
 /// The durable consumer through which the worker of `host` receives its commands.
@@ -153,5 +161,6 @@ mod tests {
         assert_eq!(command(&host), "os-upgrade:control.command.h1%2Eexample%2Ecom");
         assert_eq!(hint(&host), "os-upgrade.hint.h1%2Eexample%2Ecom");
         assert_eq!(consumer(&host), "worker-h1%2Eexample%2Ecom");
+        assert_eq!(request("a.b", "n1"), "os-upgrade.request.a%2Eb.n1");
     }
 }

@@ -1,6 +1,6 @@
 //! What a node wants done.
 
-use os_upgrade_kernel::Answer;
+use os_upgrade_kernel::{Answer, Request};
 use os_upgrade_protocol::HostName;
 
 use super::{CallId, Halt};
@@ -8,7 +8,7 @@ use crate::committed::Committed;
 use crate::dispatch::Dispatch;
 use crate::inventory::InventoryError;
 use crate::journal::codec::Message;
-use crate::lease::LeaseAction;
+use crate::lease::{LeaseAction, LeaseHolder};
 
 /// Something for the shell to carry out.
 #[derive(Debug)]
@@ -51,6 +51,15 @@ pub enum Action {
         call: CallId,
         /// The answer, or why there is none.
         answer: Result<Answer, String>,
+    },
+    /// Ask the leader in this one's place, within [`crate::forward::ANSWER_WITHIN`].
+    Forward {
+        /// To be handed back with the outcome.
+        call: CallId,
+        /// The process that leads.
+        to: LeaseHolder,
+        /// What is asked.
+        request: Request,
     },
     /// Hand a committed record to the projection.
     Project(Box<Committed>),

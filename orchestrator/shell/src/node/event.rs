@@ -8,6 +8,7 @@ use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
 use super::Streams;
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
+use crate::forward::Outcome;
 use crate::journal::append::{AppendOutcome, ReadBack};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
@@ -99,6 +100,20 @@ pub enum Event {
         call: CallId,
         /// What is asked.
         request: Request,
+    },
+    /// A follower passes on what it was asked. It is answered like a call, but never passed on again.
+    Forwarded {
+        /// To be handed back with the answer.
+        call: CallId,
+        /// What is asked.
+        request: Request,
+    },
+    /// A request that was passed on came back.
+    ForwardAnswered {
+        /// As it was handed out.
+        call: CallId,
+        /// What came of it.
+        outcome: Outcome,
     },
     /// A message of the workers' stream.
     Announced {

@@ -25,8 +25,8 @@ const QUEUE_MAX: usize = 100_000;
 pub(super) enum Queued {
     /// Nobody waits for an answer.
     Input(Input),
-    /// Somebody does.
-    Call { call: CallId, request: Request, since: Duration },
+    /// Somebody does; after `until` nobody any more.
+    Call { call: CallId, request: Request, until: Duration },
 }
 
 /// A leadership.
@@ -87,9 +87,9 @@ impl Leading {
         self.tick = true;
     }
 
-    pub(super) fn drop_stale_calls(&mut self, now: Now, ttl: Duration, out: &mut Vec<Action>) {
+    pub(super) fn drop_stale_calls(&mut self, now: Now, out: &mut Vec<Action>) {
         self.queue.retain(|queued| match queued {
-            Queued::Call { call, since, .. } if *since + ttl <= now.monotonic => {
+            Queued::Call { call, until, .. } if *until <= now.monotonic => {
                 let answer = Err("the journal did not answer in time; nothing was changed".to_owned());
                 out.push(Action::Answer { call: *call, answer });
                 false

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{HostStatus, Run, Standing};
+use os_upgrade_kernel::{Fact, HostStatus, Run, Standing};
 use os_upgrade_protocol::{Action as Asked, Command, CommandId, HostName, Outcome, Reply, subject};
 use os_upgrade_shell::control::RawControl;
 use os_upgrade_shell::journal::append::ReadBack;
@@ -36,6 +36,8 @@ pub(crate) struct Bus {
     workers: BTreeMap<HostName, Worker>,
     pub(crate) observer: Follower,
     pub(crate) executions: Executions,
+    /// How often each actor has replaced the configuration.
+    pub(crate) configured: BTreeMap<String, u32>,
 }
 
 #[derive(Clone)]
@@ -149,7 +151,12 @@ impl Bus {
         self.journal.push(message.clone());
         let sequence = self.journal_len();
         let read = self.observer.read(sequence, message);
-        read.unwrap_or_else(|error| panic!("the journal cannot be followed: {error}"));
+        let read = read.unwrap_or_else(|error| panic!("the journal cannot be followed: {error}"));
+        for fact in read.iter().flat_map(|committed| &committed.record.facts) {
+            if let Fact::ConfigReplaced { actor, .. } = fact {
+                *self.configured.entry(actor.clone()).or_default() += 1;
+            }
+        }
         self.check_slots();
         Some(sequence)
     }

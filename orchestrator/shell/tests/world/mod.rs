@@ -4,9 +4,10 @@
 //! nodes, answers that are lost, messages that are stored late, leases that run out, and time that passes.
 
 mod bus;
+mod forwards;
 mod rng;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +21,10 @@ use os_upgrade_shell::node::{
     Action, Event, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams, Warning,
 };
 
+use serde_json::json;
+
 use self::bus::{Bus, CREATED, Publish};
+use self::forwards::Forwarded;
 pub(crate) use self::rng::Rng;
 
 /// How often things go wrong, in thousandths of the occasions.
@@ -83,12 +87,24 @@ pub(crate) struct World {
     tasks: Vec<Task>,
     /// Messages that their publishers have given up on and that may be stored yet.
     late: Vec<Publish>,
+    forwards: Vec<Forwarded>,
+    /// Calls at a leader whose followers have given up.
+    late_ids: BTreeSet<u64>,
+    /// How many answers of a leader have reached a follower.
+    pub(crate) told: u64,
     calls: u64,
     runs: u32,
 }
 
 pub(crate) fn application() -> ApplicationName {
     ApplicationName::new("app").unwrap()
+}
+
+pub(crate) fn put_config(actor: &str, failures: u32) -> Request {
+    let config =
+        json!({ "worker-applications": [{ "name": "app" }], "rollout": { "max-failures": failures } });
+    let config = serde_json::from_value(config).unwrap();
+    Request::PutConfig { config, actor: actor.to_owned(), validate: false }
 }
 
 impl World {
@@ -114,6 +130,9 @@ impl World {
             instances: (0..instances).map(instance).collect(),
             tasks: Vec::new(),
             late: Vec::new(),
+            forwards: Vec::new(),
+            late_ids: BTreeSet::new(),
+            told: 0,
             calls: 0,
             runs: 0,
         }
@@ -166,8 +185,7 @@ impl World {
     }
 
     pub(crate) fn configure(&mut self) -> u64 {
-        let config = serde_json::from_str(r#"{"worker-applications":[{"name":"app"}]}"#).unwrap();
-        self.ask(&Request::PutConfig { config, actor: "test".to_owned(), validate: false })
+        self.ask(&put_config("test", 0))
     }
 
     pub(crate) fn leads(&self) -> bool {
@@ -231,6 +249,7 @@ impl World {
         self.wall += TimeDelta::milliseconds(i64::from(millis));
         self.monotonic += Duration::from_millis(u64::from(millis));
         self.bus.forget_lease(self.monotonic);
+        self.forwards_time_out();
         for index in 0..self.instances.len() {
             self.hand_in(index, Event::Tick);
         }
@@ -308,7 +327,12 @@ impl World {
             Action::StopJournal => instance.journal = None,
             Action::ReadControl { from } => instance.control = Some(from),
             Action::StopControl => instance.control = None,
-            Action::Answer { call, answer } => self.answers.push((call, answer)),
+            Action::Answer { call, answer } => {
+                let position = instance.node.as_ref().map_or(0, Node::position);
+                if !self.told(call, &answer, position) && !self.late_ids.remove(&call) {
+                    self.answers.push((call, answer));
+                }
+            }
             Action::Project(committed) => {
                 if instance.store.as_ref().is_none_or(|store| store.sequence < committed.sequence) {
                     // What the store is given follows what it has, or it could not go on.
@@ -332,6 +356,7 @@ impl World {
             | Action::Lease(_)
             | Action::Append { .. }
             | Action::ReadJournal { .. }
+            | Action::Forward { .. }
             | Action::Dispatch(_) => self.tasks.push(Task { instance: index, boot, action }),
         }
     }
@@ -342,6 +367,9 @@ impl World {
         }
         let index = self.rng.index(self.tasks.len());
         let Task { instance, boot, action } = self.tasks.swap_remove(index);
+        if let Action::Forward { call, to, request } = &action {
+            return self.pass_on((instance, boot), *call, to, request);
+        }
         let event = self.carry_out(&action);
         let alive = self.instances[instance].boots == boot;
         if alive && let Some(event) = event {
@@ -400,6 +428,7 @@ impl World {
             | Action::ReadControl { .. }
             | Action::StopControl
             | Action::Answer { .. }
+            | Action::Forward { .. }
             | Action::Project(_)
             | Action::Warn(_) => None,
         }

@@ -1,0 +1,91 @@
+//! What becomes of a request: the leader takes it in, a follower passes it on, and nobody else touches it.
+
+use std::time::Duration;
+
+use os_upgrade_kernel::Request;
+
+use super::leading::Queued;
+use super::{Action, CallId, HOSTS_UNREAD, NO_LEADER, Node, Role};
+use crate::clock::Now;
+use crate::forward::Outcome;
+
+/// Calls that have waited so long without having been begun are dropped. It is less than their askers wait, so that
+/// nothing is begun for one that has given up.
+const CALL_TTL: Duration = Duration::from_millis(3_500);
+/// The same of calls that a follower has passed on.
+const FORWARDED_TTL: Duration = Duration::from_millis(2_500);
+
+/// Who waits for an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asker {
+    /// Somebody who asked this instance.
+    Here,
+    /// Another instance, which was asked.
+    Follower,
+}
+
+impl Asker {
+    /// How long a request of theirs is worth being begun.
+    const fn patience(self) -> Duration {
+        match self {
+            Self::Here => CALL_TTL,
+            Self::Follower => FORWARDED_TTL,
+        }
+    }
+}
+
+impl Node {
+    pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, asker: Asker) {
+        match &mut self.role {
+            Role::Leading(_) if !self.inventory_read => {
+                self.out.push(Action::Answer { call, answer: Err(HOSTS_UNREAD.to_owned()) });
+            }
+            Role::Leading(leading) if !leading.is_full() => {
+                let until = now.monotonic + asker.patience();
+                leading.queue.push_back(Queued::Call { call, request, until });
+            }
+            Role::Leading(_) => {
+                let answer = Err("too many requests wait for the journal".to_owned());
+                self.out.push(Action::Answer { call, answer });
+            }
+            Role::Starting | Role::Following { .. } | Role::Claiming => match asker {
+                Asker::Here => self.forward(call, request),
+                Asker::Follower => self.refuse(call),
+            },
+            Role::Halted(_) => self.refuse(call),
+        }
+    }
+
+    /// Passes a request on to whoever leads. Not while the bus is away: the client library would keep it, and the
+    /// leader would be asked long after the asker was told otherwise.
+    fn forward(&mut self, call: CallId, request: Request) {
+        match self.lease.other() {
+            Some(to) if self.may_publish() && !self.forwards.is_full() => {
+                self.forwards.begin(call);
+                self.out.push(Action::Forward { call, to: to.clone(), request });
+            }
+            Some(_) if self.may_publish() => {
+                let answer = Err("too many requests are being passed on to the leader".to_owned());
+                self.out.push(Action::Answer { call, answer });
+            }
+            Some(_) | None => self.refuse(call),
+        }
+    }
+
+    pub(super) fn forward_answered(&mut self, now: Now, call: CallId, outcome: Outcome) {
+        if let Some(answer) = self.forwards.heard(now, call, outcome) {
+            self.out.push(Action::Answer { call, answer });
+        }
+    }
+
+    pub(super) fn refuse(&mut self, call: CallId) {
+        let reason = match (&self.role, self.lease.other()) {
+            (Role::Halted(halt), _) => halt.to_string(),
+            _ if !self.may_publish() => "not leading: the bus is away".to_owned(),
+            (_, Some(other)) => format!("not leading: instance {} does", other.instance),
+            (_, None) => NO_LEADER.to_owned(),
+        };
+        let reason = format!("{reason}; nothing was changed");
+        self.out.push(Action::Answer { call, answer: Err(reason) });
+    }
+}
