@@ -8,6 +8,7 @@
 //!
 //! JSON in and out. There is no authentication yet, so the default is to listen on loopback only.
 
+mod cluster;
 mod config;
 mod error;
 mod extract;
@@ -64,6 +65,7 @@ pub fn router(site: SiteHandle, history: History) -> Router {
             .merge(hosts::routes())
             .merge(run::routes())
             .merge(runs::routes())
+            .merge(cluster::routes())
             .merge(health::routes())
             .merge(fleet_lock::routes())
             .with_state(api),

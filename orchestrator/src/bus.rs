@@ -4,11 +4,13 @@
 //! - [`streams`]: the streams as the orchestrator needs them, made and inspected;
 //! - [`journal`], [`control`], [`workers`]: what is published to each stream, and what is read from it;
 //! - [`forward`]: requests that instances pass on to the leader;
+//! - [`instances`]: what instances and servers say of themselves, for operators;
 //! - [`lease`]: the key that says who may try to lead.
 
 pub mod connect;
 pub mod control;
 pub mod forward;
+pub mod instances;
 pub mod journal;
 pub mod lease;
 pub mod reader;

@@ -6,6 +6,7 @@ pub mod api;
 pub mod bus;
 pub mod child;
 pub mod cli;
+pub mod cluster;
 pub mod config;
 pub mod driver;
 pub mod fleetlock;

@@ -21,6 +21,7 @@ use self::data_directory::DataDirectory;
 use crate::api;
 use crate::bus::connect::{ConnectError, connect};
 use crate::bus::streams::StreamsError;
+use crate::cluster::{About, Cluster};
 use crate::config::{NatsMode, OnFailure, Settings};
 use crate::driver::{Driver, Parts};
 use crate::fleetlock::client::{BuildError, FleetLockClient};
@@ -118,6 +119,10 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     let streams = bus.inspect(store.as_ref()).await?;
 
     let (present, handle, calls) = site();
+    let about = About { instance: directory.instance().to_owned(), address: address.to_string() };
+    let cluster = Cluster::new(about, bus.clone());
+    let handle = handle.with_cluster(cluster.clone());
+    let cluster = spawn(&shutdown, cluster.watch(Arc::clone(&present), shutdown.clone()));
     let (projection, committed) = mpsc::channel(PROJECTION_MAX);
     let (problem, store_problem) = watch::channel(None);
     let driver = Driver::new(Parts {
@@ -138,10 +143,11 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     let driver = spawn(&shutdown, driver.run());
     let served = api::serve(listener, handle, history, shutdown.clone()).await;
     shutdown.cancel();
-    let (driver, projection) = tokio::join!(driver, projection);
+    let (driver, projection, cluster) = tokio::join!(driver, projection, cluster);
     drop(directory);
     driver.map_err(|source| ServeError::Task { task: "driver", source })?;
     projection.map_err(|source| ServeError::Task { task: "projection", source })?;
+    cluster.map_err(|source| ServeError::Task { task: "view of the instances", source })?;
     served.map_err(ServeError::Api)
 }
 

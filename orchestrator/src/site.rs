@@ -11,6 +11,8 @@ pub use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::node::Leadership;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::cluster::Cluster;
+
 /// How long a request may take before its asker is told that the orchestrator is not available.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -68,19 +70,31 @@ pub struct Call {
 pub struct SiteHandle {
     present: Arc<ArcSwap<Present>>,
     calls: mpsc::Sender<Call>,
+    cluster: Cluster,
     timeout: Duration,
 }
 
 impl SiteHandle {
     /// A handle that reads from `present` and sends to `calls`.
     pub fn new(present: Arc<ArcSwap<Present>>, calls: mpsc::Sender<Call>) -> Self {
-        Self { present, calls, timeout: REQUEST_TIMEOUT }
+        Self { present, calls, cluster: Cluster::default(), timeout: REQUEST_TIMEOUT }
     }
 
     /// The same handle, whose requests may take `timeout` before their asker is told that nothing was heard.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// The same handle, which also shows the other instances.
+    #[must_use]
+    pub fn with_cluster(self, cluster: Cluster) -> Self {
+        Self { cluster, ..self }
+    }
+
+    /// The instances of the site.
+    pub const fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 
     /// The present state. It never shows what is not durable yet.

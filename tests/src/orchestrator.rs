@@ -10,6 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use os_upgrade_orchestrator::child::{self, Child};
 use reqwest::Method;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::programs;
@@ -138,6 +139,15 @@ impl Orchestrator {
         let follows = ("follower".to_owned(), leader.instance());
         eventually("the orchestrator to follow", async || (self.role().await? == follows).then_some(()))
             .await;
+    }
+
+    /// What `os-upgrade cluster status` shows; nothing when it fails.
+    pub async fn cluster_status(&self) -> Option<Value> {
+        let url = format!("http://{}", self.address);
+        let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+        command.args(["cluster", "status", "--output", "json", "--url", &url]);
+        let output = command.output().await.unwrap();
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
     }
 
     /// Why it does not take writes, empty when it does; nothing while it does not answer.

@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use os_upgrade_tests::host::APPLICATION;
 use os_upgrade_tests::orchestrator::Orchestrator;
 use os_upgrade_tests::site::{Site, assert_one_by_one};
+use os_upgrade_tests::wait::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -131,4 +132,51 @@ async fn a_leader_that_was_paused_does_no_harm_when_it_wakes_up() {
         assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     }
     assert_one_by_one(&site.said());
+}
+
+#[tokio::test]
+async fn every_instance_shows_all_who_leads_and_how_far_they_are() {
+    let (mut site, second) = two().await;
+    let (first, other) = (site.orchestrator.instance(), second.instance());
+    let expected = |leader: &str, roles: [&str; 2], reachable: [bool; 2]| {
+        let mut instances =
+            vec![(first.clone(), roles[0], reachable[0]), (other.clone(), roles[1], reachable[1])];
+        instances.sort();
+        let instances: Vec<_> = instances
+            .into_iter()
+            .map(|(instance, role, reachable)| json!([instance, role, reachable, reachable.then_some(0)]))
+            .collect();
+        json!({ "leader": leader, "instances": instances })
+    };
+    let shown = async |orchestrator: &Orchestrator| {
+        let status = orchestrator.cluster_status().await?;
+        let instances = status["instances"].as_array()?.iter().map(|instance| {
+            let reachable = instance["reachable"].as_bool().unwrap();
+            let lag = if reachable { &instance["lag"] } else { &Value::Null };
+            json!([instance["instance"], instance["role"], reachable, lag])
+        });
+        Some(json!({ "leader": status["leader"], "instances": instances.collect::<Vec<_>>() }))
+    };
+    let both = expected(&first, ["leader", "follower"], [true, true]);
+    for orchestrator in [&site.orchestrator, &second] {
+        eventually("both to be shown", async || (shown(orchestrator).await? == both).then_some(())).await;
+    }
+    let Some(status) = second.cluster_status().await else { panic!("no status") };
+    let streams: Vec<_> = status["streams"].as_array().unwrap().iter().map(|s| s["stream"].clone()).collect();
+    let kept = [
+        "os-upgrade:journal",
+        "os-upgrade:control",
+        "os-upgrade:versions",
+        "os-upgrade:workers",
+        "KV_os-upgrade-lease",
+    ];
+    assert_eq!(streams, kept);
+    assert!(
+        status["streams"].as_array().unwrap().iter().all(|stream| stream.get("problem").is_none()),
+        "{status}"
+    );
+    site.orchestrator.kill().await;
+    let one = expected(&other, ["leader", "leader"], [false, true]);
+    eventually("one to be shown as gone", async || (shown(&second).await? == one).then_some(())).await;
+    assert_eq!(site.orchestrator.cluster_status().await, None);
 }

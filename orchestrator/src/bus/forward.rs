@@ -16,7 +16,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
-use super::reader::RETRY;
 
 /// A request that a follower has passed on to this process.
 #[derive(Debug)]
@@ -67,8 +66,7 @@ impl Bus {
         }
     }
 
-    /// Hands what `map` makes of requests for the process `me` to `sink`, until `stop`. Across reconnects the client
-    /// subscribes again by itself.
+    /// Hands what `map` makes of requests for the process `me` to `sink`, until `stop`.
     pub async fn read_forwarded<T: Send>(
         &self,
         me: &LeaseHolder,
@@ -78,16 +76,7 @@ impl Bus {
     ) {
         let permits = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         let subject = subject::request(&me.instance, &me.nonce);
-        let mut requests = loop {
-            match self.client.subscribe(subject.clone()).await {
-                Ok(requests) => break requests,
-                Err(error) => tracing::warn!(%error, "requests of followers cannot be read"),
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(RETRY) => {}
-            }
-        };
+        let Some(mut requests) = self.subscribe(&subject, &stop).await else { return };
         loop {
             let message = tokio::select! {
                 () = stop.cancelled() => return,

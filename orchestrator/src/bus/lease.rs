@@ -9,6 +9,11 @@ use super::streams::StreamsError;
 const BUCKET: &str = "os-upgrade-lease";
 const KEY: &str = "leader";
 
+/// The name of the bucket's stream.
+pub(super) fn stream() -> String {
+    format!("KV_{BUCKET}")
+}
+
 impl Bus {
     /// Makes the bucket if it is missing.
     ///

@@ -1,7 +1,9 @@
-//! Reading a stream in order from a sequence on, for as long as somebody wants to, across reconnects.
+//! Reading a stream in order from a sequence on, or a subject of core NATS, for as long as somebody wants to, across
+//! reconnects.
 
 use std::time::Duration;
 
+use async_nats::Subscriber;
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy, push};
 use futures::StreamExt;
 use tokio::sync::mpsc;
@@ -41,6 +43,21 @@ impl Bus {
             }
             tokio::select! {
                 () = stop.cancelled() => return,
+                () = tokio::time::sleep(RETRY) => {}
+            }
+        }
+    }
+
+    /// Subscribes to a subject of core NATS, however often it takes; `None` when it is told to stop. Across reconnects
+    /// the client subscribes again by itself.
+    pub(super) async fn subscribe(&self, subject: &str, stop: &CancellationToken) -> Option<Subscriber> {
+        loop {
+            match self.client.subscribe(subject.to_owned()).await {
+                Ok(subscriber) => return Some(subscriber),
+                Err(error) => tracing::warn!(subject, %error, "cannot subscribe"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return None,
                 () = tokio::time::sleep(RETRY) => {}
             }
         }

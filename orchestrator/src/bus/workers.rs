@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
-use super::reader::{RETRY, Read};
+use super::reader::Read;
 
 /// Something a worker said.
 #[derive(Debug)]
@@ -60,25 +60,15 @@ impl Bus {
         self.read(subject::VERSIONS_STREAM, 1, stop, sink, |_, read| versions(&read).map(&map)).await;
     }
 
-    /// Hands what `map` makes of heartbeats to `sink`, until `stop`. Across reconnects the client subscribes again by
-    /// itself.
+    /// Hands what `map` makes of heartbeats to `sink`, until `stop`.
     pub async fn read_heartbeats<T: Send>(
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
         map: impl Fn(Said) -> T + Send + Sync,
     ) {
-        let mut heartbeats = loop {
-            match self.client.subscribe(subject::PRESENCES).await {
-                Ok(heartbeats) => break heartbeats,
-                // Without them every host's reachability would stay unknown, and that counts as reachable.
-                Err(error) => tracing::warn!(%error, "heartbeats cannot be read"),
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(RETRY) => {}
-            }
-        };
+        // Without them every host's reachability would stay unknown, and that counts as reachable.
+        let Some(mut heartbeats) = self.subscribe(subject::PRESENCES, &stop).await else { return };
         loop {
             let message = tokio::select! {
                 () = stop.cancelled() => return,

@@ -4,6 +4,7 @@
 //! configuration, every error of which is on standard error.
 
 mod bus;
+mod cluster;
 mod dev;
 mod logging;
 mod output;
@@ -40,6 +41,9 @@ enum Command {
     /// The hosts are directories below DIR; their workers are processes that really change what is in there.
     /// It needs os-upgrade-worker next to this program, and a nats-server (see `make tools`).
     Dev(dev::Options),
+    /// Look at the instances of a site
+    #[command(subcommand)]
+    Cluster(cluster::Command),
     /// Print a configuration file with every key, its help and its default
     DefaultConfig,
 }
@@ -104,6 +108,7 @@ fn run(command: Command) -> Result<(), Failure> {
             let settings = options.settings(config::load(None, std::env::vars_os())?);
             Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
         }
+        Command::Cluster(command) => Ok(block_on(cluster::run(command))?),
         Command::DefaultConfig => {
             outln!("{}", config::default_file().trim_end());
             Ok(())

@@ -24,6 +24,8 @@ pub const VERSIONS: &str = "os-upgrade:versions.*";
 pub const WORKERS: &str = "os-upgrade:workers.*.*";
 /// Matches every heartbeat (core NATS).
 pub const PRESENCES: &str = "os-upgrade.presence.*";
+/// Matches the heartbeats of the orchestrator's instances (core NATS).
+pub const INSTANCES: &str = "os-upgrade.instance.*";
 /// Facts, in the journal.
 pub const JOURNAL_FACT: &str = "os-upgrade:journal.fact";
 /// Snapshots, in the journal.
@@ -36,6 +38,7 @@ const WORKERS_PREFIX: &str = "os-upgrade:workers.";
 const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const HINT_PREFIX: &str = "os-upgrade.hint.";
 const REQUEST_PREFIX: &str = "os-upgrade.request.";
+const INSTANCE_PREFIX: &str = "os-upgrade.instance.";
 
 /// The commands of `host`; a host's worker consumes this one subject.
 pub fn command(host: &HostName) -> String {
@@ -71,6 +74,11 @@ pub fn hint(host: &HostName) -> String {
 /// Only orchestrators may publish there.
 pub fn request(instance: &str, nonce: &str) -> String {
     format!("{REQUEST_PREFIX}{}.{}", token(instance), token(nonce))
+}
+
+/// The heartbeat of an instance of the orchestrator (core NATS). Only orchestrators may publish there.
+pub fn instance(instance: &str) -> String {
+    format!("{INSTANCE_PREFIX}{}", token(instance))
 }
 
 /// The durable consumer through which the worker of `host` receives its commands.
@@ -161,6 +169,7 @@ mod tests {
         assert_eq!(command(&host), "os-upgrade:control.command.h1%2Eexample%2Ecom");
         assert_eq!(hint(&host), "os-upgrade.hint.h1%2Eexample%2Ecom");
         assert_eq!(consumer(&host), "worker-h1%2Eexample%2Ecom");
+        assert_eq!(instance("a.b"), "os-upgrade.instance.a%2Eb");
         assert_eq!(request("a.b", "n1"), "os-upgrade.request.a%2Eb.n1");
     }
 }

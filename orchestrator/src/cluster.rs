@@ -1,0 +1,238 @@
+//! The instances of the site, as they say of themselves: for operators to look at. Nothing is decided by it; who may
+//! lead is the lease's to say.
+//!
+//! Every instance sends a heartbeat, and remembers those of the others for a while.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_shell::node::Leadership;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::bus::Bus;
+use crate::bus::instances::StreamCopies;
+use crate::site::{Present, Readiness};
+
+/// Time between two heartbeats.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// An instance that has sent none for so long counts as unreachable.
+const UNREACHABLE_AFTER: TimeDelta = TimeDelta::seconds(5);
+/// And after so long it is forgotten.
+const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(10);
+/// Instances that are remembered at most; a site has two or three.
+const INSTANCES_MAX: usize = 64;
+/// Heartbeats that wait to be noted.
+const WAITING_MAX: usize = 64;
+/// Largest heartbeat, in bytes.
+const HEARTBEAT_BYTES_MAX: usize = 4_096;
+
+/// What an instance does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It leads.
+    Leader,
+    /// Another does, or nobody.
+    Follower,
+}
+
+/// What an instance says of itself. Fields may be added; unknown ones are ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Heartbeat {
+    /// Its name, the same across restarts.
+    pub instance: String,
+    /// What it does.
+    pub role: Role,
+    /// The sequence up to which it has the journal.
+    pub position: u64,
+    /// Where its API listens.
+    pub address: String,
+    /// The version of its program.
+    pub version: String,
+    /// Why it takes no writes, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_ready: Option<String>,
+}
+
+/// An instance as it was last heard of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// What it said.
+    pub heartbeat: Heartbeat,
+    /// When.
+    pub seen: DateTime<Utc>,
+}
+
+impl Instance {
+    /// Whether it has been heard of lately.
+    pub fn is_reachable(&self, now: DateTime<Utc>) -> bool {
+        now - self.seen < UNREACHABLE_AFTER
+    }
+}
+
+/// The instances that have been heard of, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Instances(BTreeMap<String, Instance>);
+
+impl Instances {
+    /// Notes a heartbeat, and forgets who has sent none for long.
+    fn heard(&mut self, heartbeat: Heartbeat, now: DateTime<Utc>) {
+        self.0.retain(|_, known| now - known.seen < FORGOTTEN_AFTER);
+        let is_known = self.0.contains_key(&heartbeat.instance);
+        if is_known || self.0.len() < INSTANCES_MAX {
+            self.0.insert(heartbeat.instance.clone(), Instance { heartbeat, seen: now });
+        }
+    }
+
+    /// Everyone, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Instance> {
+        self.0.values()
+    }
+}
+
+/// What this instance says of itself beside what changes.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// Its name.
+    pub instance: String,
+    /// Where its API listens.
+    pub address: String,
+}
+
+impl About {
+    fn heartbeat(&self, present: &Present) -> Heartbeat {
+        let role = match present.leadership {
+            Leadership::Here(_) => Role::Leader,
+            Leadership::At(_) | Leadership::Unknown => Role::Follower,
+        };
+        let not_ready = match &present.readiness {
+            Readiness::Ready => None,
+            Readiness::NotReady(why) => Some(why.clone()),
+        };
+        Heartbeat {
+            instance: self.instance.clone(),
+            role,
+            position: present.position,
+            address: self.address.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            not_ready,
+        }
+    }
+}
+
+/// A view of the instances and of the streams' copies. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Cluster {
+    about: About,
+    instances: Arc<ArcSwap<Instances>>,
+    bus: Option<Bus>,
+}
+
+impl Cluster {
+    /// The view of the instance `about` over `bus`. Nobody is known until [`Self::watch`] runs.
+    pub fn new(about: About, bus: Bus) -> Self {
+        Self { about, instances: Arc::default(), bus: Some(bus) }
+    }
+
+    /// Everyone who has been heard of, and this instance as it is now.
+    pub fn instances(&self, present: &Present, now: DateTime<Utc>) -> Instances {
+        let mut instances = self.instances.load().as_ref().clone();
+        instances.heard(self.about.heartbeat(present), now);
+        instances
+    }
+
+    /// The streams, and whether each copy of theirs is current; none when the bus does not say so in time.
+    pub async fn streams(&self) -> Vec<StreamCopies> {
+        match &self.bus {
+            Some(bus) => bus.copies().await,
+            None => Vec::new(),
+        }
+    }
+
+    /// Sends and notes heartbeats until `stop`.
+    pub async fn watch(self, present: Arc<ArcSwap<Present>>, stop: CancellationToken) {
+        let Some(bus) = self.bus.clone() else { return };
+        let (sender, mut heard) = mpsc::channel(WAITING_MAX);
+        let reader = {
+            let (bus, stop) = (bus.clone(), stop.clone());
+            tokio::spawn(async move { bus.read_instances(stop, sender).await })
+        };
+        let mut beat = tokio::time::interval(BEAT_EVERY);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(payload) = heard.recv() => self.note(&payload),
+                _ = beat.tick() => {
+                    let heartbeat = self.about.heartbeat(&present.load());
+                    bus.send_heartbeat(&heartbeat).await;
+                }
+            }
+        }
+        reader.abort();
+    }
+
+    fn note(&self, payload: &[u8]) {
+        let heartbeat: Heartbeat = match serde_json::from_slice(payload) {
+            Ok(heartbeat) if payload.len() <= HEARTBEAT_BYTES_MAX => heartbeat,
+            Ok(_) => return tracing::debug!(bytes = payload.len(), "a heartbeat of an instance is too long"),
+            Err(error) => return tracing::debug!(%error, "a heartbeat of an instance cannot be read"),
+        };
+        let mut instances = self.instances.load().as_ref().clone();
+        instances.heard(heartbeat, Utc::now());
+        self.instances.store(Arc::new(instances));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heartbeat(instance: &str) -> Heartbeat {
+        let present = Present::default();
+        About { instance: instance.to_owned(), address: String::new() }.heartbeat(&present)
+    }
+
+    fn names(instances: &Instances) -> Vec<&str> {
+        instances.iter().map(|known| known.heartbeat.instance.as_str()).collect()
+    }
+
+    #[test]
+    fn who_is_silent_is_unreachable_and_then_forgotten() {
+        let start = DateTime::UNIX_EPOCH;
+        let mut instances = Instances::default();
+        instances.heard(heartbeat("a"), start);
+        instances.heard(heartbeat("b"), start + TimeDelta::seconds(6));
+        let reachable =
+            |now| -> Vec<bool> { instances.iter().map(|known| known.is_reachable(now)).collect() };
+        assert_eq!(reachable(start + TimeDelta::seconds(6)), [false, true]);
+        instances.heard(heartbeat("b"), start + FORGOTTEN_AFTER);
+        assert_eq!(names(&instances), ["b"]);
+    }
+
+    #[test]
+    fn so_many_are_remembered_and_no_more() {
+        let start = DateTime::UNIX_EPOCH;
+        let mut instances = Instances::default();
+        for number in 0..INSTANCES_MAX + 3 {
+            instances.heard(heartbeat(&format!("i{number:03}")), start);
+        }
+        assert_eq!(names(&instances).len(), INSTANCES_MAX);
+        instances.heard(heartbeat("i000"), start + TimeDelta::seconds(1));
+        assert_eq!(instances.iter().next().unwrap().seen, start + TimeDelta::seconds(1));
+    }
+
+    #[test]
+    fn a_heartbeat_of_another_version_is_read() {
+        let text = r#"{"instance":"a","role":"leader","position":7,"address":"x:1","version":"9","new":1}"#;
+        let read: Heartbeat = serde_json::from_str(text).unwrap();
+        assert_eq!((read.role, read.position, read.not_ready), (Role::Leader, 7, None));
+    }
+}
