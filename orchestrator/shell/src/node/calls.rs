@@ -79,13 +79,14 @@ impl Node {
     }
 
     pub(super) fn refuse(&mut self, call: CallId) {
+        let untouched = |why: &str| format!("{why}; nothing was changed");
         let reason = match (&self.role, self.lease.other()) {
+            // The very text by which it is not ready.
             (Role::Halted(halt), _) => halt.to_string(),
-            _ if !self.may_publish() => "not leading: the bus is away".to_owned(),
-            (_, Some(other)) => format!("not leading: instance {} does", other.instance),
-            (_, None) => NO_LEADER.to_owned(),
+            _ if !self.may_publish() => untouched("not leading: the bus is away"),
+            (_, Some(other)) => untouched(&format!("not leading: instance {} does", other.instance)),
+            (_, None) => untouched(NO_LEADER),
         };
-        let reason = format!("{reason}; nothing was changed");
         self.out.push(Action::Answer { call, answer: Err(reason) });
     }
 }
