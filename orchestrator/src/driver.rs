@@ -17,7 +17,7 @@ use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
 use os_upgrade_shell::forward::Told;
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::lease::LeaseHolder;
-use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings, Warning};
+use os_upgrade_shell::node::{Action, CallId, Event, Halt, Known, Node, NodeSettings, Warning};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,9 @@ use crate::bus::forward::{Asked, ReplyTo};
 use crate::bus::journal::Followed;
 use crate::bus::workers::Said;
 use crate::fleetlock::client::FleetLockClient;
+use crate::loss;
 use crate::site::{Call, Present, Readiness, Unavailable};
+use crate::store::History;
 
 /// Time between two looks at the clock when nothing else happens.
 const TICK: Duration = Duration::from_millis(100);
@@ -44,6 +46,7 @@ pub struct Driver {
     me: LeaseHolder,
     started: Instant,
     locks: Option<Arc<FleetLockClient>>,
+    history: History,
     projection: mpsc::Sender<Committed>,
     store_problem: watch::Receiver<Option<String>>,
     store_left_behind: bool,
@@ -70,6 +73,8 @@ pub struct Parts {
     pub settings: NodeSettings,
     /// The lock server, when there is one.
     pub locks: Option<FleetLockClient>,
+    /// What the store has.
+    pub history: History,
     /// Where committed records go.
     pub projection: mpsc::Sender<Committed>,
     /// What is wrong with the store, if something is.
@@ -125,8 +130,18 @@ enum Incoming {
 impl Driver {
     /// A driver of a node that knows nothing yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts { bus, connected, settings, locks, projection, store_problem, present, calls, shutdown } =
-            parts;
+        let Parts {
+            bus,
+            connected,
+            settings,
+            locks,
+            history,
+            projection,
+            store_problem,
+            present,
+            calls,
+            shutdown,
+        } = parts;
         let (sender, incoming) = mpsc::channel(EVENTS_MAX);
         Self {
             bus,
@@ -134,6 +149,7 @@ impl Driver {
             node: Node::new(settings),
             started: Instant::now(),
             locks: locks.map(Arc::new),
+            history,
             projection,
             store_problem,
             store_left_behind: false,
@@ -248,7 +264,8 @@ impl Driver {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Inspect => self.inspect(),
+            Action::Inspect(known) => self.inspect(known),
+            Action::Account(halt) => self.account(halt),
             Action::Lease(action) => self.spawn(|bus| async move { Event::Lease(bus.lease(&action).await) }),
             Action::FollowJournal { from } => self.follow_journal(from),
             Action::StopJournal => self.journal.stop(),
@@ -307,12 +324,18 @@ impl Driver {
         });
     }
 
-    fn inspect(&self) {
-        let store = self.node.store().cloned();
+    fn inspect(&self, known: Box<Known>) {
         self.spawn(|bus| async move {
-            let inspected = bus.inspect(store.as_ref()).await;
-            Event::Inspected(inspected.map_err(|error| error.to_string()))
+            let streams = bus.inspect(&known).await.map_err(|error| error.to_string());
+            Event::Inspected { known, streams }
         });
+    }
+
+    /// Finds out from the store what exactly the bus has lost.
+    fn account(&self, halt: Halt) {
+        let Halt::Lost(losses) = halt else { return };
+        let history = self.history.clone();
+        self.spawn(|bus| async move { Event::Accounted(loss::account(&bus, &history, &losses).await) });
     }
 
     fn follow_journal(&mut self, from: u64) {

@@ -11,6 +11,7 @@ pub mod config;
 pub mod driver;
 pub mod fleetlock;
 pub mod http_client;
+pub mod loss;
 pub mod managed_nats;
 pub mod server;
 pub mod site;

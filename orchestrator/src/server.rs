@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use os_upgrade_kernel as kernel;
 use os_upgrade_shell::dispatch::DispatchSettings;
-use os_upgrade_shell::node::{NodeSettings, StoreKnowledge, Streams};
+use os_upgrade_shell::node::{Known, NodeSettings, StoreKnowledge, Streams};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use self::data_directory::DataDirectory;
 use crate::api;
 use crate::bus::connect::{ConnectError, connect};
-use crate::bus::streams::StreamsError;
+use crate::bus::streams::{Layout, StreamsError};
 use crate::cluster::{About, Cluster};
 use crate::config::{NatsMode, OnFailure, Settings};
 use crate::driver::{Driver, Parts};
@@ -113,10 +113,12 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     let name = format!("os-upgrade {}", settings.site.name.as_str());
     let (bus, connected) = connect(&servers, credentials, &name).await?;
     let replicas = settings.nats.replicas.get() as usize;
-    bus.ensure_streams(replicas).await?;
+    let layout = Layout { site: settings.site.name.as_str(), replicas };
+    bus.ensure_streams(&layout, position.is_some()).await?;
     bus.ensure_lease(replicas).await?;
     let store = position.as_ref().map(knowledge);
-    let streams = bus.inspect(store.as_ref()).await?;
+    let known = store.as_ref().map(Known::of_store).unwrap_or_default();
+    let streams = store_streams(&bus.inspect(&known).await?);
 
     let (present, handle, calls) = site();
     let about = About { instance: directory.instance().to_owned(), address: address.to_string() };
@@ -130,6 +132,7 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
         connected,
         settings: node_settings(&settings, directory.instance(), store),
         locks,
+        history: history.clone(),
         projection,
         store_problem,
         present,
@@ -138,8 +141,7 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     });
 
     // Whichever ends first ends the others: an API that shows a state nobody keeps any more would be a lie.
-    let projection =
-        spawn(&shutdown, projection::run(projector, position, store_streams(&streams), committed, problem));
+    let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
     let driver = spawn(&shutdown, driver.run());
     let served = api::serve(listener, handle, history, shutdown.clone()).await;
     shutdown.cancel();
@@ -171,16 +173,18 @@ fn knowledge(position: &Position) -> StoreKnowledge {
     StoreKnowledge {
         sequence: position.sequence,
         append_id: position.append_id.clone(),
+        control: position.control,
         journal_created: position.streams.journal_created_at,
         control_created: position.streams.control_created_at,
     }
 }
 
-fn store_streams(streams: &Streams) -> crate::store::Streams {
-    crate::store::Streams {
-        journal_created_at: streams.journal.created,
-        control_created_at: streams.control.created,
-    }
+/// The streams that the store is filled from. When one is missing nothing is read from the other either.
+fn store_streams(streams: &Streams) -> Option<crate::store::Streams> {
+    Some(crate::store::Streams {
+        journal_created_at: streams.journal?.created,
+        control_created_at: streams.control?.created,
+    })
 }
 
 fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowledge>) -> NodeSettings {

@@ -17,7 +17,9 @@ mod time;
 mod write;
 
 pub use self::error::{ApplyError, OpenError, StoreError};
-pub use self::history::{FactCursor, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow};
+pub use self::history::{
+    CommandRow, FactCursor, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow,
+};
 pub use self::projector::{Position, Projector, Streams};
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ use crate::wait::eventually;
 /// Set to a number because nats-server 2.15 allows 1 000 otherwise.
 const CONSUMERS_MAX: i32 = 20_000;
 
+/// Where a server keeps its streams, in its directory.
+const STREAMS: &str = "jetstream";
+
 /// A server, which may be stopped and started again on the same port and directory.
 #[derive(Debug)]
 pub struct NatsServer {
@@ -74,6 +77,26 @@ impl NatsServer {
         self.directory.path()
     }
 
+    /// The streams' files as they are, to be put back later. The server does not run.
+    pub fn save(&self) -> Saved {
+        assert!(self.child.is_none(), "files that are being written make no good copy");
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(&self.directory.path().join(STREAMS), &copy.path().join(STREAMS));
+        Saved(copy)
+    }
+
+    /// Puts the streams' files back as they were, as after a power cut without syncs. The server does not run.
+    pub fn put_back(&self, saved: &Saved) {
+        self.lose_everything();
+        copy_all(&saved.0.path().join(STREAMS), &self.directory.path().join(STREAMS));
+    }
+
+    /// Takes the streams' files away. The server does not run.
+    pub fn lose_everything(&self) {
+        assert!(self.child.is_none(), "a server that runs would write them again");
+        std::fs::remove_dir_all(self.directory.path().join(STREAMS)).unwrap();
+    }
+
     /// Starts the server that was killed, and waits until it is ready.
     pub async fn start_again(&mut self) {
         let directory = self.directory.path();
@@ -98,6 +121,23 @@ impl NatsServer {
             tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.ok()
         })
         .await;
+    }
+}
+
+/// A copy of all streams' files.
+#[derive(Debug)]
+pub struct Saved(TempDir);
+
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_all(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
     }
 }
 

@@ -90,9 +90,20 @@ impl Site {
 
     /// Every fact in the journal, as JSON.
     pub async fn journal(&self) -> Vec<Value> {
+        let records = self.records().await.into_iter();
+        records.flat_map(|(_, record)| record["facts"].as_array().unwrap().clone()).collect()
+    }
+
+    /// Every record in the journal, with its sequence.
+    pub async fn records(&self) -> Vec<(u64, Value)> {
         let messages = self.stored(subject::JOURNAL_STREAM, subject::JOURNAL_FACT).await;
-        let records = messages.iter().map(|message| serde_json::from_slice(&message.payload).unwrap());
-        records.flat_map(|record: Value| record["facts"].as_array().unwrap().clone()).collect()
+        let record = |message: &StreamMessage| serde_json::from_slice(&message.payload).unwrap();
+        messages.iter().map(|message| (message.sequence, record(message))).collect()
+    }
+
+    /// The sequence of the last message of a stream.
+    pub async fn last_sequence(&self, stream: &str) -> u64 {
+        self.jetstream.get_stream(stream).await.unwrap().cached_info().state.last_sequence
     }
 
     async fn stored(&self, stream: &str, filter: &str) -> Vec<StreamMessage> {

@@ -5,7 +5,6 @@ use std::fs;
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::orchestrator::Orchestrator;
 use os_upgrade_tests::site::Site;
-use os_upgrade_tests::wait::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -143,71 +142,4 @@ async fn the_store_of_another_site_is_one_line() {
     let (code, said) = failed(second).await;
     assert_eq!((code, said.len()), (Some(1), 1), "{said:?}");
     assert!(said[0].contains("other"), "{said:?}");
-}
-
-/// Kills the bus, takes its data away, and starts it empty.
-async fn lose_the_bus(site: &mut Site) {
-    site.nats.kill();
-    fs::remove_dir_all(site.nats.directory().join("jetstream")).expect("removed");
-    site.nats.start_again().await;
-}
-
-#[tokio::test]
-async fn lost_data_of_the_bus_is_named_and_nothing_is_started() {
-    let mut site = Site::start().await;
-    let rest = site.rest();
-    let hosts = site.hosts(1).await;
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
-    assert_eq!(run.result(), Some("completed"));
-    site.orchestrator.kill().await;
-    lose_the_bus(&mut site).await;
-    for _ in 0..2 {
-        site.orchestrator.start();
-        let reason = eventually("it to say why", async || {
-            site.orchestrator.readiness().await.filter(|reason| reason.contains("created"))
-        })
-        .await;
-        assert!(reason.starts_with("the journal was created at "), "{reason}");
-        assert!(reason.ends_with("NATS has lost it, or this is another site's"), "{reason}");
-        let (status, body) = rest.trigger("").await;
-        assert_eq!((status, body["errors"][0]["error-message"].as_str()), (503, Some(reason.as_str())));
-        // What is known can still be read.
-        assert_eq!(rest.run(&id).await, run);
-        assert_eq!(rest.get("/healthz").await.0, 200);
-        site.orchestrator.kill().await;
-    }
-    assert_eq!(site.journal().await, [serde_json::Value::Null; 0]);
-    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
-}
-
-#[tokio::test]
-async fn data_of_the_bus_lost_under_a_running_orchestrator_is_named_too() {
-    let mut site = Site::start().await;
-    let rest = site.rest();
-    let hosts = site.hosts(1).await;
-    hosts[0].hold("prepare");
-    let id = rest.started().await;
-    hosts[0].await_said("prepare").await;
-    lose_the_bus(&mut site).await;
-    let reason = eventually("it to say why", async || {
-        site.orchestrator.readiness().await.filter(|reason| reason.contains("not found"))
-    })
-    .await;
-    let missing = "cannot use the stream os-upgrade:journal: jetstream error: stream not found";
-    assert!(reason.starts_with(missing), "{reason}");
-    assert_eq!(rest.trigger("").await.0, 503);
-    hosts[0].let_go("prepare");
-    assert_eq!(rest.run(&id).await.result(), None);
-    assert_eq!(hosts[0].said(), ["prepare"]);
-    // Nor does it go on when somebody makes the streams anew.
-    let mut other = Orchestrator::new(&site.nats.url(), "");
-    other.start_ready().await;
-    let reason = eventually("it to say what is lost", async || {
-        site.orchestrator.readiness().await.filter(|reason| reason.contains("NATS has lost"))
-    })
-    .await;
-    assert!(reason.starts_with("the journal "), "{reason}");
-    assert_eq!(rest.trigger("").await.0, 503);
-    assert_eq!(hosts[0].said(), ["prepare"]);
 }

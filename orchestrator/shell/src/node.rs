@@ -8,17 +8,20 @@ mod action;
 mod calls;
 mod event;
 mod halt;
+mod known;
 mod leading;
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{ControlMessage, Input, LockOutcome, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
 use self::calls::Asker;
 pub use self::event::{CallId, Event};
-pub use self::halt::{Halt, StoreKnowledge, StreamFacts, Streams};
+pub use self::halt::{Found, Halt, Loss, losses};
+pub use self::known::{ControlMark, Known, StoreKnowledge, Stream, StreamFacts, Streams};
 use self::leading::{Leading, Queued};
 use crate::clock::Now;
 use crate::control::{self, RawControl};
@@ -39,6 +42,8 @@ const NO_LEADER: &str = "no instance leads yet, as far as this one knows";
 const HOSTS_UNREAD: &str = "the hosts that have announced themselves are still being read";
 /// How long to wait before the streams are inspected again, after they did not answer.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
+/// How long an inspection may take before it counts as forgotten. A bus under load takes seconds for each look.
+const INSPECT_WITHIN: Duration = Duration::from_secs(20);
 
 /// What a node is started with.
 #[derive(Debug, Clone)]
@@ -84,8 +89,10 @@ pub struct Node {
     role: Role,
     connected: bool,
     inspection: Inspection,
-    /// What was known when the streams were asked about last: more may have been appended since.
-    asked_with: (Tip, u64),
+    /// How often inspections were begun, or made worthless.
+    inspections: u64,
+    /// When journal and control stream were created, once they have been seen.
+    created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
     /// Why they could not be looked at, when that was tried last.
     unseen: Option<String>,
     store: Option<StoreKnowledge>,
@@ -103,7 +110,11 @@ enum Role {
     /// This one leads.
     Leading(Box<Leading>),
     /// Nothing is done until an operator has looked.
-    Halted(Halt),
+    Halted {
+        halt: Halt,
+        /// What is missing, and what to do about it, once that has been looked up.
+        account: Option<String>,
+    },
 }
 
 /// Whether the streams have been looked at since the bus came, or came back.
@@ -129,7 +140,11 @@ impl Node {
             inventory_read: false,
             role: Role::Starting,
             inspection: Inspection::Wanted { from: Duration::ZERO },
-            asked_with: (Tip::default(), 0),
+            inspections: 0,
+            created: settings
+                .store
+                .as_ref()
+                .map_or((None, None), |store| (Some(store.journal_created), Some(store.control_created))),
             unseen: None,
             connected: true,
             store: settings.store.clone(),
@@ -162,10 +177,10 @@ impl Node {
     pub fn leadership(&self) -> Leadership {
         match (&self.role, self.lease.other()) {
             (Role::Leading(_), _) => Leadership::Here(self.lease.me().clone()),
-            (Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted(_), Some(other)) => {
+            (Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted { .. }, Some(other)) => {
                 Leadership::At(other.clone())
             }
-            (Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted(_), None) => {
+            (Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted { .. }, None) => {
                 Leadership::Unknown
             }
         }
@@ -179,15 +194,15 @@ impl Node {
     /// Why it has stopped for good, if it has.
     pub fn halted(&self) -> Option<&Halt> {
         match &self.role {
-            Role::Halted(halt) => Some(halt),
+            Role::Halted { halt, .. } => Some(halt),
             Role::Starting | Role::Following { .. } | Role::Claiming | Role::Leading(_) => None,
         }
     }
 
     /// Why a write can neither be taken nor passed on now, if so.
     pub fn not_ready(&self, now: Now) -> Option<String> {
-        if let Role::Halted(halt) = &self.role {
-            return Some(halt.to_string());
+        if let Role::Halted { halt, account } = &self.role {
+            return Some(halted(halt, account.as_deref()));
         }
         if !self.connected {
             return Some("the bus is away".to_owned());
@@ -206,7 +221,7 @@ impl Node {
             Role::Leading(_) => None,
             Role::Following { at_end: true } if self.lease.other().is_some() => None,
             Role::Following { at_end: false } => Some("the journal is still being read".to_owned()),
-            Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted(_) => {
+            Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted { .. } => {
                 Some(NO_LEADER.to_owned())
             }
         }
@@ -214,8 +229,10 @@ impl Node {
 
     /// Takes in one event. What follows from it is said by the next [`Self::run`].
     pub fn handle(&mut self, now: Now, event: Event) {
-        if matches!(self.role, Role::Halted(_)) {
-            if let Event::Call { call, .. } | Event::Forwarded { call, .. } = event {
+        if let Role::Halted { account, .. } = &mut self.role {
+            if let Event::Accounted(text) = event {
+                *account = Some(text);
+            } else if let Event::Call { call, .. } | Event::Forwarded { call, .. } = event {
                 self.refuse(call);
             } else if let Event::ForwardAnswered { call, outcome } = event {
                 self.forward_answered(now, call, outcome);
@@ -225,7 +242,9 @@ impl Node {
         match event {
             Event::Tick => self.tick(now),
             Event::Connected(connected) => self.connection(connected),
-            Event::Inspected(streams) => self.inspected(streams),
+            Event::Inspected { known, streams } => self.inspected(now, &known, streams),
+            // Asked for by one that has stopped, which is answered above.
+            Event::Accounted(_) => {}
             Event::Lease(outcome) => {
                 let (action, change) = self.lease.outcome(now, &outcome);
                 self.lease_changed(action, change.as_ref());
@@ -266,6 +285,7 @@ impl Node {
 
     /// What to do now, after everything that has been handed in.
     pub fn run(&mut self, now: Now) -> Vec<Action> {
+        self.inspect(now);
         self.claim(now);
         self.append_next(now);
         let shown = self.forwards.shown(now, self.position()).into_iter();
@@ -281,13 +301,6 @@ impl Node {
 
     fn tick(&mut self, now: Now) {
         self.inventory.tick(now, self.connected);
-        if let Inspection::Wanted { from } = &mut self.inspection
-            && *from <= now.monotonic
-        {
-            *from = now.monotonic + INSPECT_RETRY;
-            self.asked_with = (self.follower.tip.clone(), self.follower.state.control);
-            self.out.push(Action::Inspect);
-        }
         if matches!(self.role, Role::Starting) {
             return;
         }
@@ -303,27 +316,64 @@ impl Node {
     fn connection(&mut self, connected: bool) {
         // Also when it has not been seen to go: two changes may have been told as one.
         if connected {
-            self.inspection = Inspection::Wanted { from: Duration::ZERO };
+            self.want_inspection();
         }
         self.connected = connected;
     }
 
-    /// The streams as they are now: is everything there that has been acknowledged?
-    fn inspected(&mut self, streams: Result<Streams, String>) {
+    fn want_inspection(&mut self) {
+        self.inspection = Inspection::Wanted { from: Duration::ZERO };
+        self.inspections += 1;
+    }
+
+    /// Has the streams looked at, when that is wanted and nobody is about to.
+    fn inspect(&mut self, now: Now) {
+        if !self.connected || matches!(self.role, Role::Halted { .. }) {
+            return;
+        }
+        if let Inspection::Wanted { from } = &mut self.inspection
+            && *from <= now.monotonic
+        {
+            *from = now.monotonic + INSPECT_WITHIN;
+            self.inspections += 1;
+            self.out.push(Action::Inspect(Box::new(self.known())));
+        }
+    }
+
+    /// Everything that the bus has acknowledged, as far as is known here.
+    fn known(&self) -> Known {
+        let (journal_created, control_created) = self.created;
+        let of_store = self.store.as_ref().map(Known::of_store).unwrap_or_default();
+        let known = of_store.with(&self.follower.tip, &self.follower.state);
+        Known { inspection: self.inspections, journal_created, control_created, ..known }
+    }
+
+    /// The streams as they are now: is everything there that had been acknowledged when they were asked about?
+    fn inspected(&mut self, now: Now, known: &Known, streams: Result<Streams, String>) {
+        if known.inspection != self.inspections {
+            return;
+        }
         let streams = match streams {
             Ok(streams) => streams,
             Err(why) => {
                 self.unseen = Some(why);
+                self.inspection = Inspection::Wanted { from: now.monotonic + INSPECT_RETRY };
                 return;
             }
         };
         self.inspection = Inspection::Done;
         self.unseen = None;
-        let (tip, control) = (&self.follower.tip, self.follower.state.control);
-        if let Err(halt) = halt::check(self.store.as_ref(), tip, control, &streams) {
+        if let Err(halt) = halt::check(known, &streams) {
             self.halt(halt);
             return;
         }
+        let (Some(journal), Some(control)) = (streams.journal, streams.control) else {
+            // Nothing is known to have stood in one that is not there. Whoever starts makes them.
+            self.unseen = Some("the streams are not there".to_owned());
+            self.inspection = Inspection::Wanted { from: now.monotonic + INSPECT_RETRY };
+            return;
+        };
+        self.created = (Some(journal.created), Some(control.created));
         if matches!(self.role, Role::Starting) {
             self.role = Role::Following { at_end: false };
             self.out.push(Action::FollowJournal { from: streams.follow_from });
@@ -360,6 +410,8 @@ impl Node {
     fn journal_end(&mut self, now: Now) {
         if let Role::Following { at_end } = &mut self.role {
             *at_end = true;
+            // Before it leads, the streams are compared with all that has been read.
+            self.want_inspection();
         }
         self.claim(now);
     }
@@ -401,7 +453,7 @@ impl Node {
             Role::Leading(leading) => {
                 leading.appended(tip, &mut self.dispatcher, &mut self.follower, &mut self.out);
             }
-            Role::Starting | Role::Following { .. } | Role::Halted(_) => {}
+            Role::Starting | Role::Following { .. } | Role::Halted { .. } => {}
         }
     }
 
@@ -482,7 +534,7 @@ impl Node {
                 self.out.push(Action::Warn(Warning::Deposed { why }));
             }
             Role::Claiming => {}
-            Role::Starting | Role::Following { .. } | Role::Halted(_) => return,
+            Role::Starting | Role::Following { .. } | Role::Halted { .. } => return,
         }
         self.role = Role::Following { at_end: false };
         self.out.push(Action::FollowJournal { from: self.follower.tip.sequence + 1 });
@@ -495,7 +547,10 @@ impl Node {
         }
         self.out.extend([Action::StopControl, Action::StopJournal]);
         self.out.push(Action::Warn(Warning::Halted(halt.clone())));
-        self.role = Role::Halted(halt);
+        if matches!(halt, Halt::Lost(_)) {
+            self.out.push(Action::Account(halt.clone()));
+        }
+        self.role = Role::Halted { halt, account: None };
     }
 
     fn warn_of_inventory(&mut self, host: &HostName, noted: Result<(), crate::inventory::InventoryError>) {
@@ -503,4 +558,9 @@ impl Node {
             self.out.push(Action::Warn(Warning::Inventory { host: host.clone(), error }));
         }
     }
+}
+
+/// What an operator is told of an instance that has stopped.
+fn halted(halt: &Halt, account: Option<&str>) -> String {
+    account.map_or_else(|| halt.to_string(), |account| format!("{halt}: {account}"))
 }

@@ -1,14 +1,17 @@
 //! The journal's stream.
 
 use async_nats::HeaderMap;
+use os_upgrade_kernel::Record;
 use os_upgrade_protocol::{header as names, subject};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
-use os_upgrade_shell::journal::codec::{APPEND_ID, Message};
+use os_upgrade_shell::journal::codec::{APPEND_ID, Content, Message, decode};
 use os_upgrade_shell::journal::{AppendId, JournalError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::reader::Read;
+use super::streams::StreamsError;
+use super::streams::inspect::{message, stored};
 use super::{Bus, header};
 
 /// What following the journal brings.
@@ -59,6 +62,27 @@ impl Bus {
             }
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => ReadBack::Absent,
             Err(_) => ReadBack::Failed,
+        }
+    }
+
+    /// The record whose last message stands in the journal at `sequence`, if one does.
+    ///
+    /// # Errors
+    /// The bus does not answer, or what stands there cannot be read.
+    pub async fn record_at(&self, sequence: u64) -> Result<Option<Record>, StreamsError> {
+        let Some(journal) = self.find_stream(subject::JOURNAL_STREAM).await? else { return Ok(None) };
+        let Some(last) = message(&journal, sequence).await? else { return Ok(None) };
+        let last = stored(&last)?;
+        let mut payload = Vec::new();
+        for sequence in (sequence + 1).saturating_sub(u64::from(last.parts))..sequence {
+            let Some(part) = message(&journal, sequence).await? else { return Ok(None) };
+            payload.extend_from_slice(&part.payload);
+        }
+        payload.extend_from_slice(&last.payload);
+        match decode(&last, &payload) {
+            Ok(Content::Record(record)) => Ok(Some(record)),
+            Ok(Content::Snapshot(_)) => Ok(None),
+            Err(source) => Err(JournalError::Undecodable { sequence, source }.into()),
         }
     }
 

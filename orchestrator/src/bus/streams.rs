@@ -1,18 +1,20 @@
-//! The streams as the orchestrator needs them: made when they are missing, checked when they are there, inspected.
+//! The streams as the orchestrator needs them: made when they are missing, checked when they are there.
+//!
+//! [`check`] says what an existing stream must be like, [`inspect`] whether it has lost anything.
 
+mod check;
+pub mod inspect;
+
+use std::collections::HashMap;
 use std::time::Duration;
 
-use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{
-    Config, DiscardPolicy, LastRawMessageErrorKind, RetentionPolicy, StorageType,
-};
-use async_nats::jetstream::{self};
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::journal::JournalError;
-use os_upgrade_shell::journal::codec::{Kind, Message, snapshot_start};
-use os_upgrade_shell::node::{StoreKnowledge, StreamFacts, Streams};
 
-use super::{Bus, header};
+use super::Bus;
 
 /// Consumers that the control stream takes: one for each host, and the readers. 2.15 would stop at 1 000.
 const CONSUMERS_MAX: i32 = 100_000;
@@ -22,6 +24,8 @@ const READERS_MAX: i32 = 10_000;
 const VERSIONS_KEPT: i64 = 64;
 /// How long the server remembers message ids.
 const DUPLICATE_WINDOW: Duration = Duration::from_mins(2);
+/// The key of a stream's metadata that says whose it is.
+const SITE: &str = "os-upgrade.site";
 
 /// A stream cannot be had as it is needed.
 #[derive(Debug, thiserror::Error)]
@@ -48,16 +52,54 @@ pub enum StreamsError {
         /// What it would have to be.
         wanted: String,
     },
+    /// It is another site's.
+    #[error(
+        "the stream {stream} is of site {found:?}, not of {expected:?}: check [site] name and [nats] url"
+    )]
+    OtherSite {
+        /// Its name.
+        stream: String,
+        /// The site it is of.
+        found: String,
+        /// The site that was to be served.
+        expected: String,
+    },
     /// The last snapshot cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
-fn configs(replicas: usize) -> [Config; 4] {
+/// What the streams are made with.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout<'a> {
+    /// The site whose they are.
+    pub site: &'a str,
+    /// Copies of each.
+    pub replicas: usize,
+}
+
+impl Layout<'_> {
+    fn metadata(&self) -> HashMap<String, String> {
+        HashMap::from([(SITE.to_owned(), self.site.to_owned())])
+    }
+
+    fn journal(&self) -> Config {
+        let [journal, ..] = configs(self);
+        journal
+    }
+
+    fn control(&self) -> Config {
+        let [_, control, ..] = configs(self);
+        control
+    }
+}
+
+/// Journal and control stream first: those that must not lose anything, nor be mistaken for another site's.
+fn configs(layout: &Layout<'_>) -> [Config; 4] {
     let base = Config {
         storage: StorageType::File,
         retention: RetentionPolicy::Limits,
-        num_replicas: replicas,
+        num_replicas: layout.replicas,
         max_consumers: READERS_MAX,
         duplicate_window: DUPLICATE_WINDOW,
         ..Config::default()
@@ -67,6 +109,7 @@ fn configs(replicas: usize) -> [Config; 4] {
         Config {
             subjects: vec![subject::JOURNAL_FACT.to_owned(), subject::JOURNAL_SNAPSHOT.to_owned()],
             discard: DiscardPolicy::New,
+            metadata: layout.metadata(),
             ..named(subject::JOURNAL_STREAM)
         },
         Config {
@@ -76,6 +119,7 @@ fn configs(replicas: usize) -> [Config; 4] {
                 subject::LEADER.to_owned(),
             ],
             max_consumers: CONSUMERS_MAX,
+            metadata: layout.metadata(),
             ..named(subject::CONTROL_STREAM)
         },
         Config {
@@ -92,110 +136,116 @@ fn configs(replicas: usize) -> [Config; 4] {
 }
 
 impl Bus {
-    /// Makes the streams that are missing and checks the others.
+    /// Checks the streams that are there and makes the others; `had_data` says that journal and control stream have
+    /// held something, so that one of them that is missing has been lost, and is left missing.
     ///
     /// # Errors
-    /// One cannot be made, or is there and made differently; it is left as it is.
-    pub async fn ensure_streams(&self, replicas: usize) -> Result<(), StreamsError> {
-        for config in configs(replicas) {
-            let stream = config.name.clone();
-            let unusable = |source| StreamsError::Unusable { stream, source };
-            let info = match self.jetstream.get_or_create_stream(config.clone()).await {
-                Ok(stream) => stream.cached_info().config.clone(),
-                Err(error) => return Err(unusable(error.into())),
-            };
-            check(&info, &config)?;
+    /// One cannot be made, or is there and made differently, or is another site's; it is left as it is.
+    pub async fn ensure_streams(&self, layout: &Layout<'_>, had_data: bool) -> Result<(), StreamsError> {
+        for (index, config) in configs(layout).into_iter().enumerate() {
+            let irreplaceable = index < 2;
+            match self.find_stream(&config.name).await? {
+                Some(found) => self.adopt(&found.cached_info().config, &config).await?,
+                None if irreplaceable && had_data => {}
+                None => drop(self.make_stream(&config).await?),
+            }
         }
         Ok(())
     }
 
-    /// Journal and control stream as they are, and where to begin to follow the journal.
+    /// Checks every stream that is there, and changes none: the first problem of each, and the streams not there.
     ///
     /// # Errors
-    /// The bus does not answer, or the last snapshot cannot be read.
-    pub async fn inspect(&self, store: Option<&StoreKnowledge>) -> Result<Streams, StreamsError> {
-        let journal = self.stream(subject::JOURNAL_STREAM).await?;
-        let control = self.stream(subject::CONTROL_STREAM).await?;
-        Ok(Streams {
-            journal: facts(&journal),
-            control: facts(&control),
-            follow_from: follow_from(&journal, store).await?,
-        })
-    }
-
-    pub(super) async fn stream(&self, name: &str) -> Result<jetstream::stream::Stream, StreamsError> {
-        let unusable = |source| StreamsError::Unusable { stream: name.to_owned(), source };
-        self.jetstream.get_stream(name).await.map_err(|error| unusable(error.into()))
-    }
-}
-
-fn check(found: &Config, wanted: &Config) -> Result<(), StreamsError> {
-    let mut subjects = (found.subjects.clone(), wanted.subjects.clone());
-    subjects.0.sort();
-    subjects.1.sort();
-    let settings = [
-        ("subjects", subjects.0.join(","), subjects.1.join(",")),
-        ("storage", format!("{:?}", found.storage), format!("{:?}", wanted.storage)),
-        ("retention", format!("{:?}", found.retention), format!("{:?}", wanted.retention)),
-        (
-            "max-msgs-per-subject",
-            unlimited(found.max_messages_per_subject),
-            unlimited(wanted.max_messages_per_subject),
-        ),
-        ("max-age", format!("{:?}", found.max_age), format!("{:?}", wanted.max_age)),
-        ("max-msgs", unlimited(found.max_messages), unlimited(wanted.max_messages)),
-        ("max-bytes", unlimited(found.max_bytes), unlimited(wanted.max_bytes)),
-        ("no-ack", found.no_ack.to_string(), wanted.no_ack.to_string()),
-        ("sealed", found.sealed.to_string(), wanted.sealed.to_string()),
-    ];
-    for (setting, found_value, wanted) in settings {
-        if found_value != wanted {
-            let stream = found.name.clone();
-            return Err(StreamsError::Incompatible { stream, setting, found: found_value, wanted });
+    /// The bus does not answer.
+    pub async fn check_streams(
+        &self,
+        layout: &Layout<'_>,
+    ) -> Result<Vec<(String, Option<Result<(), StreamsError>>)>, StreamsError> {
+        let mut checked = Vec::new();
+        for config in configs(layout) {
+            let found = self.find_stream(&config.name).await?;
+            let result = found.map(|found| check::check(&found.cached_info().config, &config));
+            checked.push((config.name, result));
         }
+        Ok(checked)
     }
-    Ok(())
-}
 
-/// The server shows "no limit" as -1, a new configuration as 0.
-fn unlimited(limit: i64) -> String {
-    limit.max(0).to_string()
-}
-
-fn facts(stream: &jetstream::stream::Stream) -> StreamFacts {
-    let info = stream.cached_info();
-    StreamFacts { created: info.created, last_sequence: info.state.last_sequence }
-}
-
-/// The start of the newest complete snapshot that the store has reached, so that the store misses nothing; else the
-/// beginning.
-async fn follow_from(
-    journal: &jetstream::stream::Stream,
-    store: Option<&StoreKnowledge>,
-) -> Result<u64, StreamsError> {
-    let beginning = journal.cached_info().state.first_sequence.max(1);
-    let Some(store) = store else { return Ok(beginning) };
-    let unusable = |source| StreamsError::Unusable { stream: subject::JOURNAL_STREAM.to_owned(), source };
-    let last = match journal.get_last_raw_message_by_subject(subject::JOURNAL_SNAPSHOT).await {
-        Ok(message) => message,
-        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => return Ok(beginning),
-        Err(error) => return Err(unusable(error.into())),
-    };
-    let mut candidate = snapshot_start(last.sequence, &read(&last)?);
-    while let Some(start) = candidate {
-        if start <= store.sequence + 1 {
-            return Ok(start);
+    /// Makes the journal anew: what it holds is gone, and its next message has `first_sequence`.
+    ///
+    /// # Errors
+    /// The bus does not answer or refuses.
+    pub async fn renew_journal(
+        &self,
+        layout: &Layout<'_>,
+        first_sequence: u64,
+    ) -> Result<Stream, StreamsError> {
+        let config = Config { first_sequence: Some(first_sequence), ..layout.journal() };
+        if self.find_stream(&config.name).await?.is_some() {
+            let deleted = self.jetstream.delete_stream(&config.name).await;
+            deleted.map_err(|error| unusable(&config.name, error))?;
         }
-        let first = journal.get_raw_message(start).await.map_err(|error| unusable(error.into()))?;
-        candidate = match read(&first)?.kind {
-            Kind::Snapshot { previous } => (previous > 0).then_some(previous),
-            Kind::Record => None,
+        self.make_stream(&config).await
+    }
+
+    /// Empties the control stream, or makes it: its next message has `first_sequence`, or one above it.
+    ///
+    /// # Errors
+    /// The bus does not answer or refuses.
+    pub async fn renew_control(
+        &self,
+        layout: &Layout<'_>,
+        first_sequence: u64,
+    ) -> Result<Stream, StreamsError> {
+        let config = Config { first_sequence: Some(first_sequence), ..layout.control() };
+        let Some(stream) = self.find_stream(&config.name).await? else {
+            return self.make_stream(&config).await;
         };
+        // Consumers of workers stay; a sequence beyond the end is where the stream goes on.
+        let next = first_sequence.max(stream.cached_info().state.last_sequence + 1);
+        let purged = stream.purge().sequence(next).await;
+        purged.map_err(|error| unusable(&config.name, error))?;
+        self.stream(&config.name).await
     }
-    Ok(beginning)
+
+    async fn make_stream(&self, config: &Config) -> Result<Stream, StreamsError> {
+        // One that somebody else has made meanwhile is checked as if it had been there.
+        let made = self.jetstream.get_or_create_stream(config.clone()).await;
+        let made = made.map_err(|error| unusable(&config.name, error))?;
+        check::check(&made.cached_info().config, config)?;
+        Ok(made)
+    }
+
+    /// Checks a stream that is there; one that does not say whose it is yet is marked.
+    async fn adopt(&self, found: &Config, wanted: &Config) -> Result<(), StreamsError> {
+        check::check(found, wanted)?;
+        if !wanted.metadata.contains_key(SITE) || found.metadata.contains_key(SITE) {
+            return Ok(());
+        }
+        let mut marked = found.clone();
+        marked.metadata.extend(wanted.metadata.clone());
+        let updated = self.jetstream.update_stream(marked).await;
+        updated.map_err(|error| unusable(&wanted.name, error))?;
+        Ok(())
+    }
+
+    pub(super) async fn stream(&self, name: &str) -> Result<Stream, StreamsError> {
+        self.jetstream.get_stream(name).await.map_err(|error| unusable(name, error))
+    }
+
+    /// The stream, if it is there.
+    pub(super) async fn find_stream(&self, name: &str) -> Result<Option<Stream>, StreamsError> {
+        match self.jetstream.get_stream(name).await {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(unusable(name, error)),
+        }
+    }
 }
 
-fn read(stored: &StreamMessage) -> Result<Message, JournalError> {
-    let lookup = |name: &str| header(&stored.headers, name);
-    Message::read(stored.sequence, stored.subject.as_str(), lookup, stored.payload.clone())
+fn is_not_found(error: &GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
+}
+
+fn unusable(stream: &str, source: impl Into<async_nats::Error>) -> StreamsError {
+    StreamsError::Unusable { stream: stream.to_owned(), source: source.into() }
 }

@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) async fn run(
     mut projector: Projector,
     position: Option<Position>,
-    streams: Streams,
+    streams: Option<Streams>,
     mut committed: mpsc::Receiver<Committed>,
     problem: watch::Sender<Option<String>>,
 ) {
@@ -29,6 +29,7 @@ pub(super) async fn run(
         linger(&mut committed, &mut batch).await;
         // Following begins at a snapshot, which may lie before what the store has.
         batch.retain(|record| reached.is_none_or(|sequence| record.sequence > sequence));
+        let Some(streams) = streams else { break };
         if take_in(&mut projector, &streams, reached, &batch, &committed, &problem).await.is_err() {
             break;
         }

@@ -12,6 +12,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
 use sqlx::{Row as _, query, query_scalar};
 
 use super::error::{OpenError, StoreError};
+use super::projector::{Position, read_position};
 use super::{open, time};
 
 /// How many lists are read at once; further ones wait.
@@ -75,6 +76,17 @@ pub struct HostRow {
     pub started_at: Option<DateTime<Utc>>,
     /// When its part in the run ended.
     pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// A command that has been seen in the control stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandRow {
+    /// Its sequence.
+    pub sequence: u64,
+    /// The host it was sent to.
+    pub host: String,
+    /// What it asks.
+    pub action: String,
 }
 
 /// A fact.
@@ -209,6 +221,53 @@ impl History {
         let facts = facts(&mut reader, id, facts_limit, facts_after).await?;
         Ok(Some(RunDetail { run, hosts, facts }))
     }
+
+    /// How far the journal has been taken in; `None` for an empty store.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn position(&self) -> Result<Option<Position>, StoreError> {
+        read_position(&mut *self.pool.acquire().await?).await
+    }
+
+    /// The sequences of all records that have facts, in order.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn sequences(&self) -> Result<Vec<u64>, StoreError> {
+        let select = query_scalar::<_, i64>("SELECT DISTINCT sequence FROM facts ORDER BY sequence");
+        let sequences = select.fetch_all(&self.pool).await?;
+        Ok(sequences.into_iter().map(i64::cast_unsigned).collect())
+    }
+
+    /// How many facts there are from record `first` on, and at most `limit` of them in order.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn facts_from(&self, first: u64, limit: u32) -> Result<(u64, Vec<FactRow>), StoreError> {
+        let mut reader = self.pool.begin().await?;
+        let count: i64 = query_scalar("SELECT count(*) FROM facts WHERE sequence >= ?")
+            .bind(first.cast_signed())
+            .fetch_one(&mut *reader)
+            .await?;
+        let select = "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
+                      WHERE sequence >= ? ORDER BY sequence, place LIMIT ?";
+        let rows = query(select).bind(first.cast_signed()).bind(limit).fetch(&mut *reader);
+        Ok((count.cast_unsigned(), collect(rows, FactRow::read).await?))
+    }
+
+    /// Every command that has been seen in the control stream and not been withdrawn since, in the stream's order.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn commands(&self) -> Result<Vec<CommandRow>, StoreError> {
+        let select = "SELECT json_extract(fact, '$.event.sequence') AS sequence, host, \
+                      json_extract(fact, '$.event.action') AS action FROM facts \
+                      WHERE type = 'host' AND event = 'command-sent' AND json_extract(fact, '$.event.sequence') \
+                      NOT IN (SELECT json_extract(fact, '$.sequence') FROM facts WHERE type = 'withdrawn') \
+                      ORDER BY 1";
+        collect(query(select).fetch(&self.pool), CommandRow::read).await
+    }
 }
 
 async fn hosts(reader: &mut SqliteConnection, run: &RunId) -> Result<Vec<HostRow>, StoreError> {
@@ -291,6 +350,16 @@ impl HostRow {
             command_sequence: row.try_get("command_sequence")?,
             started_at: time::optional(row, "started_at")?,
             ended_at: time::optional(row, "ended_at")?,
+        })
+    }
+}
+
+impl CommandRow {
+    fn read(row: &SqliteRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            sequence: row.try_get("sequence")?,
+            host: row.try_get("host")?,
+            action: row.try_get("action")?,
         })
     }
 }

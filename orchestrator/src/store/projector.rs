@@ -174,7 +174,7 @@ fn check(
     Ok(())
 }
 
-async fn read_position(connection: &mut SqliteConnection) -> Result<Option<Position>, StoreError> {
+pub(super) async fn read_position(connection: &mut SqliteConnection) -> Result<Option<Position>, StoreError> {
     let query = sqlx::query(
         "SELECT sequence, append_id, control, journal_created_at, control_created_at FROM position",
     );

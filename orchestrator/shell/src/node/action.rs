@@ -3,7 +3,7 @@
 use os_upgrade_kernel::{Answer, Request};
 use os_upgrade_protocol::HostName;
 
-use super::{CallId, Halt};
+use super::{CallId, Halt, Known};
 use crate::committed::Committed;
 use crate::dispatch::Dispatch;
 use crate::inventory::InventoryError;
@@ -13,8 +13,10 @@ use crate::lease::{LeaseAction, LeaseHolder};
 /// Something for the shell to carry out.
 #[derive(Debug)]
 pub enum Action {
-    /// Look at the streams.
-    Inspect,
+    /// Look at the streams: whether they hold what is known to have been acknowledged.
+    Inspect(Box<Known>),
+    /// Find out what exactly is missing, for the operator.
+    Account(Halt),
     /// Do this about the lease.
     Lease(LeaseAction),
     /// Hand in the journal from this sequence on, instead of whatever was followed before.

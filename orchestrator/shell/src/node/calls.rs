@@ -5,7 +5,7 @@ use std::time::Duration;
 use os_upgrade_kernel::Request;
 
 use super::leading::Queued;
-use super::{Action, CallId, HOSTS_UNREAD, NO_LEADER, Node, Role};
+use super::{Action, CallId, HOSTS_UNREAD, NO_LEADER, Node, Role, halted};
 use crate::clock::Now;
 use crate::forward::Outcome;
 
@@ -52,7 +52,7 @@ impl Node {
                 Asker::Here => self.forward(call, request),
                 Asker::Follower => self.refuse(call),
             },
-            Role::Halted(_) => self.refuse(call),
+            Role::Halted { .. } => self.refuse(call),
         }
     }
 
@@ -82,7 +82,7 @@ impl Node {
         let untouched = |why: &str| format!("{why}; nothing was changed");
         let reason = match (&self.role, self.lease.other()) {
             // The very text by which it is not ready.
-            (Role::Halted(halt), _) => halt.to_string(),
+            (Role::Halted { halt, account }, _) => halted(halt, account.as_deref()),
             _ if !self.may_publish() => untouched("not leading: the bus is away"),
             (_, Some(other)) => untouched(&format!("not leading: instance {} does", other.instance)),
             (_, None) => untouched(NO_LEADER),

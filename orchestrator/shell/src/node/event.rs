@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{LockOutcome, Request};
 use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
 
-use super::Streams;
+use super::{Known, Streams};
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
 use crate::forward::Outcome;
@@ -24,8 +24,15 @@ pub enum Event {
     Tick,
     /// The connection to the bus came or went.
     Connected(bool),
-    /// The streams were inspected; why not, when they are not there or did not answer.
-    Inspected(Result<Streams, String>),
+    /// The streams were inspected.
+    Inspected {
+        /// What was looked for.
+        known: Box<Known>,
+        /// What was found; why nothing, when they did not answer.
+        streams: Result<Streams, String>,
+    },
+    /// What exactly is missing, in a sentence.
+    Accounted(String),
     /// What came of the last lease action.
     Lease(LeaseOutcome),
     /// A message of the journal that is being followed.

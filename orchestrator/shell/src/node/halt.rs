@@ -1,85 +1,116 @@
 //! When to stop for good: the bus has lost what it had acknowledged, or the journal cannot be followed.
 
+use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::known::{Known, StoreKnowledge, Stream, StreamFacts, Streams};
 use crate::journal::codec::Message;
-use crate::journal::{AppendId, JournalError, Tip};
-
-/// What the store had reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreKnowledge {
-    /// The last journal sequence projected.
-    pub sequence: u64,
-    /// Its append id.
-    pub append_id: AppendId,
-    /// When the journal had been created.
-    pub journal_created: DateTime<Utc>,
-    /// When the control stream had been created.
-    pub control_created: DateTime<Utc>,
-}
-
-/// A stream as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamFacts {
-    /// When it was created.
-    pub created: DateTime<Utc>,
-    /// The sequence of its last message, 0 if it never had one.
-    pub last_sequence: u64,
-}
-
-/// Journal and control stream as they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Streams {
-    /// The journal.
-    pub journal: StreamFacts,
-    /// The control stream.
-    pub control: StreamFacts,
-    /// Where to begin to follow the journal: its beginning, or a complete snapshot that the store has reached.
-    pub follow_from: u64,
-}
+use crate::journal::{AppendId, JournalError};
 
 /// Why the node has stopped. What it says is for the operator, who alone can decide how to go on.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Halt {
-    /// The journal, or the control stream, was made anew.
-    #[error(
-        "{stream} was created at {found}, but the store knows one of {known}: NATS has lost it, or this is another site's"
-    )]
-    Recreated {
-        /// Which stream.
-        stream: &'static str,
-        /// The creation time the store knows.
-        known: DateTime<Utc>,
-        /// The creation time found.
-        found: DateTime<Utc>,
-    },
-    /// The end of a stream is missing.
-    #[error("{stream} ends at {found}, but {known} had been acknowledged: NATS has lost messages {} to {known}", found + 1)]
-    Shorter {
-        /// Which stream.
-        stream: &'static str,
-        /// The last sequence that had been acknowledged.
-        known: u64,
-        /// The last sequence found.
-        found: u64,
-    },
-    /// The journal holds other messages than had been acknowledged.
-    #[error(
-        "journal message {sequence} is {found}, but {known} had been acknowledged there: NATS has lost data"
-    )]
-    OtherMessage {
-        /// The sequence.
-        sequence: u64,
-        /// The append id that had been acknowledged.
-        known: AppendId,
-        /// The append id found.
-        found: AppendId,
-    },
+    /// The bus does not hold any more what it had acknowledged.
+    #[error("NATS has lost data: {}", join(.0))]
+    Lost(Arc<[Loss]>),
     /// The journal cannot be followed.
     #[error("{}", describe(.0))]
     Journal(Arc<JournalError>),
+}
+
+/// What one stream does not hold any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// The stream.
+    pub stream: Stream,
+    /// The last sequence that had been acknowledged.
+    pub known: u64,
+    /// What stands there instead.
+    pub found: Found,
+}
+
+/// What was found of a stream that has lost something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// No such stream.
+    Nothing,
+    /// A stream that was made later.
+    Recreated {
+        /// When the known one was created.
+        known: DateTime<Utc>,
+        /// When this one was.
+        found: DateTime<Utc>,
+    },
+    /// It ends earlier.
+    Shorter {
+        /// Its last sequence.
+        last: u64,
+    },
+    /// It begins later: what was after the last known message is gone.
+    Later {
+        /// Its first sequence.
+        first: u64,
+    },
+    /// Another message stands at a known place, or none.
+    Other {
+        /// The place.
+        sequence: u64,
+        /// What had been acknowledged there.
+        known: String,
+        /// What is there now.
+        found: String,
+    },
+}
+
+impl Loss {
+    /// The first sequence that is certainly missing, where the stream by itself tells.
+    pub fn first_missing(&self) -> Option<u64> {
+        match self.found {
+            Found::Nothing | Found::Recreated { .. } => Some(1),
+            Found::Shorter { last } => Some(last + 1),
+            Found::Later { .. } => Some(self.known + 1),
+            Found::Other { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stream, known, found } = self;
+        match found {
+            Found::Nothing => {
+                write!(f, "{stream} is not there, messages up to {known} had been acknowledged")
+            }
+            Found::Recreated { known: then, found } => write!(
+                f,
+                "{stream} was created at {found}, not at {then}: messages up to {known} are gone, or this is \
+                 another site's"
+            ),
+            Found::Shorter { last } => {
+                write!(f, "{stream} ends at {last}: {}", missing(last + 1, *known))
+            }
+            Found::Later { first } => {
+                write!(f, "{stream} begins at {first}: {}", missing(known + 1, first - 1))
+            }
+            Found::Other { sequence, known, found } => {
+                write!(f, "{stream} has {found} at {sequence}, where {known} had been acknowledged")
+            }
+        }
+    }
+}
+
+fn missing(first: u64, last: u64) -> String {
+    if first == last {
+        format!("message {first} is missing")
+    } else {
+        format!("messages {first} to {last} are missing")
+    }
+}
+
+fn join(losses: &[Loss]) -> String {
+    losses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl From<JournalError> for Halt {
@@ -99,35 +130,61 @@ fn describe(error: &JournalError) -> String {
     text
 }
 
-const JOURNAL: &str = "the journal";
-const CONTROL: &str = "the control stream";
-
-/// Whether everything is there that has been acknowledged, as far as its ends tell.
-pub(super) fn check(
-    store: Option<&StoreKnowledge>,
-    tip: &Tip,
-    control: u64,
-    streams: &Streams,
-) -> Result<(), Halt> {
-    if let Some(store) = store {
-        same_stream(JOURNAL, store.journal_created, streams.journal)?;
-        same_stream(CONTROL, store.control_created, streams.control)?;
-        not_shorter(JOURNAL, store.sequence, streams.journal)?;
-    }
-    not_shorter(JOURNAL, tip.sequence, streams.journal)?;
-    not_shorter(CONTROL, control, streams.control)
+/// What of everything `known` is missing in `streams`: nothing, or one entry for each stream that has lost something.
+pub fn losses(known: &Known, streams: &Streams) -> Vec<Loss> {
+    let of = |stream, known, found: Option<Found>| found.map(|found| Loss { stream, known, found });
+    let (journal, control) = (known.journal.sequence, known.control);
+    let journal_found =
+        ends(streams.journal, known.journal_created, journal).or_else(|| at_known(known, streams));
+    let control_found =
+        ends(streams.control, known.control_created, control).or_else(|| at_mark(known, streams));
+    let both = [of(Stream::Journal, journal, journal_found), of(Stream::Control, control, control_found)];
+    both.into_iter().flatten().collect()
 }
 
-fn same_stream(stream: &'static str, known: DateTime<Utc>, found: StreamFacts) -> Result<(), Halt> {
-    if known == found.created { Ok(()) } else { Err(Halt::Recreated { stream, known, found: found.created }) }
+pub(super) fn check(known: &Known, streams: &Streams) -> Result<(), Halt> {
+    let losses = losses(known, streams);
+    if losses.is_empty() { Ok(()) } else { Err(Halt::Lost(losses.into())) }
 }
 
-fn not_shorter(stream: &'static str, known: u64, found: StreamFacts) -> Result<(), Halt> {
-    if known <= found.last_sequence {
-        Ok(())
-    } else {
-        Err(Halt::Shorter { stream, known, found: found.last_sequence })
+/// Whether it is the same stream, and long enough.
+fn ends(stream: Option<StreamFacts>, created: Option<DateTime<Utc>>, known: u64) -> Option<Found> {
+    let Some(stream) = stream else {
+        return (known > 0 || created.is_some()).then_some(Found::Nothing);
+    };
+    if let Some(known) = created.filter(|known| *known != stream.created) {
+        return Some(Found::Recreated { known, found: stream.created });
     }
+    (stream.last_sequence < known).then_some(Found::Shorter { last: stream.last_sequence })
+}
+
+/// Whether the journal's last known message is still the one it was.
+fn at_known(known: &Known, streams: &Streams) -> Option<Found> {
+    let append_id = known.journal.append_id.as_ref()?;
+    let sequence = known.journal.sequence;
+    match &streams.at_known {
+        Some(found) if found == append_id => None,
+        Some(found) => {
+            Some(Found::Other { sequence, known: append_id.to_string(), found: found.to_string() })
+        }
+        None => {
+            let first = streams.journal.map_or(0, |journal| journal.first_sequence);
+            let gone =
+                || Found::Other { sequence, known: append_id.to_string(), found: "nothing".to_owned() };
+            Some(if first > sequence + 1 { Found::Later { first } } else { gone() })
+        }
+    }
+}
+
+/// Whether a message of our own is still where it was in the control stream.
+fn at_mark(known: &Known, streams: &Streams) -> Option<Found> {
+    let mark = known.mark.as_ref()?;
+    if streams.at_mark.as_ref() == Some(&mark.subject) {
+        return None;
+    }
+    let found =
+        streams.at_mark.as_ref().map_or("nothing".to_owned(), |subject| format!("a message to {subject}"));
+    Some(Found::Other { sequence: mark.sequence, known: format!("one to {}", mark.subject), found })
 }
 
 /// Whether the message that the store had reached is still the one it was.
@@ -137,7 +194,7 @@ pub(super) fn check_against_store(
     message: &Message,
 ) -> Result<(), Halt> {
     let Some(store) = store else { return Ok(()) };
-    let found = if sequence == store.sequence {
+    let found: Option<&AppendId> = if sequence == store.sequence {
         Some(&message.append_id)
     } else if sequence == store.sequence + 1 {
         message.previous.as_ref()
@@ -145,11 +202,11 @@ pub(super) fn check_against_store(
         None
     };
     match found {
-        Some(found) if *found != store.append_id => Err(Halt::OtherMessage {
-            sequence: store.sequence,
-            known: store.append_id.clone(),
-            found: found.clone(),
-        }),
+        Some(found) if *found != store.append_id => {
+            let (known, found) = (store.append_id.to_string(), found.to_string());
+            let found = Found::Other { sequence: store.sequence, known, found };
+            Err(Halt::Lost([Loss { stream: Stream::Journal, known: store.sequence, found }].into()))
+        }
         Some(_) | None => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, DispatchSettings, PublishOutcome};
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::node::{
-    Action, Event, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams, Warning,
+    Action, Event, Known, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams, Warning,
 };
 
 use serde_json::json;
@@ -341,18 +341,19 @@ impl World {
                     instance.store = Some(StoreKnowledge {
                         sequence: committed.sequence,
                         append_id: committed.append_id.clone(),
+                        control: committed.record.control,
                         journal_created: CREATED,
                         control_created: CREATED,
                     });
                 }
             }
             Action::Warn(Warning::Halted(halt)) => panic!("halted: {halt}"),
-            Action::Warn(_) => {}
+            Action::Warn(_) | Action::Account(_) => {}
             Action::Dispatch(Dispatch::Command { ref id, not_after, .. }) => {
                 assert!(self.wall < not_after, "S2: {id} is sent after its time");
                 self.tasks.push(Task { instance: index, boot, action });
             }
-            Action::Inspect
+            Action::Inspect(_)
             | Action::Lease(_)
             | Action::Append { .. }
             | Action::ReadJournal { .. }
@@ -380,7 +381,9 @@ impl World {
     /// Does what `action` says, or not; what its instance hears of it.
     fn carry_out(&mut self, action: &Action) -> Option<Event> {
         match action {
-            Action::Inspect => Some(Event::Inspected(Ok(self.inspect()))),
+            Action::Inspect(known) => {
+                Some(Event::Inspected { known: known.clone(), streams: Ok(self.inspect(known)) })
+            }
             Action::Lease(wanted) => {
                 let outcome = if self.rng.happens(self.faults.lease_trouble) {
                     os_upgrade_shell::lease::LeaseOutcome::Failed
@@ -430,6 +433,7 @@ impl World {
             | Action::Answer { .. }
             | Action::Forward { .. }
             | Action::Project(_)
+            | Action::Account(_)
             | Action::Warn(_) => None,
         }
     }
@@ -450,11 +454,16 @@ impl World {
         stored.map_or(Heard::Refused, Heard::Stored)
     }
 
-    fn inspect(&self) -> Streams {
-        let facts = |last_sequence| StreamFacts { created: CREATED, last_sequence };
+    fn inspect(&self, known: &Known) -> Streams {
+        let facts = |last_sequence| StreamFacts { created: CREATED, first_sequence: 1, last_sequence };
+        let sequence = known.journal.sequence;
+        let at_known = (sequence > 0).then(|| self.bus.journal_at(sequence)).flatten();
+        let at_mark = known.mark.as_ref().and_then(|mark| self.bus.control_at(mark.sequence));
         Streams {
-            journal: facts(self.bus.journal_len()),
-            control: facts(self.bus.control_len()),
+            journal: Some(facts(self.bus.journal_len())),
+            control: Some(facts(self.bus.control_len())),
+            at_known: at_known.map(|message| message.append_id),
+            at_mark: at_mark.map(|message| message.subject),
             follow_from: 1,
         }
     }

@@ -1,0 +1,116 @@
+//! What counts as lost: everything that had been acknowledged and is not there, as it was, any more.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+
+use chrono::{DateTime, TimeDelta};
+use os_upgrade_shell::journal::{AppendId, Tip};
+use os_upgrade_shell::node::{ControlMark, Known, StreamFacts, Streams, losses};
+
+/// What goes missing.
+type Change = fn(&mut Streams);
+
+/// Ten messages of the journal and twenty of the control stream, the last fence among them at 12.
+fn known() -> Known {
+    Known {
+        inspection: 1,
+        journal: Tip { sequence: 10, append_id: Some(AppendId::new("a-10")) },
+        journal_created: Some(DateTime::UNIX_EPOCH),
+        control: 20,
+        control_created: Some(DateTime::UNIX_EPOCH),
+        mark: Some(ControlMark { sequence: 12, subject: "leader".to_owned() }),
+        stored: Some(10),
+    }
+}
+
+/// The streams that have all of it, and a little more.
+fn streams() -> Streams {
+    let facts =
+        |last_sequence| StreamFacts { created: DateTime::UNIX_EPOCH, first_sequence: 1, last_sequence };
+    Streams {
+        journal: Some(facts(11)),
+        control: Some(facts(25)),
+        at_known: Some(AppendId::new("a-10")),
+        at_mark: Some("leader".to_owned()),
+        follow_from: 1,
+    }
+}
+
+#[test]
+fn every_kind_of_loss_is_told_from_the_others() {
+    let later = DateTime::UNIX_EPOCH + TimeDelta::seconds(1);
+
+    let table: [(&str, Change, &str); 11] = [
+        ("nothing", |_| {}, ""),
+        (
+            "the journal",
+            |streams| streams.journal = None,
+            "the journal is not there, messages up to 10 had been acknowledged",
+        ),
+        (
+            "the control stream",
+            |streams| streams.control = None,
+            "the control stream is not there, messages up to 20 had been acknowledged",
+        ),
+        (
+            "a journal made anew",
+            |streams| streams.journal.as_mut().unwrap().created += TimeDelta::seconds(1),
+            "the journal was created at 1970-01-01 00:00:01 UTC, not at 1970-01-01 00:00:00 UTC: messages up to 10 \
+             are gone, or this is another site's",
+        ),
+        (
+            "the journal's end",
+            |streams| streams.journal.as_mut().unwrap().last_sequence = 7,
+            "the journal ends at 7: messages 8 to 10 are missing",
+        ),
+        (
+            "its last message",
+            |streams| streams.journal.as_mut().unwrap().last_sequence = 9,
+            "the journal ends at 9: message 10 is missing",
+        ),
+        (
+            "an end that has grown again",
+            |streams| streams.at_known = Some(AppendId::new("b-1")),
+            "the journal has b-1 at 10, where a-10 had been acknowledged",
+        ),
+        (
+            "one message",
+            |streams| streams.at_known = None,
+            "the journal has nothing at 10, where a-10 had been acknowledged",
+        ),
+        (
+            "the beginning, and more than that",
+            |streams| {
+                streams.at_known = None;
+                *streams.journal.as_mut().unwrap() =
+                    StreamFacts { created: DateTime::UNIX_EPOCH, first_sequence: 14, last_sequence: 15 };
+            },
+            "the journal begins at 14: messages 11 to 13 are missing",
+        ),
+        (
+            "a control stream's end that has grown again",
+            |streams| streams.at_mark = Some("reply.h1".to_owned()),
+            "the control stream has a message to reply.h1 at 12, where one to leader had been acknowledged",
+        ),
+        (
+            "the ends of both",
+            |streams| {
+                streams.journal.as_mut().unwrap().last_sequence = 0;
+                streams.control.as_mut().unwrap().last_sequence = 19;
+            },
+            "the journal ends at 0: messages 1 to 10 are missing; the control stream ends at 19: message 20 is missing",
+        ),
+    ];
+    for (name, change, expected) in table {
+        let mut streams = streams();
+        change(&mut streams);
+        let said: Vec<_> = losses(&known(), &streams).iter().map(ToString::to_string).collect();
+        assert_eq!(said.join("; "), expected, "{name}");
+    }
+    // Who knows nothing misses nothing, whatever is there or not.
+    let mut streams = streams();
+    assert_eq!(losses(&Known::default(), &streams), []);
+    streams.journal.as_mut().unwrap().created = later;
+    assert_eq!(losses(&Known::default(), &streams), []);
+    streams.journal = None;
+    assert_eq!(losses(&Known::default(), &streams), []);
+}
