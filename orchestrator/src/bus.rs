@@ -48,6 +48,13 @@ impl Bus {
         Self { client, jetstream, lease: Arc::default() }
     }
 
+    /// Resolves when everything published so far has been handed to the connection; never while that is away.
+    pub async fn flush(&self) {
+        if let Err(error) = self.client.flush().await {
+            tracing::debug!(%error, "flush");
+        }
+    }
+
     async fn publish(
         &self,
         subject: String,

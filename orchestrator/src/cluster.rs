@@ -114,7 +114,7 @@ impl About {
         };
         let not_ready = match &present.readiness {
             Readiness::Ready => None,
-            Readiness::NotReady(why) => Some(why.clone()),
+            Readiness::NotReady(why) | Readiness::Halted(why) => Some(why.clone()),
         };
         Heartbeat {
             instance: self.instance.clone(),

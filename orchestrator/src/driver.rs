@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -21,6 +22,7 @@ use os_upgrade_shell::node::{Action, CallId, Event, Halt, Known, Node, NodeSetti
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::bus::Bus;
 use crate::bus::forward::{Asked, ReplyTo};
@@ -37,6 +39,8 @@ const TICK: Duration = Duration::from_millis(100);
 const EVENTS_MAX: usize = 8192;
 /// Events that are handed in before what follows from them is carried out.
 const EVENTS_AT_ONCE: usize = 4096;
+/// How long the last answers to followers may take to be on their way.
+const FLUSH_WITHIN: Duration = Duration::from_millis(200);
 
 /// What the driver works with.
 #[derive(Debug)]
@@ -59,7 +63,14 @@ pub struct Driver {
     calls_seen: CallId,
     journal: Reader,
     control: Reader,
+    /// Answers to followers that are on their way.
+    answers: TaskTracker,
+    /// How often the loop has come round.
+    turns: Arc<AtomicU64>,
     shutdown: CancellationToken,
+    stopped: bool,
+    /// Ends the readers, when the driver does.
+    ended: CancellationToken,
 }
 
 /// What the driver is given.
@@ -83,7 +94,9 @@ pub struct Parts {
     pub present: Arc<ArcSwap<Present>>,
     /// Requests.
     pub calls: mpsc::Receiver<Call>,
-    /// Ends the driver.
+    /// Counts the turns of the driver's loop, at least one each 100 ms: a driver that makes none is stuck.
+    pub turns: Arc<AtomicU64>,
+    /// Ends the driver, in order.
     pub shutdown: CancellationToken,
 }
 
@@ -140,6 +153,7 @@ impl Driver {
             store_problem,
             present,
             calls,
+            turns,
             shutdown,
         } = parts;
         let (sender, incoming) = mpsc::channel(EVENTS_MAX);
@@ -162,19 +176,28 @@ impl Driver {
             calls_seen: 0,
             journal: Reader::default(),
             control: Reader::default(),
+            answers: TaskTracker::new(),
+            turns,
             shutdown,
+            stopped: false,
+            ended: CancellationToken::new(),
         }
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until it is told to stop and has done so: everybody who asked has been answered then.
     pub async fn run(mut self) {
+        let _end_readers = self.ended.clone().drop_guard();
         self.watch_workers();
         self.watch_followers();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        loop {
+        let mut stopping = false;
+        while !self.stopped {
             tokio::select! {
-                () = self.shutdown.cancelled() => return,
+                () = self.shutdown.cancelled(), if !stopping => {
+                    stopping = true;
+                    self.handle(Event::Stop);
+                }
                 Some(incoming) = self.incoming.recv() => self.take(incoming),
                 Some(call) = self.calls.recv() => self.take_call(call),
                 Ok(()) = self.connected.changed() => {
@@ -191,6 +214,15 @@ impl Driver {
             for action in actions {
                 self.carry_out(action);
             }
+            self.turns.fetch_add(1, Ordering::Relaxed);
+        }
+        self.answers.close();
+        let said = async {
+            self.answers.wait().await;
+            self.bus.flush().await;
+        };
+        if tokio::time::timeout(FLUSH_WITHIN, said).await.is_err() {
+            tracing::debug!("the bus did not take the last answers");
         }
     }
 
@@ -249,8 +281,9 @@ impl Driver {
         let problem =
             || self.store_problem.borrow().clone().or_else(|| self.store_left_behind.then(left_behind));
         let readiness = match self.node.not_ready(now).or_else(problem) {
-            None => Readiness::Ready,
+            Some(reason) if self.node.halted().is_some() => Readiness::Halted(reason),
             Some(reason) => Readiness::NotReady(reason),
+            None => Readiness::Ready,
         };
         self.present.store(Arc::new(Present {
             state: self.node.state().clone(),
@@ -286,6 +319,7 @@ impl Driver {
             }),
             Action::Project(committed) => self.project(*committed),
             Action::Warn(warning) => warn(&warning),
+            Action::Stopped => self.stopped = true,
         }
     }
 
@@ -299,7 +333,7 @@ impl Driver {
                     Err(reason) => Told::Unavailable { reason },
                 };
                 let bus = self.bus.clone();
-                tokio::spawn(async move { bus.answer_forwarded(reply, &told).await });
+                self.answers.spawn(async move { bus.answer_forwarded(reply, &told).await });
             }
             None => {}
         }
@@ -339,7 +373,7 @@ impl Driver {
     }
 
     fn follow_journal(&mut self, from: u64) {
-        let (generation, stop) = self.journal.start(&self.shutdown);
+        let (generation, stop) = self.journal.start(&self.ended);
         let (bus, sender) = (self.bus.clone(), self.sender.clone());
         tokio::spawn(async move {
             let map = |followed| Incoming::Journal {
@@ -354,7 +388,7 @@ impl Driver {
     }
 
     fn read_control(&mut self, from: u64) {
-        let (generation, stop) = self.control.start(&self.shutdown);
+        let (generation, stop) = self.control.start(&self.ended);
         let (bus, sender) = (self.bus.clone(), self.sender.clone());
         tokio::spawn(async move {
             let map = |raw| Incoming::Control { generation, event: Event::Control(raw) };
@@ -398,12 +432,12 @@ impl Driver {
 
     fn watch_followers(&self) {
         let (bus, me, stop, sink) =
-            (self.bus.clone(), self.me.clone(), self.shutdown.clone(), self.sender.clone());
+            (self.bus.clone(), self.me.clone(), self.ended.clone(), self.sender.clone());
         tokio::spawn(async move { bus.read_forwarded(&me, stop, sink, Incoming::Asked).await });
     }
 
     fn watch_workers(&self) {
-        let parts = || (self.bus.clone(), self.shutdown.clone(), self.sender.clone());
+        let parts = || (self.bus.clone(), self.ended.clone(), self.sender.clone());
         let (bus, stop, sink) = parts();
         tokio::spawn(async move { bus.read_announcements(stop, sink, said).await });
         let (bus, stop, sink) = parts();

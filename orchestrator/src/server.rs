@@ -2,11 +2,13 @@
 
 mod data_directory;
 mod projection;
+mod service_manager;
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use os_upgrade_kernel as kernel;
@@ -19,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::data_directory::DataDirectory;
 use crate::api;
+use crate::bus::Bus;
 use crate::bus::connect::{ConnectError, connect};
 use crate::bus::streams::{Layout, StreamsError};
 use crate::cluster::{About, Cluster};
@@ -26,7 +29,7 @@ use crate::config::{NatsMode, OnFailure, Settings};
 use crate::driver::{Driver, Parts};
 use crate::fleetlock::client::{BuildError, FleetLockClient};
 use crate::site::{Present, SiteHandle};
-use crate::store::{OpenError, Position, Projector, StoreError};
+use crate::store::{History, OpenError, Position, Projector, StoreError};
 
 /// Requests that wait for the driver.
 const CALLS_MAX: usize = 1024;
@@ -37,6 +40,10 @@ const FACTS_PER_SNAPSHOT: usize = 20_000;
 /// Commands that may be on their way to a single server at once. In a cluster, which refuses concurrent messages
 /// under one fence, they go one by one.
 const PUBLISHES_MAX: usize = 256;
+
+/// How long everything else may take to end after the driver: the store takes in what is left and is closed. The journal
+/// has what it does not take in.
+const REST_WITHIN: Duration = Duration::from_millis(500);
 
 /// Why an instance could not start, or could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +103,29 @@ pub enum ServeError {
 /// # Errors
 /// It cannot start or go on.
 pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), ServeError> {
+    let opened = tokio::select! {
+        opened = open(settings) => opened?,
+        // Nothing has been begun that anybody waits for.
+        () = shutdown.cancelled() => return Ok(()),
+    };
+    opened.run(shutdown).await
+}
+
+/// An instance with everything it needs, which does not run yet.
+struct Opened {
+    settings: Settings,
+    listener: TcpListener,
+    directory: DataDirectory,
+    locks: Option<FleetLockClient>,
+    projector: Projector,
+    history: History,
+    position: Option<Position>,
+    bus: Bus,
+    connected: watch::Receiver<bool>,
+    streams: Option<crate::store::Streams>,
+}
+
+async fn open(settings: Settings) -> Result<Opened, ServeError> {
     let address = settings.api.listen;
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
@@ -116,41 +146,70 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     let layout = Layout { site: settings.site.name.as_str(), replicas };
     bus.ensure_streams(&layout, position.is_some()).await?;
     bus.ensure_lease(replicas).await?;
-    let store = position.as_ref().map(knowledge);
-    let known = store.as_ref().map(Known::of_store).unwrap_or_default();
+    let known = position.as_ref().map(|position| Known::of_store(&knowledge(position))).unwrap_or_default();
     let streams = store_streams(&bus.inspect(&known).await?);
+    Ok(Opened { settings, listener, directory, locks, projector, history, position, bus, connected, streams })
+}
 
-    let (present, handle, calls) = site();
-    let about = About { instance: directory.instance().to_owned(), address: address.to_string() };
-    let cluster = Cluster::new(about, bus.clone());
-    let handle = handle.with_cluster(cluster.clone());
-    let cluster = spawn(&shutdown, cluster.watch(Arc::clone(&present), shutdown.clone()));
-    let (projection, committed) = mpsc::channel(PROJECTION_MAX);
-    let (problem, store_problem) = watch::channel(None);
-    let driver = Driver::new(Parts {
-        bus,
-        connected,
-        settings: node_settings(&settings, directory.instance(), store),
-        locks,
-        history: history.clone(),
-        projection,
-        store_problem,
-        present,
-        calls,
-        shutdown: shutdown.clone(),
-    });
+impl Opened {
+    async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
+        let Self {
+            settings,
+            listener,
+            directory,
+            locks,
+            projector,
+            history,
+            position,
+            bus,
+            connected,
+            streams,
+        } = self;
+        let (present, handle, calls) = site();
+        let about =
+            About { instance: directory.instance().to_owned(), address: settings.api.listen.to_string() };
+        let cluster = Cluster::new(about, bus.clone());
+        let handle = handle.with_cluster(cluster.clone());
+        let cluster = spawn(&shutdown, cluster.watch(Arc::clone(&present), shutdown.clone()));
+        let (projection, committed) = mpsc::channel(PROJECTION_MAX);
+        let (problem, store_problem) = watch::channel(None);
+        let turns = Arc::default();
+        let driver = Driver::new(Parts {
+            bus,
+            connected,
+            settings: node_settings(&settings, directory.instance(), position.as_ref().map(knowledge)),
+            locks,
+            history: history.clone(),
+            projection,
+            store_problem,
+            present,
+            calls,
+            turns: Arc::clone(&turns),
+            shutdown: shutdown.clone(),
+        });
 
-    // Whichever ends first ends the others: an API that shows a state nobody keeps any more would be a lie.
-    let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
-    let driver = spawn(&shutdown, driver.run());
-    let served = api::serve(listener, handle, history, shutdown.clone()).await;
-    shutdown.cancel();
-    let (driver, projection, cluster) = tokio::join!(driver, projection, cluster);
-    drop(directory);
-    driver.map_err(|source| ServeError::Task { task: "driver", source })?;
-    projection.map_err(|source| ServeError::Task { task: "projection", source })?;
-    cluster.map_err(|source| ServeError::Task { task: "view of the instances", source })?;
-    served.map_err(ServeError::Api)
+        // Whichever ends first ends the others: an API that shows a state nobody keeps any more would be a lie.
+        let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
+        let driver = spawn(&shutdown, driver.run());
+        let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
+        let served = api::serve(listener, handle, history, shutdown.clone()).await;
+        shutdown.cancel();
+        let driver = driver.await;
+        // Only then has the store been given everything.
+        let rest = async { tokio::join!(projection, cluster, told) };
+        let rest = tokio::time::timeout(REST_WITHIN, rest).await;
+        drop(directory);
+        let failed = |task| move |source| ServeError::Task { task, source };
+        driver.map_err(failed("driver"))?;
+        if let Ok((projection, cluster, told)) = rest {
+            projection.map_err(failed("projection"))?;
+            cluster.map_err(failed("view of the instances"))?;
+            told.map_err(failed("service manager's news"))?;
+        } else {
+            tracing::warn!("the store was not closed in time; the journal has what is missing");
+        }
+        served.map_err(ServeError::Api)
+    }
 }
 
 /// Runs `work` beside everything else; its end, orderly or by a panic, is the end of everything.

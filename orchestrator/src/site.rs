@@ -40,6 +40,8 @@ pub enum Readiness {
     Ready,
     /// It cannot, for this reason.
     NotReady(String),
+    /// It cannot until an operator has looked, for this reason.
+    Halted(String),
 }
 
 impl Default for Readiness {
@@ -114,18 +116,20 @@ impl SiteHandle {
         };
         match tokio::time::timeout(self.timeout, ask).await {
             Ok(Some(answer)) => answer,
-            Ok(None) => Err(Unavailable { reason: "the orchestrator is stopping".to_owned() }),
+            Ok(None) => {
+                Err(Unavailable { reason: "the orchestrator has stopped; nothing was changed".to_owned() })
+            }
             Err(_) => Err(Unavailable { reason: self.why_silent() }),
         }
     }
 
+    /// It may have been begun, whatever is the matter now.
     fn why_silent(&self) -> String {
-        match &self.present().readiness {
-            Readiness::Ready => {
-                "the journal did not confirm the change in time: it may still come to be, look at the state"
-                    .to_owned()
-            }
-            Readiness::NotReady(reason) => reason.clone(),
-        }
+        let present = self.present();
+        let why = match &present.readiness {
+            Readiness::Ready => "the journal did not confirm the change in time",
+            Readiness::NotReady(reason) | Readiness::Halted(reason) => reason,
+        };
+        format!("{why}: it may still come to be, look at the state")
     }
 }

@@ -36,6 +36,7 @@ pub struct Orchestrator {
     address: SocketAddr,
     /// Its API.
     pub rest: Rest,
+    environment: Vec<(&'static str, String)>,
     child: Option<Child>,
 }
 
@@ -61,7 +62,12 @@ impl Orchestrator {
         let address = own_address();
         let config = format!("[api]\nlisten = \"{address}\"\n{config}");
         fs::write(directory.path().join("os-upgrade.toml"), config).unwrap();
-        Self { rest: Rest::new(address), directory, address, child: None }
+        Self { rest: Rest::new(address), directory, address, environment: Vec::new(), child: None }
+    }
+
+    /// Gives it one more environment variable, from its next start on.
+    pub fn set_environment(&mut self, name: &'static str, value: &str) {
+        self.environment.push((name, value.to_owned()));
     }
 
     /// Its directory, with its configuration `os-upgrade.toml`, its `log`, and `data`.
@@ -100,6 +106,7 @@ impl Orchestrator {
         command.args(["serve", "--config", "os-upgrade.toml"]).current_dir(self.directory());
         command
             .env("RUST_LOG", "info,os_upgrade_orchestrator=debug,os_upgrade_orchestrator::api=off")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stderr(log);
         self.child = Some(Child::start(command).unwrap());
     }

@@ -269,6 +269,12 @@ impl Dispatcher {
         stored
     }
 
+    /// Whether everything that was begun has come back, as far as it still counts.
+    pub fn is_at_rest(&self) -> bool {
+        let asking = self.locks.values().chain(self.withdrawals.values()).any(Pace::is_under_way);
+        self.publishing == 0 && self.fence != Fence::Publishing && !asking
+    }
+
     /// The sequence of the fence of this leadership, while there is one.
     pub fn fence(&self) -> Option<u64> {
         match self.fence {

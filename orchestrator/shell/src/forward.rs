@@ -104,6 +104,16 @@ impl Forwards {
         self.under_way.len() + self.unread.len() >= UNDER_WAY_MAX
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.under_way.is_empty() && self.unread.is_empty()
+    }
+
+    /// Waits for none of them any more; those whose outcome is not known.
+    pub(crate) fn give_up(&mut self) -> Vec<CallId> {
+        let unread = std::mem::take(&mut self.unread).into_iter().map(|unread| unread.call);
+        std::mem::take(&mut self.under_way).into_iter().chain(unread).collect()
+    }
+
     pub(crate) fn begin(&mut self, call: CallId) {
         self.under_way.insert(call);
     }

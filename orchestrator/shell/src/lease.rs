@@ -39,6 +39,11 @@ pub enum LeaseAction {
         /// The revision.
         revision: u64,
     },
+    /// Delete the entry if it still has this revision, so that another need not wait until it has run out.
+    Release {
+        /// The revision.
+        revision: u64,
+    },
 }
 
 /// What came of it.
@@ -56,6 +61,8 @@ pub enum LeaseOutcome {
         /// The revision of the entry.
         revision: u64,
     },
+    /// It is given back.
+    Released,
     /// No answer, or one that could not be read.
     Failed,
 }
@@ -78,6 +85,8 @@ pub struct Lease {
     other: Option<(LeaseHolder, Duration)>,
     asked: Option<Asked>,
     next: Duration,
+    /// Whether it is to be given back, and not to be asked for again.
+    leaving: bool,
 }
 
 #[derive(Debug)]
@@ -94,7 +103,7 @@ struct Asked {
 impl Lease {
     /// A lease that `me` does not hold yet.
     pub fn new(me: LeaseHolder) -> Self {
-        Self { me, held: None, other: None, asked: None, next: Duration::ZERO }
+        Self { me, held: None, other: None, asked: None, next: Duration::ZERO, leaving: false }
     }
 
     /// This process.
@@ -121,6 +130,12 @@ impl Lease {
         });
         self.other.take_if(|(_, asked)| *asked + LEASE_TTL <= now.monotonic);
         let waiting = self.asked.as_ref().is_some_and(|asked| now.monotonic < asked.at + ANSWER_WITHIN);
+        if self.leaving {
+            // An answer that has not come by now would not tell the revision either: what is known is tried.
+            let release = self.held.take_if(|_| !waiting);
+            let action = release.map(|held| self.ask(now, LeaseAction::Release { revision: held.revision }));
+            return (action, change);
+        }
         if waiting || now.monotonic < self.next {
             return (None, change);
         }
@@ -130,6 +145,17 @@ impl Lease {
             None => LeaseAction::Create(holder),
         };
         (Some(self.ask(now, action)), change)
+    }
+
+    /// Gives the lease back, once what is under way has been answered, and asks for it no more.
+    pub fn leave(&mut self, now: Now) -> Option<LeaseAction> {
+        self.leaving = true;
+        self.tick(now).0
+    }
+
+    /// Whether nothing more can be done to give it back.
+    pub fn is_left(&self) -> bool {
+        self.leaving && self.held.is_none() && self.asked.is_none()
     }
 
     /// The shell did as it was told.
@@ -149,10 +175,12 @@ impl Lease {
                 // From when the question was asked: the server's time began no earlier.
                 self.held = Some(Held { revision: *revision, until: asked.at + LEASE_TTL });
                 self.other = None;
-                (None, gained)
+                if self.leaving { self.tick(now) } else { (None, gained) }
             }
             // An earlier process of this instance is gone: the data directory is locked, and this one has it.
-            LeaseOutcome::Taken { holder, revision } if holder.instance == self.me.instance => {
+            LeaseOutcome::Taken { holder, revision }
+                if holder.instance == self.me.instance && !self.leaving =>
+            {
                 let action = LeaseAction::Update { holder: self.me.clone(), revision: *revision };
                 (Some(self.ask(now, action)), None)
             }
@@ -160,7 +188,7 @@ impl Lease {
                 self.other = Some((holder.clone(), asked.at));
                 (None, self.held.take().map(|_| LeaseChange::Lost))
             }
-            LeaseOutcome::Failed => (None, None),
+            LeaseOutcome::Released | LeaseOutcome::Failed => (None, None),
         }
     }
 

@@ -10,6 +10,7 @@ mod event;
 mod halt;
 mod known;
 mod leading;
+mod stopping;
 
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub use self::event::{CallId, Event};
 pub use self::halt::{Found, Halt, Loss, losses};
 pub use self::known::{ControlMark, Known, StoreKnowledge, Stream, StreamFacts, Streams};
 use self::leading::{Leading, Queued};
+pub use self::stopping::STOP_WITHIN;
+use self::stopping::Stopping;
 use crate::clock::Now;
 use crate::control::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher};
@@ -96,6 +99,7 @@ pub struct Node {
     /// Why they could not be looked at, when that was tried last.
     unseen: Option<String>,
     store: Option<StoreKnowledge>,
+    stopping: Stopping,
     out: Vec<Action>,
 }
 
@@ -148,6 +152,7 @@ impl Node {
             unseen: None,
             connected: true,
             store: settings.store.clone(),
+            stopping: Stopping::No,
             out: Vec::new(),
             settings,
         }
@@ -204,6 +209,9 @@ impl Node {
         if let Role::Halted { halt, account } = &self.role {
             return Some(halted(halt, account.as_deref()));
         }
+        if let Some(why) = self.stopping.why_not_ready() {
+            return Some(why);
+        }
         if !self.connected {
             return Some("the bus is away".to_owned());
         }
@@ -236,6 +244,8 @@ impl Node {
                 self.refuse(call);
             } else if let Event::ForwardAnswered { call, outcome } = event {
                 self.forward_answered(now, call, outcome);
+            } else if let Event::Stop = event {
+                self.stop(now);
             }
             return;
         }
@@ -280,6 +290,7 @@ impl Node {
             }
             Event::Heartbeat(host) => self.inventory.heartbeat(now, &host),
             Event::InventoryRead => self.inventory_read = true,
+            Event::Stop => self.stop(now),
         }
     }
 
@@ -292,10 +303,11 @@ impl Node {
         self.out.extend(shown.map(|(call, answer)| Action::Answer { call, answer: Ok(answer) }));
         // Nor is a command published to a bus that is away: it might be stored after its time.
         let may_publish = self.may_publish();
-        if self.is_leading() && may_publish {
+        if self.is_leading() && may_publish && !self.stopping.is_asked_for() {
             let begun = self.dispatcher.pump(&self.follower.state, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
         }
+        self.go_on_stopping(now);
         std::mem::take(&mut self.out)
     }
 
@@ -418,7 +430,7 @@ impl Node {
 
     /// Tries to lead: with the lease held, an empty record is appended where the journal is believed to end.
     fn claim(&mut self, now: Now) {
-        let ready = matches!(self.role, Role::Following { at_end: true });
+        let ready = matches!(self.role, Role::Following { at_end: true }) && !self.stopping.is_asked_for();
         if !ready || !self.lease.is_held() || self.appender.is_busy() || !self.may_publish() {
             return;
         }
@@ -470,7 +482,10 @@ impl Node {
         }
         let step = match leading.next_record(&mut self.follower.state, self.inventory.view(), now) {
             Some(record) => self.appender.record(record, &self.follower.tip, now),
-            None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot => {
+            // One that is leaving leaves that to its successor.
+            None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot
+                && !self.stopping.is_asked_for() =>
+            {
                 let start = self.follower.tip.sequence + 1;
                 leading.snapshot_begun(start);
                 self.appender.snapshot(

@@ -89,3 +89,42 @@ fn an_earlier_process_of_the_same_instance_is_replaced_at_once() {
     let gained = lease.outcome(at(0), &LeaseOutcome::Written { revision: 4 });
     assert_eq!(gained, (None, Some(LeaseChange::Gained)));
 }
+
+#[test]
+fn it_is_given_back_at_its_revision_and_not_asked_for_again() {
+    let release = |revision| Some(LeaseAction::Release { revision });
+    let mut lease = held();
+    assert_eq!(lease.leave(at(1)), release(1));
+    assert!(!lease.is_held() && !lease.is_left());
+    assert_eq!(lease.outcome(at(1), &LeaseOutcome::Released), (None, None));
+    assert!(lease.is_left());
+    assert_eq!(lease.tick(at(9)), (None, None));
+
+    // A renewal is under way: its answer tells the revision.
+    let mut lease = held();
+    assert!(lease.tick(at(2)).0.is_some());
+    assert_eq!(lease.leave(at(2)), None);
+    assert!(!lease.is_left());
+    assert_eq!(lease.outcome(at(2), &LeaseOutcome::Written { revision: 4 }), (release(4), None));
+    assert_eq!(lease.outcome(at(2), &LeaseOutcome::Failed), (None, None));
+    assert!(lease.is_left());
+
+    // Or it never comes.
+    let mut lease = held();
+    assert!(lease.tick(at(2)).0.is_some());
+    assert_eq!(lease.leave(at(3)), None);
+    assert_eq!(lease.tick(at(4)), (release(1), None));
+
+    // One that was never held, or is another's, or an earlier process's of this instance.
+    for instance in ["me", "other"] {
+        let mut lease = Lease::new(holder("me", "2"));
+        assert!(lease.tick(at(0)).0.is_some());
+        assert_eq!(lease.leave(at(0)), None);
+        let taken = LeaseOutcome::Taken { holder: holder(instance, "1"), revision: 3 };
+        assert_eq!(lease.outcome(at(0), &taken), (None, None));
+        assert!(lease.is_left());
+    }
+    let mut lease = Lease::new(holder("me", "1"));
+    assert_eq!(lease.leave(at(0)), None);
+    assert!(lease.is_left());
+}

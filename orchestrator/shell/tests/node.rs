@@ -5,12 +5,14 @@
 mod world;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use os_upgrade_kernel::{Accepted, RunResult};
+use os_upgrade_shell::lease::LEASE_TTL;
 use world::{Faults, World, put_config};
 
 const ROUGH: Faults =
-    Faults { crash: 150, lost_answer: 40, lost_message: 40, late_message: 30, lease_trouble: 100 };
+    Faults { crash: 150, stop: 80, lost_answer: 40, lost_message: 40, late_message: 30, lease_trouble: 100 };
 
 fn answered(world: &World, call: u64) -> bool {
     world.answers.iter().any(|(answered, answer)| *answered == call && matches!(answer, Ok(Ok(_))))
@@ -120,4 +122,26 @@ fn a_request_to_any_instance_is_carried_out_once_or_not_at_all_and_its_asker_is_
     }
     assert!(granted > 1_000 && untouched > 100 && unknown > 50, "{granted} {untouched} {unknown}");
     assert!(told > 500, "{told} answers of leaders have reached followers");
+}
+
+/// Its successor does not wait until the lease runs out, and nobody who has asked is left without an answer, which the
+/// world asserts of every instance that ends.
+#[test]
+fn a_leader_that_is_asked_to_end_hands_over() {
+    let mut longest = Duration::ZERO;
+    for seed in 0..40 {
+        let mut world = configured(seed, 2, 4, Faults::NONE);
+        world.run(500);
+        world.trigger(3600);
+        world.run(usize::try_from(seed).unwrap() * 20);
+        for number in 1..=3 {
+            world.ask_one(&put_config(&format!("actor-{number}"), number));
+        }
+        world.stop_leader();
+        world.heal_until("another process has the lease", World::is_handed_over);
+        longest = longest.max(world.since_stop());
+        world.heal_until("the run has ended", |world| world.state().last_run.is_some());
+        check_executions(&world);
+    }
+    assert!(longest < LEASE_TTL / 2, "{longest:?}");
 }

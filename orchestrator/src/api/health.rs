@@ -36,6 +36,6 @@ async fn ready(State(api): State<Api>) -> Result<Response, Problem> {
             }
             Leadership::Unknown => json!({ "ready": true }),
         }),
-        Readiness::NotReady(reason) => Err(Problem::unavailable(reason.clone())),
+        Readiness::NotReady(reason) | Readiness::Halted(reason) => Err(Problem::unavailable(reason.clone())),
     }
 }

@@ -12,6 +12,7 @@ use axum::extract::ConnectInfo;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use os_upgrade_shell::node::STOP_WITHIN;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -29,12 +30,12 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 const HEADERS_MAX: usize = 64;
 /// Most bytes of a request line with its headers.
 const HEADER_BYTES_MAX: usize = 32 * 1_024;
-/// How long requests under way have at the end.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long requests under way have at the end: as long as the orchestrator itself, and what it takes to write an answer.
+const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis(500));
 /// How long to wait when no connection can be accepted, for want of file descriptors, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves the API on `listener` until `shutdown`; requests under way then have 5 s to end.
+/// Serves the API on `listener` until `shutdown`; requests under way then have 3 s to end.
 ///
 /// # Errors
 /// None as yet: what goes wrong with a connection is that connection's, and accepting is tried again.

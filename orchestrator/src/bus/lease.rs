@@ -58,6 +58,10 @@ impl Bus {
                     Err(_) => None,
                 }
             }
+            LeaseAction::Release { revision } => {
+                bucket.delete_expect_revision(KEY, Some(*revision)).await.ok()?;
+                Some(LeaseOutcome::Released)
+            }
         }
     }
 

@@ -16,9 +16,16 @@ const RESTARTS_MAX: usize = 5;
 /// See [`RESTARTS_MAX`].
 const RESTARTS_WITHIN: Duration = Duration::from_mins(1);
 
+/// How long after `shutdown` a managed nats-server that has not ended is killed; what it has acknowledged is synced.
+const NATS_ENDS_WITHIN: Duration = Duration::from_secs(4);
+
 /// Runs an orchestrator until `shutdown`, with a nats-server of its own if `settings` want one managed.
 pub(super) async fn run(mut settings: Settings, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let bus = start(&mut settings).await?;
+    let bus = tokio::select! {
+        bus = start(&mut settings) => bus?,
+        // What has been started ends with its handle.
+        () = shutdown.cancelled() => return Ok(()),
+    };
     serve(settings, bus, shutdown).await
 }
 
@@ -44,11 +51,21 @@ pub(super) async fn serve(
     let Some(mut nats) = bus else {
         return Ok(Box::pin(server::run(settings, shutdown)).await?);
     };
+    let asked = tokio::spawn({
+        let shutdown = shutdown.clone();
+        async move {
+            shutdown.cancelled().await;
+            Instant::now()
+        }
+    });
     let served = tokio::select! {
-        served = Box::pin(server::run(settings, shutdown)) => served.map_err(anyhow::Error::from),
+        served = Box::pin(server::run(settings, shutdown.clone())) => served.map_err(anyhow::Error::from),
         lost = keep_up(&mut nats) => lost,
     };
-    nats.stop().await;
+    // Last: everything before it may still have something to say to the bus.
+    shutdown.cancel();
+    let taken = asked.await?.elapsed();
+    nats.stop_within(NATS_ENDS_WITHIN.saturating_sub(taken)).await;
     served
 }
 

@@ -101,7 +101,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(serve) => {
             logging::start("info");
             let settings = config::load(serve.config.as_deref(), std::env::vars_os())?;
-            Ok(block_on(async { bus::run(settings, shutdown::on_signal()?).await })?)
+            Ok(block_on(async { bus::run(settings, shutdown::within(shutdown::LIMIT)?).await })?)
         }
         Command::Dev(options) => {
             logging::start("warn");
@@ -119,7 +119,11 @@ fn run(command: Command) -> Result<(), Failure> {
 /// One worker thread: a step of a run is a chain of short tasks that wait for the bus, and every hand-over to another
 /// thread would cost more than its work. Large answers are written out, and SQLite works, on threads of their own.
 fn block_on(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(future)
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let result = runtime.block_on(future);
+    // A thread that hangs, in a system call say, must not keep the process.
+    runtime.shutdown_timeout(shutdown::THREADS_WITHIN);
+    result
 }
 
 #[cfg(test)]

@@ -1,11 +1,28 @@
 //! When to end: SIGINT (Ctrl-C) or SIGTERM ends in order, a second one at once.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+/// How long an orchestrator may take to end, whatever hangs. Its parts have less each: requests and the lease 3 s, the
+/// store 0.5 s, a managed nats-server what is left.
+pub(super) const LIMIT: Duration = Duration::from_millis(4_900);
+/// How long threads may take to end after everything else.
+pub(super) const THREADS_WITHIN: Duration = Duration::from_millis(100);
+
 /// A token that the first signal cancels. Child processes end with this one either way.
 pub(super) fn on_signal() -> anyhow::Result<CancellationToken> {
+    listen(None)
+}
+
+/// The same, and the process ends at the latest `limit` after the first signal.
+pub(super) fn within(limit: Duration) -> anyhow::Result<CancellationToken> {
+    listen(Some(limit))
+}
+
+fn listen(limit: Option<Duration>) -> anyhow::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot handle SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot handle SIGTERM")?;
     let shutdown = CancellationToken::new();
@@ -21,9 +38,24 @@ pub(super) fn on_signal() -> anyhow::Result<CancellationToken> {
                     std::process::exit(1);
                 }
                 tracing::info!("ending; again to end at once");
+                if let Some(limit) = limit {
+                    end_after(limit);
+                }
                 shutdown.cancel();
             }
         }
     });
     Ok(shutdown)
+}
+
+/// On a thread, because what hangs may be the runtime.
+fn end_after(limit: Duration) {
+    let ender = std::thread::Builder::new().name("end".to_owned()).spawn(move || {
+        std::thread::sleep(limit);
+        tracing::error!("not everything has ended in time");
+        std::process::exit(1);
+    });
+    if let Err(error) = ender {
+        tracing::error!(%error, "cannot watch the time that ending takes");
+    }
 }

@@ -138,6 +138,11 @@ impl ManagedNats {
         self.child.stop(STOP_GRACE).await
     }
 
+    /// Ends the server in order (SIGTERM), killing it after `grace`.
+    pub async fn stop_within(&self, grace: Duration) -> ExitStatus {
+        self.child.stop(grace).await
+    }
+
     /// Ends the server at once (SIGKILL).
     pub async fn kill(&self) -> ExitStatus {
         self.child.kill().await

@@ -67,6 +67,8 @@ pub enum Action {
     Project(Box<Committed>),
     /// Tell the operator.
     Warn(Warning),
+    /// The process may end: everybody has been answered, and the lease is given back as far as that was possible.
+    Stopped,
 }
 
 /// Something an operator may want to know.

@@ -36,6 +36,11 @@ impl Asker {
 
 impl Node {
     pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, asker: Asker) {
+        if let Some(why) = self.stopping.why_not_ready() {
+            let answer = Err(format!("{why}; nothing was changed"));
+            self.out.push(Action::Answer { call, answer });
+            return;
+        }
         match &mut self.role {
             Role::Leading(_) if !self.inventory_read => {
                 self.out.push(Action::Answer { call, answer: Err(HOSTS_UNREAD.to_owned()) });

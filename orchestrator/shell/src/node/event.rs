@@ -146,4 +146,6 @@ pub enum Event {
     InventoryRead,
     /// A heartbeat.
     Heartbeat(HostName),
+    /// The process is to end; [`super::Action::Stopped`] follows.
+    Stop,
 }

@@ -83,6 +83,14 @@ impl Leading {
         self.queue.len() >= QUEUE_MAX
     }
 
+    /// Whether somebody waits for an answer.
+    pub(super) fn has_calls(&self) -> bool {
+        self.queue.iter().any(|queued| match queued {
+            Queued::Call { .. } => true,
+            Queued::Input(_) => false,
+        })
+    }
+
     pub(super) fn time_has_passed(&mut self) {
         self.tick = true;
     }
@@ -196,6 +204,7 @@ impl Leading {
             Queued::Call { call, .. } => Some(call),
             Queued::Input(_) => None,
         });
-        out.extend(waiting.map(|call| Action::Answer { call, answer: Err(why.to_owned()) }));
+        let untouched = format!("{why}; nothing was changed");
+        out.extend(waiting.map(|call| Action::Answer { call, answer: Err(untouched.clone()) }));
     }
 }

@@ -107,6 +107,10 @@ impl Bus {
         let (holder, expected) = match action {
             LeaseAction::Create(holder) => (holder, None),
             LeaseAction::Update { holder, revision } => (holder, Some(*revision)),
+            LeaseAction::Release { revision } => {
+                let released = self.lease.take_if(|lease| lease.revision == *revision);
+                return released.map_or(LeaseOutcome::Failed, |_| LeaseOutcome::Released);
+            }
         };
         let current = self.lease.as_ref().map(|lease| lease.revision);
         if current != expected {
@@ -118,6 +122,11 @@ impl Bus {
         self.revisions += 1;
         self.lease = Some(Lease { holder: holder.clone(), revision: self.revisions, until: now + LEASE_TTL });
         LeaseOutcome::Written { revision: self.revisions }
+    }
+
+    /// Who holds the lease.
+    pub(crate) fn leader(&self) -> Option<&LeaseHolder> {
+        self.lease.as_ref().map(|lease| &lease.holder)
     }
 
     pub(crate) fn forget_lease(&mut self, now: Duration) {

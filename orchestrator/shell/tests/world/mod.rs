@@ -6,6 +6,7 @@
 mod bus;
 mod forwards;
 mod rng;
+mod stops;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,6 +32,7 @@ pub(crate) use self::rng::Rng;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Faults {
     pub(crate) crash: u32,
+    pub(crate) stop: u32,
     pub(crate) lost_answer: u32,
     pub(crate) lost_message: u32,
     pub(crate) late_message: u32,
@@ -39,7 +41,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     pub(crate) const NONE: Self =
-        Self { crash: 0, lost_answer: 0, lost_message: 0, late_message: 0, lease_trouble: 0 };
+        Self { crash: 0, stop: 0, lost_answer: 0, lost_message: 0, late_message: 0, lease_trouble: 0 };
 }
 
 /// An instance of the orchestrator, up or down.
@@ -92,6 +94,10 @@ pub(crate) struct World {
     late_ids: BTreeSet<u64>,
     /// How many answers of a leader have reached a follower.
     pub(crate) told: u64,
+    /// Calls that have not been answered, with the process that was asked.
+    asked: BTreeMap<u64, (usize, u32)>,
+    /// When which process was asked to end.
+    stops: BTreeMap<(usize, u32), Duration>,
     calls: u64,
     runs: u32,
 }
@@ -133,6 +139,8 @@ impl World {
             forwards: Vec::new(),
             late_ids: BTreeSet::new(),
             told: 0,
+            asked: BTreeMap::new(),
+            stops: BTreeMap::new(),
             calls: 0,
             runs: 0,
         }
@@ -220,6 +228,8 @@ impl World {
             instance.node = None;
             instance.journal = None;
             instance.control = None;
+        } else if self.rng.happens(self.faults.stop) {
+            self.stop(index);
         }
     }
 
@@ -309,6 +319,9 @@ impl World {
         let now = self.now();
         let instance = &mut self.instances[index];
         let Some(node) = &mut instance.node else { return };
+        if let Event::Call { call, .. } | Event::Forwarded { call, .. } = &event {
+            self.asked.insert(*call, (index, instance.boots));
+        }
         node.handle(now, event);
         let actions = node.run(now);
         let boot = instance.boots;
@@ -328,6 +341,7 @@ impl World {
             Action::ReadControl { from } => instance.control = Some(from),
             Action::StopControl => instance.control = None,
             Action::Answer { call, answer } => {
+                self.asked.remove(&call);
                 let position = instance.node.as_ref().map_or(0, Node::position);
                 if !self.told(call, &answer, position) && !self.late_ids.remove(&call) {
                     self.answers.push((call, answer));
@@ -349,6 +363,7 @@ impl World {
             }
             Action::Warn(Warning::Halted(halt)) => panic!("halted: {halt}"),
             Action::Warn(_) | Action::Account(_) => {}
+            Action::Stopped => self.stopped(index, boot),
             Action::Dispatch(Dispatch::Command { ref id, not_after, .. }) => {
                 assert!(self.wall < not_after, "S2: {id} is sent after its time");
                 self.tasks.push(Task { instance: index, boot, action });
@@ -434,7 +449,8 @@ impl World {
             | Action::Forward { .. }
             | Action::Project(_)
             | Action::Account(_)
-            | Action::Warn(_) => None,
+            | Action::Warn(_)
+            | Action::Stopped => None,
         }
     }
 

@@ -107,7 +107,8 @@ async fn a_request_that_is_not_meant_for_a_lock_server() {
 #[tokio::test]
 async fn without_a_journal_nothing_is_granted() {
     let (api, _calls) = TestApi::silent(Readiness::NotReady("the bus is away".to_owned())).await;
-    let expected = (503, lock_error("backend_unavailable", "the bus is away"));
+    let value = "the bus is away: it may still come to be, look at the state";
+    let expected = (503, lock_error("backend_unavailable", value));
     assert_eq!(api.fleet_lock(LOCK, &body("default", "a")).await, expected);
     assert_eq!(api.fleet_lock(UNLOCK, &body("default", "a")).await, expected);
 }
