@@ -40,6 +40,9 @@ const FACTS_PER_SNAPSHOT: usize = 20_000;
 /// Commands that may be on their way to a single server at once. In a cluster, which refuses concurrent messages
 /// under one fence, they go one by one.
 const PUBLISHES_MAX: usize = 256;
+/// How long a loss is doubted in a cluster: twice the time after which a nats-server that hears nothing of the others
+/// believes no longer that it leads a stream.
+const LOSS_CERTAIN_AFTER: Duration = Duration::from_secs(20);
 
 /// How long everything else may take to end after the driver: the store takes in what is left and is closed. The journal
 /// has what it does not take in.
@@ -252,6 +255,7 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         Some(_) => kernel::LockProvider::External,
         None => kernel::LockProvider::Embedded,
     };
+    let is_cluster = settings.nats.replicas.get() > 1;
     NodeSettings {
         instance: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
@@ -265,10 +269,11 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
             groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
         },
         dispatch: DispatchSettings {
-            publishes_max: if settings.nats.replicas.get() > 1 { 1 } else { PUBLISHES_MAX },
+            publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
             lock_retry: fleet_lock.retry_interval.get(),
         },
         facts_per_snapshot: FACTS_PER_SNAPSHOT,
         store,
+        loss_certain_after: if is_cluster { LOSS_CERTAIN_AFTER } else { Duration::ZERO },
     }
 }

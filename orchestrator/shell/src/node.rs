@@ -63,6 +63,9 @@ pub struct NodeSettings {
     pub facts_per_snapshot: usize,
     /// What the store had reached when the process started.
     pub store: Option<StoreKnowledge>,
+    /// How long a loss must be found again and again before it is believed: in a cluster, a server that was paused or
+    /// cut off may answer for a while as it was before.
+    pub loss_certain_after: Duration,
 }
 
 /// Who leads, as far as this instance knows.
@@ -98,6 +101,8 @@ pub struct Node {
     created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
     /// Why they could not be looked at, when that was tried last.
     unseen: Option<String>,
+    /// Since when something that had been acknowledged has not been found.
+    missing_since: Option<Duration>,
     store: Option<StoreKnowledge>,
     stopping: Stopping,
     out: Vec<Action>,
@@ -150,6 +155,7 @@ impl Node {
                 .as_ref()
                 .map_or((None, None), |store| (Some(store.journal_created), Some(store.control_created))),
             unseen: None,
+            missing_since: None,
             connected: true,
             store: settings.store.clone(),
             stopping: Stopping::No,
@@ -368,21 +374,21 @@ impl Node {
         let streams = match streams {
             Ok(streams) => streams,
             Err(why) => {
-                self.unseen = Some(why);
-                self.inspection = Inspection::Wanted { from: now.monotonic + INSPECT_RETRY };
+                self.missing_since = None;
+                self.look_again(now, why);
                 return;
             }
         };
-        self.inspection = Inspection::Done;
-        self.unseen = None;
         if let Err(halt) = halt::check(known, &streams) {
-            self.halt(halt);
+            self.found_missing(now, halt);
             return;
         }
+        self.inspection = Inspection::Done;
+        self.unseen = None;
+        self.missing_since = None;
         let (Some(journal), Some(control)) = (streams.journal, streams.control) else {
             // Nothing is known to have stood in one that is not there. Whoever starts makes them.
-            self.unseen = Some("the streams are not there".to_owned());
-            self.inspection = Inspection::Wanted { from: now.monotonic + INSPECT_RETRY };
+            self.look_again(now, "the streams are not there".to_owned());
             return;
         };
         self.created = (Some(journal.created), Some(control.created));
@@ -390,6 +396,24 @@ impl Node {
             self.role = Role::Following { at_end: false };
             self.out.push(Action::FollowJournal { from: streams.follow_from });
         }
+    }
+
+    /// Something that had been acknowledged is not there. Nothing is published until it is, or until it is certain
+    /// that it never will be.
+    fn found_missing(&mut self, now: Now, halt: Halt) {
+        let since = *self.missing_since.get_or_insert(now.monotonic);
+        if since + self.settings.loss_certain_after <= now.monotonic {
+            self.inspection = Inspection::Done;
+            self.halt(halt);
+        } else {
+            let why = format!("{halt}; looking again, as the server that says so may have been cut off");
+            self.look_again(now, why);
+        }
+    }
+
+    fn look_again(&mut self, now: Now, why: String) {
+        self.unseen = Some(why);
+        self.inspection = Inspection::Wanted { from: now.monotonic + INSPECT_RETRY };
     }
 
     /// Whether something may be published: the bus is there, and has lost nothing since it was away.

@@ -2,9 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta};
+use os_upgrade_kernel::Settings;
+use os_upgrade_shell::clock::Now;
+use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::journal::{AppendId, Tip};
-use os_upgrade_shell::node::{ControlMark, Known, StreamFacts, Streams, losses};
+use os_upgrade_shell::node::{
+    Action, ControlMark, Event, Halt, Known, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams, losses,
+};
 
 /// What goes missing.
 type Change = fn(&mut Streams);
@@ -113,4 +120,52 @@ fn every_kind_of_loss_is_told_from_the_others() {
     assert_eq!(losses(&Known::default(), &streams), []);
     streams.journal = None;
     assert_eq!(losses(&Known::default(), &streams), []);
+}
+
+/// A node that knows of ten messages of the journal and finds none, looking again and again for so many seconds.
+fn looks_in_vain(secs: u64) -> Node {
+    let mut node = Node::new(NodeSettings {
+        instance: "a".to_owned(),
+        nonce: "a-1".to_owned(),
+        settings: Settings::default(),
+        dispatch: DispatchSettings { publishes_max: 1, lock_retry: Duration::from_secs(5) },
+        facts_per_snapshot: 100,
+        store: Some(StoreKnowledge {
+            sequence: 10,
+            append_id: AppendId::new("a-10"),
+            control: 0,
+            journal_created: DateTime::UNIX_EPOCH,
+            control_created: DateTime::UNIX_EPOCH,
+        }),
+        loss_certain_after: Duration::from_secs(20),
+    });
+    for second in 0..=secs {
+        let now = at(second);
+        node.handle(now, Event::Tick);
+        for action in node.run(now) {
+            if let Action::Inspect(known) = action {
+                let facts = StreamFacts { last_sequence: 0, ..streams().journal.unwrap() };
+                let streams = Streams { journal: Some(facts), at_known: None, at_mark: None, ..streams() };
+                node.handle(now, Event::Inspected { known, streams: Ok(streams) });
+            }
+        }
+    }
+    node
+}
+
+fn at(second: u64) -> Now {
+    Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(second) }
+}
+
+#[test]
+fn in_a_cluster_a_loss_is_believed_when_it_lasts() {
+    let node = looks_in_vain(19);
+    assert!(node.halted().is_none());
+    let why = node.not_ready(at(19)).unwrap();
+    assert_eq!(
+        why,
+        "NATS has lost data: the journal ends at 0: messages 1 to 10 are missing; looking again, as the server that \
+         says so may have been cut off"
+    );
+    assert!(matches!(looks_in_vain(20).halted(), Some(Halt::Lost(_))));
 }

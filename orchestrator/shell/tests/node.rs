@@ -11,8 +11,15 @@ use os_upgrade_kernel::{Accepted, RunResult};
 use os_upgrade_shell::lease::LEASE_TTL;
 use world::{Faults, World, put_config};
 
-const ROUGH: Faults =
-    Faults { crash: 150, stop: 80, lost_answer: 40, lost_message: 40, late_message: 30, lease_trouble: 100 };
+const ROUGH: Faults = Faults {
+    crash: 150,
+    stop: 80,
+    lost_answer: 40,
+    lost_message: 40,
+    late_message: 30,
+    lease_trouble: 100,
+    stale_look: 200,
+};
 
 fn answered(world: &World, call: u64) -> bool {
     world.answers.iter().any(|(answered, answer)| *answered == call && matches!(answer, Ok(Ok(_))))

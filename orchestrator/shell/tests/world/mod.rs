@@ -37,11 +37,19 @@ pub(crate) struct Faults {
     pub(crate) lost_message: u32,
     pub(crate) late_message: u32,
     pub(crate) lease_trouble: u32,
+    pub(crate) stale_look: u32,
 }
 
 impl Faults {
-    pub(crate) const NONE: Self =
-        Self { crash: 0, stop: 0, lost_answer: 0, lost_message: 0, late_message: 0, lease_trouble: 0 };
+    pub(crate) const NONE: Self = Self {
+        crash: 0,
+        stop: 0,
+        lost_answer: 0,
+        lost_message: 0,
+        late_message: 0,
+        lease_trouble: 0,
+        stale_look: 0,
+    };
 }
 
 /// An instance of the orchestrator, up or down.
@@ -244,6 +252,7 @@ impl World {
             settings,
             dispatch: DispatchSettings { publishes_max: 4, lock_retry: Duration::from_secs(5) },
             facts_per_snapshot: 20,
+            loss_certain_after: Duration::from_secs(20),
             store: instance.store.clone(),
         }));
         for host in self.hosts.clone() {
@@ -470,14 +479,21 @@ impl World {
         stored.map_or(Heard::Refused, Heard::Stored)
     }
 
-    fn inspect(&self, known: &Known) -> Streams {
+    /// Now and then, a server answers that was cut off and does not know of the last messages.
+    fn inspect(&mut self, known: &Known) -> Streams {
         let facts = |last_sequence| StreamFacts { created: CREATED, first_sequence: 1, last_sequence };
+        let behind =
+            if self.rng.happens(self.faults.stale_look) { 1 + u64::from(self.rng.below(5)) } else { 0 };
+        let journal = self.bus.journal_len().saturating_sub(behind);
+        let control = self.bus.control_len().saturating_sub(behind);
         let sequence = known.journal.sequence;
-        let at_known = (sequence > 0).then(|| self.bus.journal_at(sequence)).flatten();
-        let at_mark = known.mark.as_ref().and_then(|mark| self.bus.control_at(mark.sequence));
+        let there = (1..=journal).contains(&sequence);
+        let at_known = there.then(|| self.bus.journal_at(sequence)).flatten();
+        let mark = known.mark.as_ref().filter(|mark| mark.sequence <= control);
+        let at_mark = mark.and_then(|mark| self.bus.control_at(mark.sequence));
         Streams {
-            journal: Some(facts(self.bus.journal_len())),
-            control: Some(facts(self.bus.control_len())),
+            journal: Some(facts(journal)),
+            control: Some(facts(control)),
             at_known: at_known.map(|message| message.append_id),
             at_mark: at_mark.map(|message| message.subject),
             follow_from: 1,
