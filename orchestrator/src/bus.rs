@@ -5,6 +5,7 @@
 //! - [`journal`], [`control`], [`workers`]: what is published to each stream, and what is read from it;
 //! - [`forward`]: requests that instances pass on to the leader;
 //! - [`instances`]: what instances and servers say of themselves, for operators;
+//! - [`scan`]: a stream read once, to its end;
 //! - [`lease`]: the key that says who may try to lead.
 
 pub mod connect;
@@ -14,6 +15,7 @@ pub mod instances;
 pub mod journal;
 pub mod lease;
 pub mod reader;
+pub mod scan;
 pub mod streams;
 pub mod workers;
 

@@ -13,6 +13,7 @@ pub mod fleetlock;
 pub mod http_client;
 pub mod loss;
 pub mod managed_nats;
+pub mod recovery;
 pub mod server;
 pub mod site;
 pub mod store;

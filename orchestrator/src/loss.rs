@@ -25,8 +25,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const WAY_ON: &str = "nothing is sent until an operator has stopped this and decided: bring the lost data back, or go \
                       on from the store with `os-upgrade restore --from-store`";
 
-/// What `losses` mean, as far as the store can tell.
+/// What `losses` mean, as far as the store can tell, and what to do about it.
 pub async fn account(bus: &Bus, history: &History, losses: &[Loss]) -> String {
+    let mut sentences = what_is_lost(bus, history, losses).await;
+    sentences.push(WAY_ON.to_owned());
+    sentences.join("; ")
+}
+
+/// What `losses` mean, as far as the store can tell: a sentence for each.
+pub async fn what_is_lost(bus: &Bus, history: &History, losses: &[Loss]) -> Vec<String> {
     let mut sentences = Vec::new();
     for loss in losses {
         let found = match loss.stream {
@@ -36,8 +43,7 @@ pub async fn account(bus: &Bus, history: &History, losses: &[Loss]) -> String {
         sentences
             .push(found.unwrap_or_else(|error| format!("what was in {} is not known: {error}", loss.stream)));
     }
-    sentences.push(WAY_ON.to_owned());
-    sentences.join("; ")
+    sentences
 }
 
 /// What was missing could not be looked up.
@@ -234,6 +240,12 @@ fn name(fact: &Fact) -> Option<(u8, String)> {
         }
         Fact::RunStopping { run, cause: StopCause::Cancelled { actor } } => {
             Some((0, format!("run {run} cancelled by {actor}")))
+        }
+        Fact::RunStopping { run, cause: StopCause::Restored { actor } } => {
+            Some((0, format!("run {run} given up by {actor}")))
+        }
+        Fact::Restored { source, actor, .. } => {
+            Some((0, format!("site restored from a {} by {actor}", source.as_str())))
         }
         Fact::RunEnded { run, result } => Some((0, format!("run {run} ended {}", result.as_str()))),
         Fact::Host { host, event, .. } => Some(match event {

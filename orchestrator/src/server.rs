@@ -1,6 +1,6 @@
 //! One orchestrator instance, from its settings until it is told to end: everything is opened, wired and closed here.
 
-mod data_directory;
+pub(crate) mod data_directory;
 mod projection;
 mod service_manager;
 
@@ -28,6 +28,7 @@ use crate::cluster::{About, Cluster};
 use crate::config::{NatsMode, OnFailure, Settings};
 use crate::driver::{Driver, Parts};
 use crate::fleetlock::client::{BuildError, FleetLockClient};
+use crate::recovery::plan::knowledge;
 use crate::site::{Present, SiteHandle};
 use crate::store::{History, OpenError, Position, Projector, StoreError};
 
@@ -229,16 +230,6 @@ fn site() -> (Arc<ArcSwap<Present>>, SiteHandle, mpsc::Receiver<crate::site::Cal
     let (sender, calls) = mpsc::channel(CALLS_MAX);
     let handle = SiteHandle::new(Arc::clone(&present), sender);
     (present, handle, calls)
-}
-
-fn knowledge(position: &Position) -> StoreKnowledge {
-    StoreKnowledge {
-        sequence: position.sequence,
-        append_id: position.append_id.clone(),
-        control: position.control,
-        journal_created: position.streams.journal_created_at,
-        control_created: position.streams.control_created_at,
-    }
 }
 
 /// The streams that the store is filled from. When one is missing nothing is read from the other either.

@@ -10,6 +10,7 @@
 
 mod changes;
 mod error;
+mod fold;
 mod history;
 mod open;
 mod projector;
@@ -17,6 +18,7 @@ mod time;
 mod write;
 
 pub use self::error::{ApplyError, OpenError, StoreError};
+pub use self::fold::{FoldError, Folded, copy, fold, integrity};
 pub use self::history::{
     CommandRow, FactCursor, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow,
 };

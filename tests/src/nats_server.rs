@@ -1,6 +1,6 @@
 //! A nats-server of one test: on a free port, in its own directory, ended with the test. A missing binary fails.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config, StorageType};
@@ -89,6 +89,26 @@ impl NatsServer {
     pub fn put_back(&self, saved: &Saved) {
         self.lose_everything();
         copy_all(&saved.0.path().join(STREAMS), &self.directory.path().join(STREAMS));
+    }
+
+    /// One stream's files as they are. The server does not run.
+    pub fn save_stream(&self, name: &str) -> Saved {
+        assert!(self.child.is_none(), "files that are being written make no good copy");
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(&self.stream_directory(name), &copy.path().join(STREAMS));
+        Saved(copy)
+    }
+
+    /// Puts one stream's files back as they were. The server does not run.
+    pub fn put_stream_back(&self, name: &str, saved: &Saved) {
+        assert!(self.child.is_none(), "a server that runs would write them again");
+        let directory = self.stream_directory(name);
+        std::fs::remove_dir_all(&directory).unwrap();
+        copy_all(&saved.0.path().join(STREAMS), &directory);
+    }
+
+    fn stream_directory(&self, name: &str) -> PathBuf {
+        self.directory.path().join(STREAMS).join("$G/streams").join(name)
     }
 
     /// Takes the streams' files away. The server does not run.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use os_upgrade_orchestrator::child::{self, Child};
+use os_upgrade_orchestrator::config::{self, Settings};
 use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -126,6 +127,23 @@ impl Orchestrator {
             self.readiness().await?.is_empty().then_some(())
         })
         .await;
+    }
+
+    /// Runs another command of the program with this instance's configuration: its exit code, what it prints, and what
+    /// it says on standard error.
+    pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+        command.args(arguments).args(["--config", "os-upgrade.toml"]).current_dir(self.directory());
+        let output = command.stdin(std::process::Stdio::null()).output().await.unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// Its settings, for what is called without a process.
+    pub fn settings(&self) -> Settings {
+        let data = self.directory().join("data").into_os_string();
+        let environment = [("OS_UPGRADE_STORE__PATH".into(), data)];
+        config::load(Some(&self.directory().join("os-upgrade.toml")), environment).unwrap()
     }
 
     /// Its role, `leader` or `follower`, and who leads; nothing while it is not ready.

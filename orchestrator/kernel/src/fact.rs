@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
 use crate::config::{Config, Rollout, Settings};
+use crate::restoration::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 
 /// Something that has become true.
@@ -135,6 +136,18 @@ pub enum Fact {
         /// Whether it was deleted; otherwise a worker has been given it.
         deleted: bool,
     },
+    /// The site goes on from what was kept outside the bus: nothing of an earlier leadership counts any more, and
+    /// whatever may hold a slot holds it.
+    Restored {
+        /// From what.
+        source: RestoreSource,
+        /// Who did it.
+        actor: String,
+        /// Whether the control stream is still the one that held the commands sent before.
+        control_kept: bool,
+        /// Commands in it that no reply has answered.
+        outstanding: Vec<Outstanding>,
+    },
     /// A message on the control stream that changes nothing, and why not.
     Ignored {
         /// Its sequence.
@@ -168,6 +181,7 @@ impl Fact {
             Self::LockReleased { .. } => "lock-released",
             Self::LateCommandSeen { .. } => "late-command-seen",
             Self::Withdrawn { .. } => "withdrawn",
+            Self::Restored { .. } => "restored",
             Self::Ignored { .. } => "ignored",
         }
     }
@@ -265,6 +279,12 @@ mod tests {
             Fact::LockReleased { group, id },
             Fact::LateCommandSeen { host: host.clone(), action: Action::Upgrade, sequence: 1 },
             Fact::Withdrawn { host, sequence: 1, deleted: true },
+            Fact::Restored {
+                source: RestoreSource::Store,
+                actor: "cli".to_owned(),
+                control_kept: true,
+                outstanding: Vec::new(),
+            },
             Fact::Ignored { sequence: 1, host: None, reply: None, why: IgnoreCause::NothingOutstanding },
         ];
         for fact in facts {

@@ -73,6 +73,11 @@ pub enum Reason {
     },
     /// The run's time was over before this host's turn came.
     RunTimedOut,
+    /// The site was restored, so what became of the host is not known.
+    Restored {
+        /// Who did it.
+        actor: String,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -98,6 +103,9 @@ impl fmt::Display for Reason {
             Self::RunFailed { host } => write!(f, "the run was ended by the failure of {host}"),
             Self::RunCancelled { actor } => write!(f, "the run was cancelled by {actor}"),
             Self::RunTimedOut => f.write_str("the run's time was over before its turn came"),
+            Self::Restored { actor } => {
+                write!(f, "the site was restored by {actor}; what became of the host is not known")
+            }
         }
     }
 }
@@ -118,6 +126,7 @@ impl Reason {
             Self::RunFailed { .. } => "run-failed",
             Self::RunCancelled { .. } => "run-cancelled",
             Self::RunTimedOut => "run-timed-out",
+            Self::Restored { .. } => "restored",
         }
     }
 }

@@ -123,6 +123,11 @@ pub enum StopCause {
         /// Who.
         actor: String,
     },
+    /// The site was restored while it was active: what became of its hosts is not known.
+    Restored {
+        /// Who did it.
+        actor: String,
+    },
 }
 
 /// How a run went.

@@ -165,6 +165,10 @@ impl State {
                 self.withdrawals.remove(sequence);
                 Ok(())
             }
+            Fact::Restored { source: _, actor: _, control_kept, outstanding } => {
+                self.apply_restored(*control_kept, outstanding, at);
+                Ok(())
+            }
             Fact::Ignored { .. } => Ok(()),
         }
     }

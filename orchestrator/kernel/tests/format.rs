@@ -15,8 +15,8 @@ use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::semaphore::Holder;
 use os_upgrade_kernel::{
-    Fact, HostEvent, HostStatus, LockProvider, OnFailure, Phase, Reason, Record, RunResult, Settings,
-    Standing, State, StopCause, Trigger,
+    Fact, HostEvent, HostStatus, LockProvider, OnFailure, Outstanding, Phase, Reason, Record, RestoreSource,
+    RunResult, Settings, Standing, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -54,6 +54,7 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Ignored { .. } => 14,
         Fact::LockGranted { .. } => 15,
         Fact::LockReleased { .. } => 16,
+        Fact::Restored { .. } => 17,
     }
 }
 
@@ -143,6 +144,24 @@ fn facts() {
             r#"{"type":"withdrawn","host":"h1","sequence":9,"deleted":true}"#,
         ),
         (
+            Fact::Restored {
+                source: RestoreSource::Backup,
+                actor: "cli".to_owned(),
+                control_kept: false,
+                outstanding: vec![Outstanding {
+                    host: h.clone(),
+                    group: group("edge"),
+                    run: run("r1"),
+                    action: Action::Upgrade,
+                    sequence: 9,
+                }],
+            },
+            concat!(
+                r#"{"type":"restored","source":"backup","actor":"cli","control-kept":false,"outstanding":["#,
+                r#"{"host":"h1","group":"edge","run":"r1","action":"upgrade","sequence":9}]}"#,
+            ),
+        ),
+        (
             Fact::Ignored {
                 sequence: 9,
                 host: Some(h),
@@ -167,7 +186,7 @@ fn facts() {
             r#"{"type":"lock-released","group":"edge","id":"Node 7"}"#,
         ),
     ];
-    check(&table, fact_variant, 17);
+    check(&table, fact_variant, 18);
 }
 
 fn event_variant(event: &HostEvent) -> usize {
@@ -235,6 +254,7 @@ fn reason_variant(reason: &Reason) -> usize {
         Reason::RunFailed { .. } => 9,
         Reason::RunCancelled { .. } => 10,
         Reason::RunTimedOut => 11,
+        Reason::Restored { .. } => 12,
     }
 }
 
@@ -267,8 +287,9 @@ fn reasons() {
         (Reason::RunFailed { host: host("h1") }, r#"{"kind":"run-failed","host":"h1"}"#),
         (Reason::RunCancelled { actor: "eve".to_owned() }, r#"{"kind":"run-cancelled","actor":"eve"}"#),
         (Reason::RunTimedOut, r#"{"kind":"run-timed-out"}"#),
+        (Reason::Restored { actor: "cli".to_owned() }, r#"{"kind":"restored","actor":"cli"}"#),
     ];
-    check(&table, reason_variant, 12);
+    check(&table, reason_variant, 13);
     let kinds: BTreeSet<&str> = table.iter().map(|(reason, _)| reason.kind()).collect();
     assert_eq!(kinds.len(), table.len());
     for (reason, json) in &table {
@@ -303,12 +324,24 @@ fn causes() {
     let stopped = |cause: &StopCause| match cause {
         StopCause::Failed { .. } => 0,
         StopCause::Cancelled { .. } => 1,
+        StopCause::Restored { .. } => 2,
     };
     let table = [
         (StopCause::Failed { host: host("h1") }, r#"{"kind":"failed","host":"h1"}"#),
         (StopCause::Cancelled { actor: "eve".to_owned() }, r#"{"kind":"cancelled","actor":"eve"}"#),
+        (StopCause::Restored { actor: "cli".to_owned() }, r#"{"kind":"restored","actor":"cli"}"#),
     ];
-    check(&table, stopped, 2);
+    check(&table, stopped, 3);
+
+    let from = |source: &RestoreSource| match source {
+        RestoreSource::Store => 0,
+        RestoreSource::Backup => 1,
+    };
+    let table = [(RestoreSource::Store, r#""store""#), (RestoreSource::Backup, r#""backup""#)];
+    check(&table, from, 2);
+    for (source, json) in &table {
+        assert_eq!(format!("{:?}", source.as_str()), *json);
+    }
 
     let released = |cause: &ReleaseCause| match cause {
         ReleaseCause::Upgraded => 0,

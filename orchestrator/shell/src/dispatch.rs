@@ -162,6 +162,7 @@ impl Dispatcher {
                 | Fact::SlotReleased { .. }
                 | Fact::LockGranted { .. }
                 | Fact::LockReleased { .. }
+                | Fact::Restored { .. }
                 | Fact::LateCommandSeen { .. }
                 | Fact::Withdrawn { .. }
                 | Fact::Ignored { .. } => {}

@@ -149,7 +149,8 @@ fn outcome(error: &async_nats::jetstream::context::PublishError) -> PublishOutco
     }
 }
 
-fn raw(sequence: u64, message: &async_nats::jetstream::Message) -> Option<RawControl> {
+/// A message of the control stream as it was delivered.
+pub(crate) fn raw(sequence: u64, message: &async_nats::jetstream::Message) -> Option<RawControl> {
     let info = message.info().ok()?;
     let lookup = |name: &str| {
         let headers = message.headers.as_ref()?;

@@ -103,8 +103,15 @@ impl Bus {
 
 fn followed(sequence: u64, read: Read) -> Followed {
     let Read::Message(stored) = read else { return Followed::End };
-    let headers = stored.headers.clone().unwrap_or_default();
+    Followed::Message { sequence, message: read_delivered(sequence, &stored) }
+}
+
+/// A message of the journal as it was delivered.
+pub(crate) fn read_delivered(
+    sequence: u64,
+    delivered: &async_nats::jetstream::Message,
+) -> Result<Message, JournalError> {
+    let headers = delivered.headers.clone().unwrap_or_default();
     let lookup = |name: &str| header(&headers, name);
-    let message = Message::read(sequence, stored.subject.as_str(), lookup, stored.payload.clone());
-    Followed::Message { sequence, message }
+    Message::read(sequence, delivered.subject.as_str(), lookup, delivered.payload.clone())
 }

@@ -65,6 +65,21 @@ impl Bus {
         }
     }
 
+    /// Who holds the lease, if somebody does.
+    ///
+    /// # Errors
+    /// The bus does not answer.
+    pub async fn lease_holder(&self) -> Result<Option<LeaseHolder>, StreamsError> {
+        let unusable = |source| StreamsError::Unusable { stream: BUCKET.to_owned(), source };
+        if self.find_stream(&stream()).await?.is_none() {
+            return Ok(None);
+        }
+        let bucket = self.bucket().await.ok_or_else(|| unusable("no answer".into()))?;
+        let entry = bucket.entry(KEY).await.map_err(|error| unusable(error.into()))?;
+        let entry = entry.filter(|entry| entry.operation == Operation::Put);
+        Ok(entry.and_then(|entry| serde_json::from_slice(&entry.value).ok()))
+    }
+
     /// The bucket. It is looked up once: the server answers look-ups in turn with every other request about streams
     /// and consumers, and a site whose workers all start at once makes so many of them that a lease would expire.
     async fn bucket(&self) -> Option<&kv::Store> {

@@ -26,6 +26,8 @@ const VERSIONS_KEPT: i64 = 64;
 const DUPLICATE_WINDOW: Duration = Duration::from_mins(2);
 /// The key of a stream's metadata that says whose it is.
 const SITE: &str = "os-upgrade.site";
+/// The key of the journal's metadata that says that a restoration has begun to fill it, and which.
+const RESTORING: &str = "os-upgrade.restoring";
 
 /// A stream cannot be had as it is needed.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,14 @@ pub enum StreamsError {
         found: String,
         /// The site that was to be served.
         expected: String,
+    },
+    /// It is half a journal.
+    #[error(
+        "the stream {stream} has not been restored to its end: run `os-upgrade restore` again, as before"
+    )]
+    Restoring {
+        /// Its name.
+        stream: String,
     },
     /// The last snapshot cannot be read.
     #[error(transparent)]
@@ -170,7 +180,8 @@ impl Bus {
         Ok(checked)
     }
 
-    /// Makes the journal anew: what it holds is gone, and its next message has `first_sequence`.
+    /// Makes the journal anew: what it holds is gone, and its next message has `first_sequence`. Nobody may use it
+    /// before [`Self::finish_restoration`].
     ///
     /// # Errors
     /// The bus does not answer or refuses.
@@ -178,8 +189,10 @@ impl Bus {
         &self,
         layout: &Layout<'_>,
         first_sequence: u64,
+        restoration: &str,
     ) -> Result<Stream, StreamsError> {
-        let config = Config { first_sequence: Some(first_sequence), ..layout.journal() };
+        let mut config = Config { first_sequence: Some(first_sequence), ..layout.journal() };
+        config.metadata.insert(RESTORING.to_owned(), restoration.to_owned());
         if self.find_stream(&config.name).await?.is_some() {
             let deleted = self.jetstream.delete_stream(&config.name).await;
             deleted.map_err(|error| unusable(&config.name, error))?;
@@ -205,6 +218,26 @@ impl Bus {
         let purged = stream.purge().sequence(next).await;
         purged.map_err(|error| unusable(&config.name, error))?;
         self.stream(&config.name).await
+    }
+
+    /// The restoration that the journal has been made anew by and that is not at its end.
+    ///
+    /// # Errors
+    /// The bus does not answer.
+    pub async fn unfinished_restoration(&self) -> Result<Option<String>, StreamsError> {
+        let journal = self.find_stream(subject::JOURNAL_STREAM).await?;
+        Ok(journal.and_then(|journal| journal.cached_info().config.metadata.get(RESTORING).cloned()))
+    }
+
+    /// Lets the journal be used.
+    ///
+    /// # Errors
+    /// The bus does not answer or refuses.
+    pub async fn finish_restoration(&self) -> Result<(), StreamsError> {
+        let mut config = self.stream(subject::JOURNAL_STREAM).await?.cached_info().config.clone();
+        config.metadata.remove(RESTORING);
+        let updated = self.jetstream.update_stream(config).await;
+        updated.map(drop).map_err(|error| unusable(subject::JOURNAL_STREAM, error))
     }
 
     async fn make_stream(&self, config: &Config) -> Result<Stream, StreamsError> {

@@ -8,6 +8,7 @@ mod cluster;
 mod dev;
 mod logging;
 mod output;
+mod recovery;
 mod shutdown;
 
 use std::path::PathBuf;
@@ -44,6 +45,15 @@ enum Command {
     /// Look at the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Write everything of a site to one file, while it runs
+    ///
+    /// History and state are of one moment: everything that had been answered when it began is in it.
+    Backup(recovery::Backup),
+    /// Go on from a backup, or from the store after NATS has lost data
+    ///
+    /// No orchestrator of the site may run. An active run ends as failed, and every host that may be at work keeps its
+    /// slot. It can be run again when it was cut off.
+    Restore(recovery::Restore),
     /// Print a configuration file with every key, its help and its default
     DefaultConfig,
 }
@@ -109,6 +119,16 @@ fn run(command: Command) -> Result<(), Failure> {
             Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
         }
         Command::Cluster(command) => Ok(block_on(cluster::run(command))?),
+        Command::Backup(options) => {
+            logging::start("warn");
+            let settings = config::load(options.config.as_deref(), std::env::vars_os())?;
+            Ok(block_on(recovery::back_up(settings, options))?)
+        }
+        Command::Restore(options) => {
+            logging::start("warn");
+            let settings = config::load(options.config.as_deref(), std::env::vars_os())?;
+            Ok(block_on(recovery::restore(settings, options))?)
+        }
         Command::DefaultConfig => {
             outln!("{}", config::default_file().trim_end());
             Ok(())

@@ -179,6 +179,15 @@ impl ManagedNats {
     }
 }
 
+/// The address of the server that runs in `directory`, if one answers there. Nothing is changed.
+pub async fn running(directory: &Path) -> Option<String> {
+    let port = fs::read_to_string(directory.join("port")).ok()?.trim().parse().ok()?;
+    // The port may be another's by now: only a locked directory has a server.
+    let lock = fs::File::open(directory.join("lock")).ok()?;
+    let is_locked = matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock));
+    (is_locked && answers(port).await).then(|| url(port))
+}
+
 fn url(port: u16) -> String {
     format!("nats://127.0.0.1:{port}")
 }

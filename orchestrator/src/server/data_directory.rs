@@ -11,14 +11,14 @@ const INSTANCE_FILE: &str = "instance";
 
 /// The data directory, locked until this is dropped or the process ends, however it ends.
 #[derive(Debug)]
-pub(super) struct DataDirectory {
+pub struct DataDirectory {
     _lock: File,
     instance: String,
 }
 
 impl DataDirectory {
     /// Locks `path`, made if missing.
-    pub(super) fn lock(path: &Path) -> Result<Self, ServeError> {
+    pub fn lock(path: &Path) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Directory { path: path.to_owned(), source };
         fs::create_dir_all(path).map_err(failed)?;
         let file = path.join(LOCK_FILE);
@@ -35,7 +35,7 @@ impl DataDirectory {
     }
 
     /// The instance's name: the same across restarts.
-    pub(super) fn instance(&self) -> &str {
+    pub fn instance(&self) -> &str {
         &self.instance
     }
 }

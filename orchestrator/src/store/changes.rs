@@ -111,6 +111,7 @@ impl Changes {
             | Fact::SlotReleased { .. }
             | Fact::LockGranted { .. }
             | Fact::LockReleased { .. }
+            | Fact::Restored { .. }
             | Fact::LateCommandSeen { .. }
             | Fact::Withdrawn { .. }
             | Fact::Ignored { .. } => {}
@@ -154,7 +155,10 @@ fn actor(fact: &Fact) -> Option<&str> {
     match fact {
         Fact::ConfigReplaced { actor, .. }
         | Fact::RunStarted { trigger: Trigger::Operator { actor }, .. }
-        | Fact::RunStopping { cause: StopCause::Cancelled { actor }, .. } => Some(actor),
+        | Fact::RunStopping {
+            cause: StopCause::Cancelled { actor } | StopCause::Restored { actor }, ..
+        }
+        | Fact::Restored { actor, .. } => Some(actor),
         Fact::LockGranted { id, .. } | Fact::LockReleased { id, .. } => Some(id.as_str()),
         Fact::SettingsAdopted { .. }
         | Fact::Fenced { .. }
@@ -184,6 +188,7 @@ fn host_of(fact: &Fact) -> Option<&HostName> {
         Fact::Ignored { host, .. } => host.as_ref(),
         Fact::SettingsAdopted { .. }
         | Fact::ConfigReplaced { .. }
+        | Fact::Restored { .. }
         | Fact::Fenced { .. }
         | Fact::FencePassed { .. }
         | Fact::RunStarted { .. }
@@ -228,6 +233,7 @@ fn run_of(fact: &Fact, before: &State) -> Option<RunId> {
         }
         Fact::SettingsAdopted { .. }
         | Fact::ConfigReplaced { .. }
+        | Fact::Restored { .. }
         | Fact::Fenced { .. }
         | Fact::FencePassed { .. }
         | Fact::LockGranted { .. }

@@ -176,6 +176,14 @@ impl History {
         Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))? })
     }
 
+    /// Opens the store at `path` for reading; [`super::fold()`] has made sure what it is.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn open_at(path: &Path) -> Result<Self, OpenError> {
+        Self::open(path).await
+    }
+
     /// At most `limit` runs, newest first, older than `after` if that is given.
     ///
     /// # Errors

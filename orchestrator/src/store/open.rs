@@ -16,8 +16,10 @@ const APPLICATION_ID: u32 = 0x4F53_5550;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only; a migration that has been released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "projection", include_str!("../../../migrations/0001_projection.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "projection", include_str!("../../../migrations/0001_projection.sql")),
+    (2, "base", include_str!("../../../migrations/0002_base.sql")),
+];
 
 /// What every connection to the file at `path` has in common.
 pub(super) fn options(path: &Path) -> SqliteConnectOptions {
@@ -49,6 +51,26 @@ pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, Op
     let probe = connection.begin_with("BEGIN IMMEDIATE").await.map_err(error)?;
     probe.rollback().await.map_err(error)?;
     Ok(connection)
+}
+
+/// Opens the file at `path` for reading only, and makes sure that it is the store of `site`; `None` when there is no
+/// file, or nothing in it. Nothing is made or changed.
+pub(super) async fn open_read_only(path: &Path, site: &str) -> Result<Option<SqliteConnection>, OpenError> {
+    let error = |source| OpenError::of(path, source);
+    match std::fs::metadata(path) {
+        Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(error(source.into())),
+        Ok(found) if found.len() == 0 => return Ok(None),
+        Ok(_) => {}
+    }
+    // Without a write-ahead log nobody has it open, and reading need not leave one behind.
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let in_use = Path::new(&log).exists();
+    let options = options(path).read_only(true).immutable(!in_use);
+    let mut connection = options.connect().await.map_err(error)?;
+    check_owner(&mut connection, path, site).await?;
+    Ok(Some(connection))
 }
 
 /// The file is empty, or the store of `site`, of this version or an older one.

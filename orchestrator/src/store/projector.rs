@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::State;
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::journal::AppendId;
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{Connection as _, Row as _};
+use sqlx::{Connection as _, Row as _, query};
 
 use super::changes::Changes;
 use super::error::{ApplyError, OpenError, StoreError};
@@ -92,24 +93,8 @@ impl Projector {
         follows: Option<u64>,
         batch: &[Committed],
     ) -> Result<(), ApplyError> {
-        let Some(last) = batch.last() else {
-            return Ok(());
-        };
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
-        let position = read_position(&mut transaction).await?;
-        check(position.as_ref(), streams, follows, batch)?;
-        let changes = Changes::of(batch, position.is_none())?;
-        write::changes(&mut transaction, &changes).await?;
-        write::position(
-            &mut transaction,
-            &Position {
-                sequence: last.sequence,
-                append_id: last.append_id.clone(),
-                control: last.record.control,
-                streams: *streams,
-            },
-        )
-        .await?;
+        take_in(&mut transaction, streams, follows, batch).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -120,12 +105,26 @@ impl Projector {
     /// The store cannot be written.
     pub async fn reset(&mut self) -> Result<(), StoreError> {
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
-        for table in ["facts", "run_hosts", "runs", "position"] {
+        for table in ["facts", "run_hosts", "runs", "base", "position"] {
             let delete = sqlx::AssertSqlSafe(format!("DELETE FROM {table}"));
-            sqlx::query(delete).execute(&mut *transaction).await?;
+            query(delete).execute(&mut *transaction).await?;
         }
         transaction.commit().await?;
         Ok(())
+    }
+
+    /// Makes the store one of other streams, those that were made anew from it: `next` is the first record there, and
+    /// comes after `position`.
+    ///
+    /// # Errors
+    /// The store cannot be written; then it is as it was.
+    pub async fn rebase(&mut self, position: &Position, next: Committed) -> Result<(), ApplyError> {
+        let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
+        query("DELETE FROM position").execute(&mut *transaction).await?;
+        write::position(&mut transaction, position).await?;
+        take_in(&mut transaction, &position.streams, Some(position.sequence), &[next]).await?;
+        transaction.commit().await?;
+        Ok(self.sync().await?)
     }
 
     /// Makes sure that everything taken in outlasts a power cut, as it must before the journal is trimmed on the
@@ -146,6 +145,33 @@ impl Projector {
     pub async fn close(self) -> Result<(), StoreError> {
         Ok(self.connection.close().await?)
     }
+}
+
+/// Writes what `batch` changes, and how far the store is with it.
+async fn take_in(
+    transaction: &mut SqliteConnection,
+    streams: &Streams,
+    follows: Option<u64>,
+    batch: &[Committed],
+) -> Result<(), ApplyError> {
+    let Some(last) = batch.last() else {
+        return Ok(());
+    };
+    let position = read_position(transaction).await?;
+    check(position.as_ref(), streams, follows, batch)?;
+    let changes = Changes::of(batch, position.is_none())?;
+    let rootless = |first: &&Committed| position.is_none() && first.before != State::default();
+    if let Some(first) = batch.first().filter(rootless) {
+        write::base(transaction, first).await?;
+    }
+    write::changes(transaction, &changes).await?;
+    let position = Position {
+        sequence: last.sequence,
+        append_id: last.append_id.clone(),
+        control: last.record.control,
+        streams: *streams,
+    };
+    Ok(write::position(transaction, &position).await?)
 }
 
 /// `batch` is of the streams that the store is of, follows what the store has, and is in order.
@@ -175,9 +201,8 @@ fn check(
 }
 
 pub(super) async fn read_position(connection: &mut SqliteConnection) -> Result<Option<Position>, StoreError> {
-    let query = sqlx::query(
-        "SELECT sequence, append_id, control, journal_created_at, control_created_at FROM position",
-    );
+    let query =
+        query("SELECT sequence, append_id, control, journal_created_at, control_created_at FROM position");
     let row = query.fetch_optional(connection).await?;
     row.map(|row| {
         Ok(Position {

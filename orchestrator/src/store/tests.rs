@@ -1,6 +1,7 @@
 //! The store against real files, with records that the real kernel decided.
 
 mod files;
+mod fold;
 mod records;
 
 use std::path::{Path, PathBuf};
@@ -65,6 +66,7 @@ async fn dump(path: &Path) -> Vec<String> {
     for select in [
         "SELECT * FROM site",
         "SELECT * FROM position",
+        "SELECT * FROM base",
         "SELECT * FROM runs ORDER BY number",
         "SELECT * FROM run_hosts ORDER BY run, host",
         "SELECT * FROM facts ORDER BY sequence, place",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost, Trigger};
 use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_shell::committed::Committed;
 use serde::Serialize;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 use sqlx::{QueryBuilder, query};
@@ -39,6 +40,16 @@ pub(super) async fn position(connection: &mut SqliteConnection, position: &Posit
         .bind(position.control.cast_signed())
         .bind(to_text(position.streams.journal_created_at))
         .bind(to_text(position.streams.control_created_at))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Writes the state before the first record.
+pub(super) async fn base(connection: &mut SqliteConnection, first: &Committed) -> sqlx::Result<()> {
+    query("INSERT INTO base (one, sequence, state) VALUES (1, ?, ?)")
+        .bind(first.sequence.cast_signed())
+        .bind(json(&first.before))
         .execute(connection)
         .await?;
     Ok(())

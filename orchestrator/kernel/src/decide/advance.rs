@@ -72,6 +72,7 @@ fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
     let reason = match run.stopping.as_ref()? {
         StopCause::Failed { host } => Reason::RunFailed { host: host.clone() },
         StopCause::Cancelled { actor } => Reason::RunCancelled { actor: actor.clone() },
+        StopCause::Restored { actor } => Reason::Restored { actor: actor.clone() },
     };
     let startable = [HostStatus::Pending, HostStatus::Preparing, HostStatus::Prepared, HostStatus::Waiting];
     if startable.iter().all(|status| run.count(*status) == 0) {
@@ -92,7 +93,7 @@ fn finish(run: &Run) -> Option<Vec<Fact>> {
         return None;
     }
     let result = match &run.stopping {
-        Some(StopCause::Failed { .. }) => RunResult::Failed,
+        Some(StopCause::Failed { .. } | StopCause::Restored { .. }) => RunResult::Failed,
         Some(StopCause::Cancelled { .. }) => RunResult::Cancelled,
         None if run.count(HostStatus::Upgraded) == 0 => RunResult::Failed,
         None => RunResult::Completed,

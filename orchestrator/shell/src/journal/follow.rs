@@ -28,6 +28,11 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// Goes on after `tip`, where the state is `state`.
+    pub fn resume(state: State, tip: Tip) -> Self {
+        Self { control: state.control, state, tip, rooted: true, ..Self::default() }
+    }
+
     /// Folds the message at `sequence`. A record that is complete with it is handed on.
     pub fn read(&mut self, sequence: u64, message: &Message) -> Result<Option<Committed>, JournalError> {
         if sequence <= self.tip.sequence {

@@ -3,12 +3,15 @@
 
 use async_nats::jetstream::stream::{Config, PersistenceMode};
 
-use super::{SITE, StreamsError};
+use super::{RESTORING, SITE, StreamsError};
 
 /// Whether a stream that was made with `found` serves as well as one made with `wanted`.
 pub(super) fn check(found: &Config, wanted: &Config) -> Result<(), StreamsError> {
     // First: of another site's stream nothing else matters.
     same_site(found, wanted)?;
+    if found.metadata.contains_key(RESTORING) && !wanted.metadata.contains_key(RESTORING) {
+        return Err(StreamsError::Restoring { stream: found.name.clone() });
+    }
     let mismatch = equal(found, wanted).into_iter().chain(at_least(found, wanted)).next();
     match mismatch {
         None => Ok(()),

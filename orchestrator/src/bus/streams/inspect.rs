@@ -2,6 +2,7 @@
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, Stream};
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::journal::codec::{APPEND_ID, Kind, Message, PREVIOUS_ID, snapshot_start};
 use os_upgrade_shell::journal::{AppendId, JournalError};
@@ -41,6 +42,23 @@ impl Bus {
 }
 
 impl Bus {
+    /// The sequence of the last message of the stream `name`, 0 if there is none.
+    ///
+    /// # Errors
+    /// The bus does not answer.
+    pub async fn last_sequence(&self, name: &str) -> Result<u64, StreamsError> {
+        let stream = self.find_stream(name).await?;
+        Ok(stream.map_or(0, |stream| stream.cached_info().state.last_sequence))
+    }
+
+    /// When the control stream was created.
+    ///
+    /// # Errors
+    /// The bus does not answer, or has no such stream.
+    pub async fn control_created(&self) -> Result<DateTime<Utc>, StreamsError> {
+        Ok(self.stream(subject::CONTROL_STREAM).await?.cached_info().created)
+    }
+
     /// The subject of the message at `sequence` of the stream `name`, if there is one.
     ///
     /// # Errors

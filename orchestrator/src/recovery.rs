@@ -1,0 +1,17 @@
+//! When something is lost: backups, and going on from one, or from the store alone.
+//!
+//! - [`archive`]: the file of a backup, and what can be wrong with one;
+//! - [`site`]: store, bus and lease of a site that nobody else uses meanwhile;
+//! - [`collect`]: what stands in the streams, put into files;
+//! - [`backup`]: the whole site at one position of its journal, while it runs;
+//! - [`plan`], [`restore`]: what a restoration would do, and doing it.
+
+pub mod archive;
+pub mod backup;
+mod collect;
+pub mod error;
+pub mod plan;
+pub mod restore;
+pub mod site;
+
+pub use self::error::RecoveryError;

@@ -1,0 +1,328 @@
+//! The file of a backup: a gzipped tar of a manifest and the files it names, each with its length and SHA-256.
+//!
+//! Any tar can list and unpack it. It is read as a whole before anything is made of it, so that a damaged one changes
+//! nothing; gzip's own checksum covers the manifest.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The newest format that this version reads, and the one it writes.
+pub const FORMAT: u32 = 1;
+/// The manifest's name; it comes first.
+const MANIFEST: &str = "manifest.json";
+/// Largest manifest, in bytes.
+const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
+/// Files that an archive may hold besides its manifest.
+pub const STORE: &str = "store.db";
+/// The state at the position, for people; the history leads to it too.
+pub const STATE: &str = "state.json";
+/// The orchestrator's settings, without secrets, for people.
+pub const SETTINGS: &str = "settings.txt";
+/// The journal's messages.
+pub const JOURNAL: &str = "journal.jsonl";
+/// The control stream's messages.
+pub const CONTROL: &str = "control.jsonl";
+const FILES: [&str; 5] = [STORE, STATE, SETTINGS, JOURNAL, CONTROL];
+
+/// What an archive is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Manifest {
+    /// The archive's format.
+    pub format: u32,
+    /// The version of the program that made it.
+    pub program: String,
+    /// Why it was made.
+    pub kind: Kind,
+    /// The site.
+    pub site: String,
+    /// When.
+    pub made_at: DateTime<Utc>,
+    /// How far its store is, if it has one with something in it.
+    pub position: Option<At>,
+    /// The files.
+    pub files: BTreeMap<String, Entry>,
+}
+
+/// Why an archive was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// An operator asked for a backup.
+    Backup,
+    /// A restoration was about to replace it.
+    Saved,
+}
+
+/// A position in both streams.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct At {
+    /// The sequence of the last record of the journal.
+    pub journal: u64,
+    /// Its append id.
+    pub append_id: String,
+    /// How far the control stream had been taken into account.
+    pub control: u64,
+    /// The end of the control stream.
+    pub control_end: u64,
+}
+
+/// A file in an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Entry {
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+/// An archive cannot be written or used. Nothing has been changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// There is a file already.
+    #[error("{} exists; `--force` replaces it", .0.display())]
+    Exists(PathBuf),
+    /// It cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It cannot be opened.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is something else.
+    #[error("{} is not a backup of os-upgrade", .0.display())]
+    NotABackup(PathBuf),
+    /// It is cut off or has been changed.
+    #[error("the backup {} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// It was made by a newer version.
+    #[error("the backup {} has format {found}; this version reads formats up to {FORMAT}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// It is another site's.
+    #[error("the backup {} is of site {found:?}, not of {expected:?}", path.display())]
+    OtherSite {
+        /// The file.
+        path: PathBuf,
+        /// The site it is of.
+        found: String,
+        /// The site that was to be restored.
+        expected: String,
+    },
+    /// It holds no history.
+    #[error("the backup {} holds no store to go on from", .0.display())]
+    NoStore(PathBuf),
+}
+
+/// Writes an archive of those files in `directory` that an archive may hold to `path`: whole and synced, or not at all.
+///
+/// # Errors
+/// `path` exists and is not to be replaced, or cannot be written.
+pub fn write(
+    path: &Path,
+    replace: bool,
+    mut manifest: Manifest,
+    directory: &Path,
+) -> Result<Manifest, ArchiveError> {
+    if !replace && path.exists() {
+        return Err(ArchiveError::Exists(path.to_owned()));
+    }
+    let failed = |source| ArchiveError::Write { path: path.to_owned(), source };
+    let parent = parent(path);
+    let mut partial = tempfile::NamedTempFile::new_in(parent).map_err(failed)?;
+    for name in FILES {
+        let file = directory.join(name);
+        if file.exists() {
+            manifest.files.insert(name.to_owned(), Entry::of(&file).map_err(failed)?);
+        }
+    }
+    pack(partial.as_file_mut(), &manifest, directory).map_err(failed)?;
+    partial.as_file().sync_all().map_err(failed)?;
+    let kept = if replace { partial.persist(path) } else { partial.persist_noclobber(path) };
+    kept.map_err(|error| failed(error.error))?;
+    sync_directory(parent).map_err(failed)?;
+    Ok(manifest)
+}
+
+/// The directory that `path` is in.
+pub fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes what was created, renamed or removed in a directory outlast a power cut.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn pack(file: &mut File, manifest: &Manifest, directory: &Path) -> io::Result<()> {
+    let mut tar = tar::Builder::new(GzEncoder::new(io::BufWriter::new(file), Compression::default()));
+    let json = serde_json::to_vec_pretty(manifest)?;
+    tar.append_data(&mut header(json.len() as u64), MANIFEST, &json[..])?;
+    for (name, entry) in &manifest.files {
+        let source = File::open(directory.join(name))?;
+        tar.append_data(&mut header(entry.size), name, source)?;
+    }
+    tar.into_inner()?.finish()?.flush()
+}
+
+fn header(size: u64) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(0o600);
+    header
+}
+
+impl Entry {
+    fn of(path: &Path) -> io::Result<Self> {
+        let mut hashing = Hashing { inner: io::sink(), hash: Sha256::new(), size: 0 };
+        io::copy(&mut File::open(path)?, &mut hashing)?;
+        Ok(hashing.entry())
+    }
+}
+
+/// Hashes and counts what is written through it.
+struct Hashing<W> {
+    inner: W,
+    hash: Sha256,
+    size: u64,
+}
+
+impl<W> Hashing<W> {
+    fn entry(self) -> Entry {
+        let hash = self.hash.finalize();
+        let mut sha256 = String::with_capacity(2 * hash.len());
+        for byte in hash {
+            let _ = write!(sha256, "{byte:02x}");
+        }
+        Entry { size: self.size, sha256 }
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Reads the whole archive at `path` into `directory`, and makes sure that all of it is as it was written.
+///
+/// # Errors
+/// It is not a backup of `site` that this version can use whole.
+pub fn read(path: &Path, site: &str, directory: &Path) -> Result<Manifest, ArchiveError> {
+    let unreadable = |source| ArchiveError::Read { path: path.to_owned(), source };
+    let damaged = |what: String| ArchiveError::Damaged { path: path.to_owned(), what };
+    let broken = |error: io::Error| damaged(error.to_string());
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut magic = [0; 2];
+    let is_gzip = file.read_exact(&mut magic).is_ok() && magic == [0x1f, 0x8b];
+    if !is_gzip {
+        return Err(ArchiveError::NotABackup(path.to_owned()));
+    }
+    io::Seek::rewind(&mut file).map_err(unreadable)?;
+    let mut tar = tar::Archive::new(GzDecoder::new(io::BufReader::new(file)));
+    let mut entries = tar.entries().map_err(broken)?;
+    let first = entries.next().ok_or_else(|| ArchiveError::NotABackup(path.to_owned()))?.map_err(broken)?;
+    let manifest = read_manifest(path, first)?;
+    let mut found = BTreeMap::new();
+    for entry in entries {
+        let mut entry = entry.map_err(broken)?;
+        let name = entry.path().map_err(broken)?.to_string_lossy().into_owned();
+        // The name is one of ours, so it leads nowhere else.
+        if !manifest.files.contains_key(&name) || !FILES.contains(&name.as_str()) {
+            return Err(damaged(format!("it holds {name:?}, which its manifest does not name")));
+        }
+        let file = File::create(directory.join(&name)).map_err(unreadable)?;
+        let mut hashing = Hashing { inner: file, hash: Sha256::new(), size: 0 };
+        io::copy(&mut entry, &mut hashing).map_err(broken)?;
+        hashing.inner.sync_all().map_err(unreadable)?;
+        found.insert(name, hashing.entry());
+    }
+    // Reading to the end has gzip compare its checksum.
+    io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(broken)?;
+    if let Some(name) =
+        manifest.files.iter().find(|(name, entry)| found.get(*name) != Some(entry)).map(|(name, _)| name)
+    {
+        return Err(damaged(format!("{name} is missing or not as it was written")));
+    }
+    if manifest.site != site {
+        let (found, expected) = (manifest.site, site.to_owned());
+        return Err(ArchiveError::OtherSite { path: path.to_owned(), found, expected });
+    }
+    Ok(manifest)
+}
+
+fn read_manifest(path: &Path, mut entry: tar::Entry<'_, impl Read>) -> Result<Manifest, ArchiveError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let damaged = |what: String| ArchiveError::Damaged { path: path.to_owned(), what };
+    let is_manifest = entry.path().is_ok_and(|name| name == Path::new(MANIFEST));
+    if !is_manifest || entry.size() > MANIFEST_BYTES_MAX {
+        return Err(ArchiveError::NotABackup(path.to_owned()));
+    }
+    let mut json = Vec::new();
+    entry.read_to_end(&mut json).map_err(|error| damaged(error.to_string()))?;
+    // A newer format may look different in everything but this.
+    let Format { format } = serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))?;
+    if format > FORMAT {
+        return Err(ArchiveError::Newer { path: path.to_owned(), found: format });
+    }
+    serde_json::from_slice(&json).map_err(|error| damaged(format!("its manifest: {error}")))
+}
+
+/// The id of the archive at `path`: what tells it from every other.
+///
+/// # Errors
+/// It cannot be read.
+pub fn id(path: &Path) -> Result<String, ArchiveError> {
+    let entry = Entry::of(path);
+    entry.map(|entry| entry.sha256).map_err(|source| ArchiveError::Read { path: path.to_owned(), source })
+}
+
+/// A directory next to where something is to be written, which goes when this does.
+///
+/// # Errors
+/// It cannot be made.
+pub fn workshop(beside: &Path) -> Result<tempfile::TempDir, ArchiveError> {
+    let failed = |source| ArchiveError::Write { path: beside.to_owned(), source };
+    fs::metadata(beside).map_err(failed)?;
+    tempfile::Builder::new().prefix(".os-upgrade-").tempdir_in(beside).map_err(failed)
+}

@@ -1,0 +1,148 @@
+//! The state that the store's facts lead to: what is left to go on from when the journal is lost.
+//!
+//! Everything durable is a fact, and the store has every fact with its time, so it has the whole state. What a record
+//! adds to its facts is the position in the control stream, which the store's own position has.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use futures::TryStreamExt as _;
+use os_upgrade_kernel::{ApplyError, Fact, State};
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection as _, Row as _, query, query_scalar};
+
+use super::error::{OpenError, StoreError};
+use super::projector::{Position, read_position};
+use super::{open, time};
+
+/// The store, read as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Folded {
+    /// The state after everything in it.
+    pub state: State,
+    /// Where that is in the journal.
+    pub position: Position,
+    /// How many facts led there.
+    pub facts: u64,
+}
+
+/// The state cannot be told from the store.
+#[derive(Debug, thiserror::Error)]
+pub enum FoldError {
+    /// The file is not this site's store.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A fact is not one that this program knows.
+    #[error("store {path}: fact {place} of record {sequence} was written by a newer version, or is damaged")]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// The fact's record.
+        sequence: u64,
+        /// Its place in it.
+        place: u64,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A fact does not fit the state before it: some are missing.
+    #[error("store {path}: fact {place} of record {sequence} does not fit what comes before it")]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// The fact's record.
+        sequence: u64,
+        /// Its place in it.
+        place: u64,
+        /// Why not.
+        #[source]
+        source: ApplyError,
+    },
+}
+
+/// Reads the store of `site` at `path` without changing it; `None` when there is none, or nothing in it.
+///
+/// # Errors
+/// It is not this site's store, is damaged, or holds what this program does not know.
+pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> {
+    let Some(mut connection) = open::open_read_only(path, site).await? else { return Ok(None) };
+    // One transaction: facts and position are of the same moment.
+    let mut reader = connection.begin().await.map_err(StoreError::from)?;
+    let Some(position) = read_position(&mut reader).await? else { return Ok(None) };
+    let mut state = base(&mut reader).await?;
+    let mut facts = 0;
+    let select = "SELECT sequence, place, at, fact FROM facts ORDER BY sequence, place";
+    let mut rows = query(select).fetch(&mut *reader);
+    while let Some(row) = rows.try_next().await.map_err(StoreError::from)? {
+        let (sequence, place): (u64, u64) = (
+            row.try_get("sequence").map_err(StoreError::from)?,
+            row.try_get("place").map_err(StoreError::from)?,
+        );
+        let at: DateTime<Utc> = time::column(&row, "at")?;
+        let text: &str = row.try_get("fact").map_err(StoreError::from)?;
+        let path = || path.to_owned();
+        let fact: Fact = serde_json::from_str(text).map_err(|source| FoldError::Unknown {
+            path: path(),
+            sequence,
+            place,
+            source,
+        })?;
+        state.apply(at, &fact).map_err(|source| FoldError::Unfit {
+            path: path(),
+            sequence,
+            place,
+            source,
+        })?;
+        facts += 1;
+    }
+    state.control = position.control;
+    Ok(Some(Folded { state, position, facts }))
+}
+
+/// The state before the first fact.
+async fn base(reader: &mut SqliteConnection) -> Result<State, StoreError> {
+    let exists: i64 =
+        query_scalar("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'base'")
+            .fetch_one(&mut *reader)
+            .await?;
+    if exists == 0 {
+        // Older versions only had stores that begin with the journal.
+        return Ok(State::default());
+    }
+    let stored: Option<String> = query_scalar("SELECT state FROM base").fetch_optional(reader).await?;
+    let Some(stored) = stored else { return Ok(State::default()) };
+    serde_json::from_str(&stored)
+        .map_err(|error| StoreError::BadValue { column: "state", value: error.to_string() })
+}
+
+/// Writes the store of `site` at `path`, as it is at one moment, into the new file `copy`.
+///
+/// # Errors
+/// It is not this site's store, or cannot be read, or `copy` cannot be written.
+pub async fn copy(path: &Path, site: &str, copy: &Path) -> Result<bool, FoldError> {
+    let Some(mut connection) = open::open_read_only(path, site).await? else { return Ok(false) };
+    query("VACUUM INTO ?")
+        .bind(copy.to_string_lossy().as_ref())
+        .execute(&mut connection)
+        .await
+        .map_err(StoreError::from)?;
+    connection.close().await.map_err(StoreError::from)?;
+    Ok(true)
+}
+
+/// What SQLite finds wrong with the store of `site` at `path`, when it reads all of it.
+///
+/// # Errors
+/// It is not this site's store, or cannot be read at all.
+pub async fn integrity(path: &Path, site: &str) -> Result<Option<String>, FoldError> {
+    let Some(mut connection) = open::open_read_only(path, site).await? else { return Ok(None) };
+    let found: String = query_scalar("PRAGMA integrity_check(1)")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(StoreError::from)?;
+    drop(connection.close().await);
+    Ok((found != "ok").then_some(found))
+}
