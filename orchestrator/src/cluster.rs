@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_protocol::json;
 use os_upgrade_shell::node::Leadership;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -180,9 +181,11 @@ impl Cluster {
     }
 
     fn note(&self, payload: &[u8]) {
-        let heartbeat: Heartbeat = match serde_json::from_slice(payload) {
-            Ok(heartbeat) if payload.len() <= HEARTBEAT_BYTES_MAX => heartbeat,
-            Ok(_) => return tracing::debug!(bytes = payload.len(), "a heartbeat of an instance is too long"),
+        if payload.len() > HEARTBEAT_BYTES_MAX {
+            return tracing::debug!(bytes = payload.len(), "a heartbeat of an instance is too long");
+        }
+        let heartbeat: Heartbeat = match json::object(payload) {
+            Ok(heartbeat) => heartbeat,
             Err(error) => return tracing::debug!(%error, "a heartbeat of an instance cannot be read"),
         };
         let mut instances = self.instances.load().as_ref().clone();

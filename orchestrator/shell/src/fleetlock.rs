@@ -1,6 +1,7 @@
 //! What a FleetLock server's answer means. How it comes here is the client's business.
 
 use os_upgrade_kernel::LockOutcome;
+use os_upgrade_protocol::json;
 use os_upgrade_protocol::limits::bounded_message;
 use serde::Deserialize;
 
@@ -51,7 +52,7 @@ fn read_error(status: u16, body: &[u8]) -> LockOutcome {
     if body.is_empty() {
         return protocol(&format!("status {status}: no body"));
     }
-    match serde_json::from_slice::<Refusal>(body) {
+    match json::object::<Refusal>(body) {
         Ok(Refusal { kind, value }) if !kind.is_empty() => {
             LockOutcome::Denied { lock_kind: bounded_message(&kind), value: bounded_message(&value) }
         }
@@ -103,6 +104,7 @@ mod tests {
         for (body, expected) in [
             (&br#"{"kind":"","value":"x"}"#[..], odd(&format!(r#"{not}{{"kind":"","value":"x"}}"#))),
             (br#"{"kind":7,"value":"x"}"#, odd(&format!(r#"{not}{{"kind":7,"value":"x"}}"#))),
+            (br#"["k","v"]"#, odd(&format!(r#"{not}["k","v"]"#))),
             (br#"{"kind":"k"}"#, odd(&format!(r#"{not}{{"kind":"k"}}"#))),
             (
                 b"<html>\n  <b>log in</b>\x07</html>",

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use os_upgrade_kernel::{Answer, Request};
+use os_upgrade_protocol::json;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Now;
@@ -60,7 +61,7 @@ pub enum Outcome {
 impl Outcome {
     /// The outcome that a payload from the leader means.
     pub fn read(payload: &[u8]) -> Self {
-        match serde_json::from_slice(payload) {
+        match json::object(payload) {
             Ok(told) => Self::Told(told),
             Err(error) => Self::Unknown { why: format!("the leader's answer cannot be read ({error})") },
         }
@@ -78,7 +79,7 @@ pub fn encode(request: &Request) -> Result<Vec<u8>, String> {
 
 /// Reads a request that was passed on; why not, for whoever asked.
 pub fn decode(payload: &[u8]) -> Result<Request, String> {
-    serde_json::from_slice(payload)
+    json::object(payload)
         .map_err(|error| format!("the leader cannot read the request, nothing was changed: {error}"))
 }
 
@@ -175,7 +176,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_no_answer() {
-        for payload in ["", "{}", r#"{"type":"answered","answer":{"Ok":"perhaps"},"sequence":1}"#] {
+        for payload in
+            ["", "{}", r#"["cancel","a"]"#, r#"{"type":"answered","answer":{"Ok":"perhaps"},"sequence":1}"#]
+        {
             assert!(matches!(Outcome::read(payload.as_bytes()), Outcome::Unknown { .. }), "{payload}");
             let why = decode(payload.as_bytes()).unwrap_err();
             assert!(why.contains("nothing was changed"), "{why}");

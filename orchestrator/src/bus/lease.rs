@@ -1,6 +1,7 @@
 //! The lease: one key of a KV bucket that forgets it after a while.
 
 use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
+use os_upgrade_protocol::json;
 use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
 
 use super::Bus;
@@ -89,6 +90,6 @@ impl Bus {
 
 async fn holder_of(bucket: &kv::Store) -> Option<LeaseOutcome> {
     let entry = bucket.entry(KEY).await.ok()?.filter(|entry| entry.operation == Operation::Put)?;
-    let holder = serde_json::from_slice(&entry.value).ok()?;
+    let holder = json::object(&entry.value).ok()?;
     Some(LeaseOutcome::Taken { holder, revision: entry.revision })
 }

@@ -1,7 +1,7 @@
 //! The body of a FleetLock request, as a client sends it.
 
 use os_upgrade_kernel::{ClientId, ClientIdError};
-use os_upgrade_protocol::{GroupName, NameError};
+use os_upgrade_protocol::{GroupName, NameError, json};
 use serde::{Deserialize, Serialize};
 
 /// Largest body of a request, in bytes.
@@ -48,8 +48,8 @@ struct Params {
     _more: More,
 }
 
-/// Fields that the protocol does not have. That there may be some also keeps lists from being taken for objects whose
-/// fields stand in order.
+/// Fields that the protocol does not have. That there may be some also keeps a list from being taken for an object whose
+/// fields stand in order, here and within.
 #[derive(Serialize, Deserialize)]
 struct More {}
 
@@ -63,7 +63,7 @@ impl Claim {
             return Err(ClaimError::TooLarge);
         }
         let Body { client_params: Params { id, group, .. }, .. } =
-            serde_json::from_slice(body).map_err(ClaimError::Body)?;
+            json::object(body).map_err(ClaimError::Body)?;
         let id = ClientId::new(&id).map_err(ClaimError::Id)?;
         let group = GroupName::new(&group).map_err(ClaimError::Group)?;
         Ok(Self { group, id })
@@ -108,7 +108,7 @@ mod tests {
         for (body, error) in [
             ("", "EOF while parsing a value at line 1 column 0"),
             ("{}", "missing field `client_params` at line 1 column 2"),
-            (r#"[["a","b"]]"#, "invalid type: sequence, expected struct Body at line 1 column 0"),
+            (r#"[["a","b"]]"#, "an object is expected, not a list"),
             (
                 r#"{"client_params":["a","b"]}"#,
                 "invalid type: sequence, expected struct Params at line 1 column 17",

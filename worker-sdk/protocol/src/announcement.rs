@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_not_an_announcement() {
-        for json in ["", "{}", r#"{"host":"h"}"#, r#"{"host":"","application":"a"}"#] {
+        for json in ["", "{}", r#"{"host":"h"}"#, r#"{"host":"","application":"a"}"#, r#"["h","a"]"#] {
             assert!(Announcement::parse(json.as_bytes()).is_err(), "{json}");
         }
         let large = format!(r#"{{"host":"h","application":"{}"}}"#, "x".repeat(ANNOUNCEMENT_BYTES_MAX));

@@ -236,6 +236,9 @@ mod tests {
             r#"{"action":"upgrade"}"#,
             r#"{"action":"upgrade","host":""}"#,
             r#"{"action":"upgrade","host":"h1","not-after":"tomorrow"}"#,
+            r#"{"action":"upgrade","host":"h1","not-after":"9999-12-31T23:59:59-01:00"}"#,
+            r#"{"action":"upgrade","host":"h1","not-after":"0000-01-01T00:00:00+01:00"}"#,
+            r#"["upgrade","h1"]"#,
             r#"{"action":"prepare","hosts":"h1"}"#,
         ] {
             assert!(matches!(Command::parse(json.as_bytes()), Err(ParseError::Json(_))), "{json}");

@@ -9,6 +9,7 @@
 pub mod announcement;
 pub mod command;
 pub mod header;
+pub mod json;
 pub mod limits;
 pub mod name;
 pub mod reply;
@@ -48,5 +49,5 @@ fn parse_bounded<'de, T: serde::Deserialize<'de>>(payload: &'de [u8], limit: usi
     if payload.len() > limit {
         return Err(ParseError::TooLarge { actual: payload.len(), limit });
     }
-    serde_json::from_slice(payload).map_err(ParseError::Json)
+    json::object(payload).map_err(ParseError::Json)
 }

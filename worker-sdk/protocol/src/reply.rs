@@ -121,7 +121,14 @@ mod tests {
 
     #[test]
     fn what_is_not_a_reply() {
-        for json in ["", "null", "{}", r#"{"action":"prepare"}"#, r#"{"action":"prepare","result":1}"#] {
+        for json in [
+            "",
+            "null",
+            "{}",
+            r#"{"action":"prepare"}"#,
+            r#"{"action":"prepare","result":1}"#,
+            r#"["upgrade","done"]"#,
+        ] {
             assert!(matches!(Reply::parse(json.as_bytes()), Err(ParseError::Json(_))), "{json}");
         }
         assert!(matches!(Reply::parse(&vec![b'x'; 1 << 20]), Err(ParseError::TooLarge { .. })));

@@ -11,7 +11,7 @@ pub fn format(time: DateTime<Utc>) -> String {
 pub(crate) mod not_after {
     use std::borrow::Cow;
 
-    use chrono::{DateTime, Utc};
+    use chrono::{DateTime, Datelike, Utc};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     #[expect(clippy::ref_option, reason = "the signature serde asks for")]
@@ -29,8 +29,9 @@ pub(crate) mod not_after {
         if text.is_empty() {
             return Ok(None);
         }
-        DateTime::parse_from_rfc3339(&text)
-            .map(|time| Some(time.to_utc()))
-            .map_err(|error| D::Error::custom(format!("not-after {text:?}: {error}")))
+        let bad = |why: &str| D::Error::custom(format!("not-after {text:?}: {why}"));
+        let time = DateTime::parse_from_rfc3339(&text).map_err(|error| bad(&error.to_string()))?.to_utc();
+        // An offset may lead beyond the years that can be written again.
+        if (0..=9999).contains(&time.year()) { Ok(Some(time)) } else { Err(bad("year out of range in UTC")) }
     }
 }

@@ -1,7 +1,7 @@
 //! The state file: what a worker remembers across crashes and reboots. Reading and writing it is the executor's.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, HostName, Outcome, RunId};
+use os_upgrade_protocol::{Action, HostName, Outcome, RunId, json};
 use serde::{Deserialize, Serialize};
 
 /// The format that this version writes, and the only one that it reads.
@@ -177,11 +177,11 @@ impl StateFile {
             return Err(StateFileError::TooLarge(bytes.len()));
         }
         // The format first: another version's file need not have this version's shape.
-        let head: Head = serde_json::from_slice(bytes).map_err(StateFileError::Json)?;
+        let head: Head = json::object(bytes).map_err(StateFileError::Json)?;
         if head.format != FORMAT {
             return Err(StateFileError::Format(head.format));
         }
-        let file: Self = serde_json::from_slice(bytes).map_err(StateFileError::Json)?;
+        let file: Self = json::object(bytes).map_err(StateFileError::Json)?;
         if file.host != *host {
             return Err(StateFileError::OtherHost(file.host));
         }
