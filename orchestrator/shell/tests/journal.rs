@@ -3,13 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
 
+use std::io::Write;
 use std::time::Duration;
 
+use bytes::Bytes;
 use chrono::DateTime;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use os_upgrade_kernel::{Config, Fact, Record, State};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::journal::append::{AppendOutcome, Appender, ReadBack, Step};
-use os_upgrade_shell::journal::codec::{Kind, Message, encode, snapshot_start};
+use os_upgrade_shell::journal::codec::{self, Kind, Message, encode, snapshot_start};
 use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::journal::{AppendId, JournalError, Tip};
 
@@ -162,6 +166,48 @@ fn a_snapshot_that_was_not_finished_points_to_the_one_before() {
     assert_eq!(snapshot_start(42, first), None);
     let first = &parts(9)[0];
     assert_eq!(snapshot_start(42, first), Some(9));
+}
+
+fn read(sequence: u64, part: &str, previous_snapshot: &str) -> Result<Message, JournalError> {
+    let header = |name: &str| match name {
+        codec::APPEND_ID => Some("a"),
+        codec::FORMAT_HEADER => Some("1"),
+        codec::PART => Some(part).filter(|part| !part.is_empty()),
+        codec::PREVIOUS_SNAPSHOT => Some(previous_snapshot).filter(|previous| !previous.is_empty()),
+        _ => None,
+    };
+    Message::read(sequence, "os-upgrade:journal.snapshot", header, Bytes::new())
+}
+
+#[test]
+fn parts_that_cannot_be_are_refused() {
+    for (sequence, part) in [(5, "5/5"), (1, "1/512"), (1, "")] {
+        assert!(read(sequence, part, "0").is_ok(), "{part} at {sequence}");
+    }
+    // Before the stream's beginning, more than are written, or none at all.
+    for (sequence, part) in [(4, "5/5"), (1, "1/513"), (9, "0/1"), (9, "2/1"), (9, "1"), (9, "x/y")] {
+        let refused = read(sequence, part, "0");
+        assert!(matches!(refused, Err(JournalError::Header { header: codec::PART, .. })), "{part}");
+    }
+    assert!(read(1, "", "").is_err(), "a snapshot names the one before it");
+    let last = Message { part: 5, parts: 5, ..read(5, "", "0").unwrap() };
+    assert_eq!(snapshot_start(5, &last), Some(1));
+    assert_eq!(snapshot_start(4, &last), None);
+    assert_eq!(snapshot_start(u64::MAX, &last), Some(u64::MAX - 4));
+}
+
+/// A megabyte can stand for a gigabyte.
+#[test]
+fn what_inflates_without_end_is_refused() {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    let zeros = vec![b' '; 1024 * 1024];
+    for _ in 0..257 {
+        encoder.write_all(&zeros).unwrap();
+    }
+    let bomb = encoder.finish().unwrap();
+    assert!(bomb.len() < 2 * 1024 * 1024, "{}", bomb.len());
+    let message = Message { kind: Kind::Record, deflated: true, ..read(1, "", "0").unwrap() };
+    assert!(matches!(codec::decode(&message, &bomb), Err(codec::DecodeError::TooLarge)));
 }
 
 type Change<'a> = &'a dyn Fn(&mut Vec<Message>);

@@ -21,8 +21,11 @@ pub const FORMAT: u32 = 1;
 const DEFLATE_BYTES_MIN: usize = 8 * 1024;
 /// Largest payload of one message, in bytes; NATS takes 1 MiB by default, headers included.
 const PART_BYTES_MAX: usize = 768 * 1024;
-/// Largest payload of all parts together after inflating, in bytes.
-const INFLATED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Largest payload of all parts together before deflating, in bytes: the state of some hundred thousand hosts. What is
+/// read is never inflated beyond it.
+const INFLATED_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Into how many parts it is split at most.
+const PARTS_MAX: u32 = 512;
 
 /// This message's id.
 pub const APPEND_ID: &str = "Os-Upgrade-Append-Id";
@@ -88,6 +91,9 @@ pub enum DecodeError {
     /// It does not inflate.
     #[error("the payload does not inflate")]
     Inflate(#[source] std::io::Error),
+    /// It inflates to more than [`INFLATED_BYTES_MAX`].
+    #[error("the payload inflates to more than {INFLATED_BYTES_MAX} bytes")]
+    TooLarge,
     /// It is not what it should be.
     #[error("the payload is not valid")]
     Json(#[source] serde_json::Error),
@@ -135,7 +141,10 @@ impl Message {
         }
         let (part, parts) = match header(PART) {
             None => (1, 1),
-            Some(text) => read_part(text).ok_or_else(|| missing(PART))?,
+            // A part has those before it before it.
+            Some(text) => read_part(text)
+                .filter(|(part, _)| u64::from(*part) <= sequence)
+                .ok_or_else(|| missing(PART))?,
         };
         let kind = if subject == subject::JOURNAL_SNAPSHOT {
             let previous = header(PREVIOUS_SNAPSHOT).and_then(|text| text.parse().ok());
@@ -159,7 +168,7 @@ impl Message {
 fn read_part(text: &str) -> Option<(u32, u32)> {
     let (part, parts) = text.split_once('/')?;
     let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
-    (1 <= part && part <= parts).then_some((part, parts))
+    (1 <= part && part <= parts && parts <= PARTS_MAX).then_some((part, parts))
 }
 
 /// The messages that hold `content`, to follow `tip`; `next_id` gives each its id.
@@ -170,6 +179,12 @@ pub fn encode<T: Serialize>(
     mut next_id: impl FnMut() -> AppendId,
 ) -> Vec<Message> {
     let json = serde_json::to_vec(content).expect("records and states serialise");
+    // Sooner than write what nobody could read.
+    assert!(
+        json.len() <= INFLATED_BYTES_MAX,
+        "a payload of {} bytes is too large for the journal",
+        json.len()
+    );
     let deflated = json.len() >= DEFLATE_BYTES_MIN;
     let payload = Bytes::from(if deflated { deflate(&json) } else { json });
     let parts = payload.len().div_ceil(PART_BYTES_MAX).max(1);
@@ -207,8 +222,11 @@ pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
     let inflated;
     let json = if last.deflated {
         let mut buffer = Vec::new();
-        let mut decoder = DeflateDecoder::new(payload).take(INFLATED_BYTES_MAX);
+        let mut decoder = DeflateDecoder::new(payload).take(INFLATED_BYTES_MAX as u64 + 1);
         decoder.read_to_end(&mut buffer).map_err(DecodeError::Inflate)?;
+        if buffer.len() > INFLATED_BYTES_MAX {
+            return Err(DecodeError::TooLarge);
+        }
         inflated = buffer;
         &inflated[..]
     } else {
@@ -226,7 +244,7 @@ pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
 pub fn snapshot_start(sequence: u64, message: &Message) -> Option<u64> {
     match message.kind {
         Kind::Snapshot { .. } if message.part == message.parts => {
-            Some(sequence + 1 - u64::from(message.parts))
+            sequence.checked_sub(u64::from(message.parts) - 1).filter(|start| *start > 0)
         }
         Kind::Snapshot { previous } => (previous > 0).then_some(previous),
         Kind::Record => None,

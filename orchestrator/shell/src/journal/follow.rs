@@ -135,6 +135,7 @@ impl Follower {
             self.control = state.control;
             self.state = state;
         }
-        self.snapshot_appended(sequence + 1 - u64::from(message.parts));
+        // All of its parts have been read, one after the other.
+        self.snapshot_appended(sequence - (u64::from(message.parts) - 1));
     }
 }
