@@ -56,6 +56,12 @@ pub enum Error {
 
 impl Error {
     pub(super) fn invalid(path: Option<&Path>, mut problems: Vec<Problem>) -> Self {
+        for Problem { origin, message } in &mut problems {
+            *message = one_line(message);
+            if let Origin::Variable(name) = origin {
+                *name = one_line(name);
+            }
+        }
         problems.sort();
         problems.dedup();
         Self::Invalid { path: path.map(Path::to_owned), problems }
@@ -83,6 +89,20 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// `text` with control characters escaped: names of keys and variables may hold any, and a line break among them would
+/// look like another problem, an escape sequence like anything.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
 
 /// Of `candidates`, the one that `text` most likely stands for, if any is near.
 pub(super) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
