@@ -2,12 +2,14 @@
 
 NATS_VERSION := 2.15.1
 DENY_VERSION := 0.20.2
+FUZZ_VERSION := 0.13.1
+FUZZ_SECONDS ?= 10
 
 # Tools of the machine first, those fetched by `make tools` after.
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build demo test lint deny audit bench fmt clean
+.PHONY: help tools build demo test lint deny audit bench fuzz fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +47,20 @@ audit: deny ## Check dependencies for known vulnerabilities (fetches the advisor
 bench: tools ## Measure speed against a floor measured in the same run
 	cargo build --release --workspace --bins
 	cargo run --release --quiet --package os-upgrade-tests --bin bench
+
+# Without a sanitizer it works with stable Rust: there is no unsafe code of ours to be watched. What libFuzzer makes up
+# goes to target/; what it finds, to fuzz/artifacts/, and from there into fuzz/corpus/ once it is mended.
+fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECONDS=10 each (needs g++; the first build takes minutes)
+	@cargo fuzz --version >/dev/null 2>&1 || \
+		cargo install --locked --root .tools --target-dir target/tools cargo-fuzz --version $(FUZZ_VERSION)
+	cargo fuzz build --sanitizer none --target-dir target/fuzz
+	@mkdir -p fuzz/artifacts; for target in $$(cargo fuzz list); do \
+		made=target/fuzz-corpus/$$target; mkdir -p $$made; \
+		if ! target/fuzz/*/release/$$target $$made fuzz/corpus/$$target -artifact_prefix=fuzz/artifacts/$$target- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=5 -rss_limit_mb=1024 -print_final_stats=1 \
+			>$$made.log 2>&1; then tail -n 40 $$made.log; echo "found by $$target"; exit 1; fi; \
+		awk -v target=$$target '/number_of_executed_units/ { printf "%-12s %s executions\n", target, $$2 }' $$made.log; \
+	done
 
 fmt: ## Format all code
 	cargo fmt --all

@@ -15,6 +15,7 @@ mod extract;
 mod fleet_lock;
 mod health;
 mod hosts;
+pub mod offline;
 mod reply;
 mod run;
 mod runs;

@@ -45,6 +45,11 @@ impl ConfigBody {
     }
 }
 
+/// Reads the body of a PUT.
+pub(super) fn read_body(body: &[u8]) -> Result<Config, Problem> {
+    super::extract::parse::<ConfigBody>(body)?.into_config()
+}
+
 /// 200, or 404 when nothing is configured.
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     match &api.site.present().state.config {

@@ -77,6 +77,11 @@ impl Problem {
         )
     }
 
+    /// What it says.
+    pub(super) fn into_message(self) -> String {
+        self.message
+    }
+
     /// The same with `info` for programs.
     pub(super) fn with_info(self, info: Value) -> Self {
         Self { info: Some(info), ..self }

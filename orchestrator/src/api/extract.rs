@@ -9,7 +9,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -65,13 +65,18 @@ impl<T: Parameters, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let bad = |error: axum::extract::rejection::QueryRejection| Problem::bad_request(error.body_text());
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri).map_err(bad)?;
-        if let Some((name, _)) = pairs.iter().find(|(name, _)| !T::NAMES.contains(&name.as_str())) {
-            return Err(unknown_parameter(name, T::NAMES));
-        }
-        Query::<T>::try_from_uri(&parts.uri).map(|Query(params)| Self(params)).map_err(bad)
+        parameters(&parts.uri).map(Self)
     }
+}
+
+/// Reads the query of `uri`.
+pub(super) fn parameters<T: Parameters>(uri: &Uri) -> Result<T, Problem> {
+    let bad = |error: axum::extract::rejection::QueryRejection| Problem::bad_request(error.body_text());
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(bad)?;
+    if let Some((name, _)) = pairs.iter().find(|(name, _)| !T::NAMES.contains(&name.as_str())) {
+        return Err(unknown_parameter(name, T::NAMES));
+    }
+    Query::<T>::try_from_uri(uri).map(|Query(params)| params).map_err(bad)
 }
 
 fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
@@ -142,7 +147,7 @@ fn unread_body(rejection: &BytesRejection) -> Problem {
 }
 
 /// Reads JSON; what is wrong is said with its place, such as `worker-applications/0/name`.
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // A list would be taken for an object whose fields stand in order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(Problem::bad_request("the body must be a JSON object, not a list".to_owned()));

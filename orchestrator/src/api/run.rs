@@ -30,6 +30,11 @@ struct TriggerBody {
     timeout: Option<Duration>,
 }
 
+/// Reads the body of a trigger; how long the run may take, if it says so.
+pub(super) fn read_trigger(body: &[u8]) -> Result<Option<Duration>, Problem> {
+    super::extract::parse::<TriggerBody>(body).map(|body| body.timeout)
+}
+
 /// Parameters of a body that has none.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

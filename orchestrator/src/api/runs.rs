@@ -6,6 +6,7 @@
 
 use axum::Router;
 use axum::extract::State;
+use axum::http::Uri;
 use axum::response::Response;
 use axum::routing::get;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -15,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Name, Parameters, Params};
+use super::extract::{Name, Parameters, Params, parameters};
 use super::reply::Stamp;
 use crate::store::{FactCursor, FactRow, HostRow, RunDetail, RunPage, RunRow};
 
@@ -54,6 +55,16 @@ struct RunParameters {
 
 impl Parameters for RunParameters {
     const NAMES: &'static [&'static str] = &["facts-limit", "facts-after"];
+}
+
+/// Reads the query of the list: the limit, and the run to begin after.
+pub(super) fn read_list_query(uri: &Uri) -> Result<(Option<u32>, Option<RunId>), Problem> {
+    parameters::<ListParameters>(uri).map(|query| (query.limit, query.after))
+}
+
+/// Reads the query of a run: the limit, and the fact to begin after.
+pub(super) fn read_run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCursor>), Problem> {
+    parameters::<RunParameters>(uri).map(|query| (query.facts_limit, query.facts_after))
 }
 
 fn limit<'de, D: Deserializer<'de>, const MAX: u32>(deserializer: D) -> Result<Option<u32>, D::Error> {

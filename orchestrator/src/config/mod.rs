@@ -38,13 +38,25 @@ pub fn load(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Settings, Error> {
     let text = file.map_or_else(|| Ok(String::new()), read)?;
+    parse(file, &text, environment)
+}
+
+/// The settings that `text`, of `file` if there is one, and the environment give.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn parse(
+    file: Option<&Path>,
+    text: &str,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Settings, Error> {
     let mut problems = Vec::new();
-    let document = document::Document::parse(&text, &mut problems);
+    let document = document::Document::parse(text, &mut problems);
     let merged = merged::Merged::new(document, environment, &mut problems);
     let settings = settings::validate(&merged, &mut problems);
     match settings {
         Some(settings) if problems.is_empty() => Ok(settings),
-        _ => Err(Error::invalid(file, problems)),
+        Some(_) | None => Err(Error::invalid(file, problems)),
     }
 }
 

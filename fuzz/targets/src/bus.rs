@@ -1,0 +1,151 @@
+//! What comes over the bus.
+
+use bytes::Bytes;
+use chrono::DateTime;
+use os_upgrade_kernel::ControlMessage;
+use os_upgrade_protocol::limits::{
+    ANNOUNCEMENT_BYTES_MAX, COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, REPLY_BYTES_MAX,
+    VERSIONS_BYTES_MAX,
+};
+use os_upgrade_protocol::subject::ControlSubject;
+use os_upgrade_protocol::{
+    Announcement, Command, CommandId, HostName, Outcome, Reply, Versions, subject as subjects,
+};
+use os_upgrade_shell::clock::Now;
+use os_upgrade_shell::control::{RawControl, read};
+use os_upgrade_shell::forward;
+use os_upgrade_shell::inventory::Inventory;
+
+use crate::{is_object, split};
+
+fn check_outcome(outcome: &Outcome) {
+    let text = outcome.as_str();
+    assert!(text.len() <= MESSAGE_BYTES_MAX);
+    if let Outcome::Error(message) = outcome {
+        let success =
+            ["done", "reboot-required"].iter().any(|word| message.trim().eq_ignore_ascii_case(word));
+        assert!(!success && !message.is_empty(), "{message:?} is taken for success");
+    }
+    assert_eq!(Outcome::from(text.to_owned()), *outcome);
+}
+
+/// A worker's reply.
+pub fn reply(data: &[u8]) {
+    let Ok(reply) = Reply::parse(data) else { return };
+    assert!(data.len() <= REPLY_BYTES_MAX && is_object(data));
+    check_outcome(&reply.result);
+    assert_eq!(Reply::parse(&reply.to_payload()).expect("what is printed is read"), reply);
+}
+
+/// A command, and in another line the id in its header.
+pub fn command(data: &[u8]) {
+    let [id, payload] = split(data, b'\n');
+    if let Ok(id) = str::from_utf8(id).unwrap_or_default().parse::<CommandId>() {
+        assert_eq!(id.to_string().parse(), Ok(id));
+    }
+    let Ok(command) = Command::parse(payload) else { return };
+    assert!(payload.len() <= COMMAND_BYTES_MAX && is_object(payload));
+    let again = Command::parse(&command.to_payload()).expect("what is printed is read");
+    assert_eq!(again.action(), command.action());
+    // Whole seconds travel.
+    assert_eq!(again.not_after().map(|at| at.timestamp()), command.not_after().map(|at| at.timestamp()));
+    assert_eq!(again.to_payload(), command.to_payload());
+}
+
+/// A worker's announcement, and what the orchestrator's inventory makes of it.
+pub fn announcement(data: &[u8]) {
+    let host = HostName::new("h1").expect("a name");
+    let application = os_upgrade_protocol::ApplicationName::new("os-upgrade-debian").expect("a name");
+    let mut inventory = Inventory::default();
+    let noted = inventory.announced(&application, &host, &Bytes::copy_from_slice(data), DateTime::UNIX_EPOCH);
+    inventory.tick(Now { wall: DateTime::UNIX_EPOCH, monotonic: std::time::Duration::ZERO }, true);
+    assert!(noted.is_ok() || !inventory.view().hosts.contains_key(&host));
+    let Ok(announcement) = Announcement::parse(data) else { return };
+    assert!(data.len() <= ANNOUNCEMENT_BYTES_MAX && is_object(data));
+    let again = Announcement::parse(&announcement.to_payload()).expect("what is printed is read");
+    assert_eq!(again, announcement);
+}
+
+/// What a host runs.
+pub fn versions(data: &[u8]) {
+    let host = HostName::new("h1").expect("a name");
+    let payload = Bytes::copy_from_slice(data);
+    let noted = Inventory::default().versions_published(&host, &payload, DateTime::UNIX_EPOCH);
+    let versions = Versions::parse(data);
+    assert_eq!(noted.is_ok(), versions.is_ok());
+    let Ok(versions) = versions else { return };
+    assert!(data.len() <= VERSIONS_BYTES_MAX && is_object(data));
+    assert_eq!(Versions::parse(&versions.to_payload()).expect("what is printed is read"), versions);
+}
+
+/// A message of the control stream: subject, message id, in-reply-to, a line each, and the payload.
+pub fn control(data: &[u8]) {
+    let [subject, msg_id, in_reply_to, payload] = split(data, b'\n');
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let header = |bytes: &[u8]| (!bytes.is_empty()).then(|| text(bytes));
+    let raw = RawControl {
+        sequence: 7,
+        time: DateTime::UNIX_EPOCH,
+        subject: text(subject),
+        msg_id: header(msg_id),
+        in_reply_to: header(in_reply_to),
+        payload: Bytes::copy_from_slice(payload),
+    };
+    match read(&raw) {
+        ControlMessage::Command { host, id } => {
+            assert_eq!(
+                ControlSubject::parse(&subjects::command(&host)),
+                Ok(Some(ControlSubject::Command(host)))
+            );
+            if let Some(id) = id {
+                assert_eq!(id.to_string().parse(), Ok(id));
+            }
+        }
+        ControlMessage::Reply { host, reply, in_reply_to } => {
+            assert_eq!(ControlSubject::parse(&subjects::reply(&host)), Ok(Some(ControlSubject::Reply(host))));
+            assert!(in_reply_to.is_none() || raw.in_reply_to.is_some());
+            match reply {
+                Ok(reply) => check_outcome(&reply.result),
+                Err(problem) => assert!(problem.len() <= MESSAGE_BYTES_MAX && !problem.is_empty()),
+            }
+        }
+        ControlMessage::Leader => assert_eq!(raw.subject, subjects::LEADER),
+        ControlMessage::Unknown { subject } => assert!(subject.len() <= MESSAGE_BYTES_MAX),
+    }
+}
+
+/// A subject of the bus, or a token of one.
+pub fn subject(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    if let Ok(host) = HostName::from_token(text) {
+        assert!((1..=NAME_BYTES_MAX).contains(&host.as_str().len()));
+        assert!(!host.as_str().chars().any(char::is_control));
+        assert!(host.token().len() <= text.len(), "nothing is escaped that need not be");
+        assert_eq!(HostName::from_token(&host.token()), Ok(host));
+    }
+    if let Ok((application, host)) = subjects::worker_parts(text) {
+        assert_eq!(subjects::worker_parts(&subjects::worker(&application, &host)), Ok((application, host)));
+    }
+    if let Ok(host) = subjects::versions_host(text) {
+        assert_eq!(subjects::versions_host(&subjects::versions(&host)), Ok(host));
+    }
+    if let Ok(host) = subjects::presence_host(text) {
+        assert_eq!(subjects::presence_host(&subjects::presence(&host)), Ok(host));
+    }
+}
+
+/// What one instance of the orchestrator passes on to another, and what that one answers.
+pub fn forward(data: &[u8]) {
+    if let Ok(request) = forward::decode(data) {
+        assert!(is_object(data));
+        if let Ok(payload) = forward::encode(&request) {
+            assert!(payload.len() <= forward::REQUEST_BYTES_MAX);
+            assert_eq!(forward::decode(&payload), Ok(request));
+        }
+    }
+    if let forward::Outcome::Told(told) = forward::Outcome::read(data) {
+        assert!(is_object(data));
+        let payload = serde_json::to_vec(&told).expect("it is printed");
+        assert_eq!(forward::Outcome::read(&payload), forward::Outcome::Told(told));
+    }
+}

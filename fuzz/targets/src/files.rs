@@ -1,0 +1,55 @@
+//! What is read from files that others may have written.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use os_upgrade_orchestrator::config::{Error, NatsMode, parse};
+use os_upgrade_protocol::HostName;
+use os_upgrade_worker_rules::StateFile;
+
+use crate::{is_object, is_one_line};
+
+/// A worker's state file.
+pub fn state_file(data: &[u8]) {
+    let host = HostName::new("h1").expect("a name");
+    let Ok(file) = StateFile::parse(data, &host) else { return };
+    assert!(is_object(data));
+    assert_eq!(file.host, host);
+    assert_eq!(StateFile::parse(&file.to_bytes(), &host).expect("what is printed is read"), file);
+}
+
+/// The settings: a TOML file, and after a line `--- environment` variables, one a line.
+pub fn settings(data: &[u8]) {
+    const SEPARATOR: &str = "--- environment\n";
+    let Ok(text) = str::from_utf8(data) else { return };
+    let (file, environment) = text.split_once(SEPARATOR).unwrap_or((text, ""));
+    let variables = || {
+        let pairs = environment.lines().filter_map(|line| line.split_once('='));
+        pairs.map(|(name, value)| (OsString::from(name), OsString::from(value)))
+    };
+    match parse(Some(Path::new("os-upgrade.toml")), file, variables()) {
+        Ok(settings) => {
+            assert_eq!(
+                parse(None, file, variables()).as_ref(),
+                Ok(&settings),
+                "it does not depend on the name"
+            );
+            let locks = &settings.fleet_lock;
+            assert!(locks.url.is_some() || locks.groups.slots(&locks.default_group).is_some());
+            assert!(locks.groups.iter().all(|(_, slots)| slots <= 10_000));
+            assert!((1..=5).contains(&settings.nats.replicas.get()));
+            match settings.nats.mode() {
+                NatsMode::Managed => assert_eq!(settings.nats.replicas.get(), 1),
+                NatsMode::External { urls, .. } => assert!(!urls.servers().is_empty()),
+            }
+        }
+        Err(error @ Error::Invalid { .. }) => {
+            let text = error.to_string();
+            assert!(
+                !text.is_empty() && text.lines().all(|line| !line.is_empty() && is_one_line(line)),
+                "{text:?}"
+            );
+        }
+        Err(Error::Unreadable { .. }) => unreachable!("nothing is read from the disk"),
+    }
+}

@@ -1,0 +1,94 @@
+//! What comes over HTTP: requests of operators and FleetLock clients, answers of lock servers.
+
+use axum::http::Uri;
+use os_upgrade_kernel::LockOutcome;
+use os_upgrade_kernel::duration::Duration;
+use os_upgrade_orchestrator::api::offline;
+use os_upgrade_orchestrator::fleetlock::request::{Claim, REQUEST_BYTES_MAX};
+use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
+use os_upgrade_shell::fleetlock::{HttpAnswer, read_answer};
+
+use crate::{is_object, split};
+
+/// The body of a FleetLock request.
+pub fn claim(data: &[u8]) {
+    let Ok(claim) = Claim::parse(data) else { return };
+    assert!(data.len() <= REQUEST_BYTES_MAX && is_object(data));
+    assert!((1..=256).contains(&claim.id.as_str().len()));
+    assert!(!claim.id.as_str().chars().any(char::is_control));
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+    assert!(!claim.group.as_str().is_empty() && claim.group.as_str().bytes().all(allowed));
+    assert_eq!(Claim::parse(&claim.to_body()).expect("what is printed is read"), claim);
+}
+
+/// The answer of a lock server: status and location, a line each, and the body.
+pub fn lock_answer(data: &[u8]) {
+    let [status, location, body] = split(data, b'\n');
+    let status = str::from_utf8(status).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+    let location = (!location.is_empty()).then_some(location);
+    let texts = match read_answer(&HttpAnswer { status, location, body }) {
+        LockOutcome::Granted => {
+            assert_eq!(status, 200);
+            return;
+        }
+        LockOutcome::Denied { lock_kind, value } => {
+            assert!((400..=599).contains(&status) && is_object(body) && !lock_kind.is_empty());
+            vec![lock_kind, value]
+        }
+        LockOutcome::Protocol { detail } => vec![detail],
+        LockOutcome::Unreachable { detail } => panic!("it has answered: {detail}"),
+    };
+    assert_ne!(status, 200);
+    assert!(texts.iter().all(|text| text.len() <= MESSAGE_BYTES_MAX));
+}
+
+/// The body of `PUT /v1/config/os-upgrade`.
+pub fn config(data: &[u8]) {
+    match offline::config(data) {
+        Ok(config) => {
+            assert!(is_object(data));
+            // What cannot be meant is said by the kernel; what it takes can be read again as it is shown.
+            if config.validate().is_ok() {
+                let shown = serde_json::to_vec(&config).expect("it is printed");
+                assert_eq!(offline::config(&shown).expect("what is printed is read"), config);
+            }
+        }
+        Err(problem) => assert!(!problem.is_empty()),
+    }
+}
+
+/// The body of a trigger, and a duration.
+pub fn trigger(data: &[u8]) {
+    match offline::trigger(data) {
+        Ok(timeout) => {
+            assert!(is_object(data));
+            if let Some(timeout) = timeout {
+                assert!(timeout.as_secs() <= 100 * 365 * 86_400);
+                assert_eq!(timeout.to_delta().num_seconds().unsigned_abs(), timeout.as_secs());
+            }
+        }
+        Err(problem) => assert!(!problem.is_empty()),
+    }
+    if let Ok(duration) = str::from_utf8(data).unwrap_or_default().parse::<Duration>() {
+        assert_eq!(duration.to_string().parse(), Ok(duration));
+    }
+}
+
+/// The query of a request for the history.
+pub fn query(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let Ok(uri) = Uri::builder().path_and_query(format!("/?{text}")).build() else { return };
+    match offline::runs_query(&uri) {
+        Ok((limit, _after)) => assert!(limit.is_none_or(|limit| (1..=500).contains(&limit))),
+        Err(problem) => assert!(!problem.is_empty()),
+    }
+    match offline::run_query(&uri) {
+        Ok((limit, after)) => {
+            assert!(limit.is_none_or(|limit| (1..=10_000).contains(&limit)));
+            if let Some(after) = after {
+                assert_eq!(after.to_string().parse(), Ok(after));
+            }
+        }
+        Err(problem) => assert!(!problem.is_empty()),
+    }
+}

@@ -1,0 +1,56 @@
+//! What every parser of bytes from outside must do with any bytes: never panic, keep to its bounds, take nothing that
+//! its type does not allow, and read back what it prints.
+//!
+//! Each target is a function that panics when that is not so. `fuzz/` feeds them with what libFuzzer makes up; the test
+//! of this crate with the corpora, so that what was found once is looked at by `make test` for ever.
+//!
+//! Maintenance windows and tokens are not here, because there are none yet.
+
+mod bus;
+mod files;
+mod http;
+mod journal;
+
+pub use bus::{announcement, command, control, forward, reply, subject, versions};
+pub use files::{settings, state_file};
+pub use http::{claim, config, lock_answer, query, trigger};
+pub use journal::journal;
+
+/// A target.
+pub type Target = fn(&[u8]);
+
+/// Every target by its name, which is also the name of its corpus and of its program in `fuzz/`.
+pub const TARGETS: [(&str, Target); 15] = [
+    ("announcement", announcement),
+    ("claim", claim),
+    ("command", command),
+    ("config", config),
+    ("control", control),
+    ("forward", forward),
+    ("journal", journal),
+    ("lock_answer", lock_answer),
+    ("query", query),
+    ("reply", reply),
+    ("settings", settings),
+    ("state_file", state_file),
+    ("subject", subject),
+    ("trigger", trigger),
+    ("versions", versions),
+];
+
+/// The parts of `data` between `separator`s, `N` of them; what is not there is empty.
+fn split<const N: usize>(data: &[u8], separator: u8) -> [&[u8]; N] {
+    let mut parts = data.splitn(N, |byte| *byte == separator);
+    std::array::from_fn(|_| parts.next().unwrap_or_default())
+}
+
+/// Whether `data` is a JSON object in UTF-8: a list could be taken for one whose fields stand in order.
+fn is_object(data: &[u8]) -> bool {
+    let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    str::from_utf8(data).is_ok_and(|text| text.trim_start().starts_with('{') && is_json(text))
+}
+
+/// Whether `text` is one line without control characters: it goes into logs and answers.
+fn is_one_line(text: &str) -> bool {
+    !text.chars().any(char::is_control)
+}

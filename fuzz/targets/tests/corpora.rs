@@ -1,0 +1,56 @@
+//! Every file of every corpus, as an ordinary test; what is found by fuzzing becomes one more file there.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use os_upgrade_fuzz_targets::TARGETS;
+
+fn fuzz() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn every_target_takes_its_corpus() {
+    let mut failed = Vec::new();
+    for (name, target) in TARGETS {
+        let corpus = fuzz().join("corpus").join(name);
+        let files = names(&corpus);
+        assert!(files.len() >= 3, "the corpus of {name} has {} files", files.len());
+        let files = files.into_iter().map(|file| {
+            let data = fs::read(corpus.join(&file)).unwrap();
+            (file, data)
+        });
+        // What no corpus needs to have.
+        let odd = [&b""[..], b"\0", b"\xff\xfe", &[b'['; 4096], &[b'\n'; 16]];
+        let odd = odd.into_iter().map(|data| (format!("{data:.20?}"), data.to_vec()));
+        for (file, data) in files.chain(odd) {
+            if std::panic::catch_unwind(|| target(&data)).is_err() {
+                failed.push(format!("{name}/{file}"));
+            }
+        }
+    }
+    assert_eq!(failed, [""; 0]);
+}
+
+#[test]
+fn every_target_has_a_corpus_and_a_program() {
+    let targets: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(names(&fuzz().join("corpus")), targets);
+    let programs: BTreeSet<String> = names(&fuzz().join("fuzz_targets"))
+        .iter()
+        .map(|file| file.strip_suffix(".rs").unwrap().to_owned())
+        .collect();
+    assert_eq!(programs, targets);
+    let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).unwrap();
+    for name in targets {
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is no program");
+    }
+}
