@@ -14,6 +14,10 @@ use super::Bus;
 /// How long to wait before reading is begun again after an error.
 pub(super) const RETRY: Duration = Duration::from_millis(250);
 
+/// After so long without a message the stream is asked whether there is one. A consumer lives on one server of a cluster,
+/// and that this one is gone shows by its missing heartbeats after 10 s only.
+const SILENT_FOR: Duration = Duration::from_secs(1);
+
 /// What a reader hands on.
 pub(super) enum Read {
     /// A message, with its place in the stream.
@@ -95,7 +99,14 @@ impl Bus {
             Ok(messages) => messages,
             Err(error) => return error.into(),
         };
-        while let Some(message) = messages.next().await {
+        loop {
+            let Ok(message) = tokio::time::timeout(SILENT_FOR, messages.next()).await else {
+                if self.has_come_to(name, reading.next).await {
+                    return "the consumer is silent, and the stream has gone on".into();
+                }
+                continue;
+            };
+            let Some(message) = message else { return "the subscription ended".into() };
             let message = match message {
                 Ok(message) => message,
                 Err(error) => return error.into(),
@@ -113,7 +124,12 @@ impl Bus {
                 reading.say_end(sequence).await;
             }
         }
-        "the subscription ended".into()
+    }
+
+    /// Whether the stream has a message at `sequence`, or after it; not, when that cannot be found out.
+    async fn has_come_to(&self, name: &str, sequence: u64) -> bool {
+        let stream = self.stream(name).await;
+        stream.is_ok_and(|stream| stream.cached_info().state.last_sequence >= sequence)
     }
 }
 
