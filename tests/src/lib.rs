@@ -8,6 +8,7 @@ pub mod lock_server;
 pub mod nats_server;
 pub mod orchestrator;
 pub mod programs;
+pub mod proxy;
 pub mod raw_worker;
 pub mod rest;
 pub mod site;

@@ -1,5 +1,6 @@
 //! A nats-server of one test: on a free port, in its own directory, ended with the test. A missing binary fails.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use async_nats::jetstream;
@@ -35,14 +36,15 @@ impl NatsServer {
 
     /// A server with more lines in its configuration.
     pub async fn start_with(options: &str) -> Self {
-        let mut server = Self {
-            directory: tempfile::tempdir().unwrap(),
-            port: 0,
-            options: options.to_owned(),
-            child: None,
-        };
+        let mut server = Self::stopped(options);
         server.start_again().await;
         server
+    }
+
+    /// A server with more lines in its configuration, which does not run yet.
+    pub fn stopped(options: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { directory, port: 0, options: options.to_owned(), child: None }
     }
 
     /// A server with the streams that the orchestrator creates.
@@ -55,6 +57,11 @@ impl NatsServer {
     /// The URL of the server.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Where the server listens, once it has run.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
     /// A new client.
@@ -136,7 +143,13 @@ impl NatsServer {
         let child = Child::start(command).unwrap();
         let ports_file = directory.join(format!("nats-server_{}.ports", child.pid()));
         self.child = Some(child);
-        self.port = eventually("the port of nats-server", async || read_port(&ports_file)).await;
+        self.port = eventually("the port of nats-server", async || {
+            let ended = self.child.as_ref().and_then(Child::status);
+            let log = || std::fs::read_to_string(directory.join("nats.log")).unwrap_or_default();
+            assert!(ended.is_none(), "nats-server has ended: {}", log());
+            read_port(&ports_file)
+        })
+        .await;
         eventually("nats-server to listen", async || {
             tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.ok()
         })

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use os_upgrade_protocol::{Action, Outcome, Reply, header, subject};
 use os_upgrade_tests::nats_server::{NatsServer, create_streams};
+use os_upgrade_tests::proxy::Proxy;
 use os_upgrade_tests::wait::eventually;
 use os_upgrade_tests::worker::WorkerHost;
 use os_upgrade_worker_rules::{Current, Phase, Position, StateFile, limits};
@@ -226,4 +227,19 @@ async fn a_worker_killed_again_and_again_executes_each_upgrade_once() {
     once.dedup();
     assert_eq!(calls, once);
     assert!(calls.iter().all(|run| runs.contains(run)));
+}
+
+/// A server that hangs keeps its connections; nothing tells the worker but that it does not answer.
+#[tokio::test]
+async fn a_worker_goes_to_another_server_when_its_own_hangs() {
+    let server = NatsServer::with_streams().await;
+    let lines = [Proxy::start(server.address()).await, Proxy::start(server.address()).await];
+    let urls = lines.iter().map(|line| format!("nats://{}", line.address())).collect::<Vec<_>>().join(",");
+    let mut host = WorkerHost::new(&server, "h1").await.with_url(urls);
+    host.start();
+    host.prepared("r1").await;
+    let used: Vec<_> = lines.iter().filter(|line| line.is_in_use()).collect();
+    assert_eq!(used.len(), 1);
+    used[0].cut();
+    host.prepared("r2").await;
 }

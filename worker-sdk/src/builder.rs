@@ -66,7 +66,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Uses this client, which should reconnect without a bound.
+    /// Uses this client, which should reconnect without a bound, and ping its server every few seconds, so that it
+    /// notices one that hangs.
     #[must_use]
     pub fn nats_client(mut self, client: Client) -> Self {
         self.nats = Nats::Client(client);

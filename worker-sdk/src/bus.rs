@@ -23,6 +23,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const LINK_CHECK_EVERY: Duration = Duration::from_millis(200);
 /// How often a stream that is not there is looked for.
 const STREAM_CHECK_EVERY: Duration = Duration::from_millis(500);
+/// How often the server is asked whether it is still there. One that hangs keeps its connections, and is given up when
+/// it has left the third such question open; without this that took two to three minutes.
+const PING_EVERY: Duration = Duration::from_secs(5);
 /// The longest pause between two tries to connect.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -174,6 +177,7 @@ pub(crate) async fn connect(
     let mut options = ConnectOptions::new()
         .name(header::worker_producer(application, host))
         .retry_on_initial_connect()
+        .ping_interval(PING_EVERY)
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| {
             let doublings = u32::try_from(attempts.min(10)).unwrap_or(10);
