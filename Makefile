@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 10
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build demo test lint deny audit bench fuzz fmt clean
+.PHONY: help tools build demo test lint deny audit bench fuzz chaos fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECOND
 			>$$made.log 2>&1; then tail -n 40 $$made.log; echo "found by $$target"; exit 1; fi; \
 		awk -v target=$$target '/number_of_executed_units/ { printf "%-12s %s executions\n", target, $$2 }' $$made.log; \
 	done
+
+chaos: tools build ## Kill, pause and cut off parts of a cluster in RUNS runs (50), and check what must hold
+	cargo run --quiet --package os-upgrade-tests --bin chaos -- --runs $(or $(RUNS),50)
 
 fmt: ## Format all code
 	cargo fmt --all

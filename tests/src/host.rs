@@ -21,7 +21,10 @@ pub const APPLICATION: &str = "os-upgrade-test";
 const PROLOGUE: &str = r#"#!/bin/sh
 set -eu
 cd "$(dirname "$0")/.."
-say() { echo "$OS_UPGRADE_HOST $1" >>'LOG'; }
+say() {
+    echo "$OS_UPGRADE_HOST $1" >>'LOG'
+    echo "${OS_UPGRADE_RUN:-} $OS_UPGRADE_HOST $1" >>'LOG.runs'
+}
 held() { while [ -e "hold-$1" ]; do sleep 0.02; done; }
 "#;
 const PREPARE: &str = "say prepare\nheld prepare";
@@ -38,7 +41,15 @@ cat /proc/sys/kernel/random/uuid >boot-id.new
 mv boot-id.new boot-id
 kill -KILL "$(cat worker.pid)"
 "#;
+const HEALTH: &str = "say healthy";
 const VERSIONS: &str = r#"printf '{"linux":"%s"}' "$(cat version)""#;
+
+/// The file beside `log` whose lines begin with the run.
+pub fn runs_log(log: &Path) -> PathBuf {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".runs");
+    name.into()
+}
 
 /// A host with its worker.
 #[derive(Debug)]
@@ -97,6 +108,13 @@ impl Host {
     #[must_use]
     pub fn reboots(self) -> Self {
         self.script("upgrade", &format!("{UPGRADE}exit 3"));
+        self
+    }
+
+    /// Has it say when it is well after a reboot.
+    #[must_use]
+    pub fn says_healthy(self) -> Self {
+        self.script("health", HEALTH);
         self
     }
 
@@ -172,6 +190,11 @@ impl Host {
         eventually(&waited, async || self.said().iter().any(|said| said == what).then_some(())).await;
     }
 
+    /// What its worker has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
     /// The version on its disk.
     pub fn version(&self) -> String {
         fs::read_to_string(self.path("version")).unwrap().trim().to_owned()
@@ -184,7 +207,7 @@ impl Drop for Host {
             supervisor.abort();
         }
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+            let log = self.log();
             #[expect(clippy::print_stderr, reason = "the test has failed; this says why")]
             {
                 eprintln!("--- log of the worker of {}\n{log}", self.name);

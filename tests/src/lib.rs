@@ -3,14 +3,20 @@
 //! It is test code: what goes wrong here ends the test.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+pub mod chaos;
+pub mod cluster;
 pub mod host;
+pub mod library_host;
 pub mod lock_server;
+pub mod nats_cluster;
 pub mod nats_server;
 pub mod orchestrator;
 pub mod programs;
 pub mod proxy;
+pub mod random;
 pub mod raw_worker;
 pub mod rest;
 pub mod site;
+pub mod streams;
 pub mod wait;
 pub mod worker;

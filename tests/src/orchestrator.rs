@@ -189,6 +189,13 @@ impl Orchestrator {
         }
     }
 
+    /// Starts it if it has ended by itself, as an init system would.
+    pub fn keep_up(&mut self) {
+        if self.child.as_ref().is_some_and(|child| child.status().is_some()) {
+            self.start();
+        }
+    }
+
     /// Kills it and starts it again.
     pub async fn kill_and_start(&mut self) {
         self.kill().await;

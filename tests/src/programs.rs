@@ -9,9 +9,11 @@ pub const WORKER: &str = "os-upgrade-worker";
 
 /// Where the program is. It must have been built: cargo builds the programs of a package for its own tests only.
 pub fn path(name: &str) -> PathBuf {
-    // This test stands in target/<profile>/deps.
-    let test = std::env::current_exe().unwrap();
-    let program = test.ancestors().nth(2).unwrap().join(name);
+    // A program stands in target/<profile>, a test in its deps.
+    let this = std::env::current_exe().unwrap();
+    let beside = this.parent().unwrap();
+    let programs = if beside.ends_with("deps") { beside.parent().unwrap() } else { beside };
+    let program = programs.join(name);
     assert!(program.is_file(), "{} is missing: run `cargo build --workspace --bins`", program.display());
     program
 }

@@ -27,9 +27,22 @@ pub struct Rest {
 impl Rest {
     /// A client of the orchestrator that listens on `address`.
     pub fn new(address: SocketAddr) -> Self {
+        Self::with_timeout(address, TIMEOUT)
+    }
+
+    /// A client that waits so long for an answer.
+    pub fn with_timeout(address: SocketAddr, timeout: Duration) -> Self {
         let base = format!("http://{address}");
-        let http = http_client::builder(&Url::parse(&base).unwrap()).timeout(TIMEOUT).build().unwrap();
+        let http = http_client::builder(&Url::parse(&base).unwrap()).timeout(timeout).build().unwrap();
         Self { http, base }
+    }
+
+    /// What a FleetLock server answers to a client of this group and id: the status, if there is an answer.
+    pub async fn try_fleet_lock(&self, path: &str, group: &str, id: &str) -> Option<u16> {
+        let body = json!({ "client_params": { "group": group, "id": id } });
+        let request = self.http.post(format!("{}{path}", self.base)).header("fleet-lock-protocol", "true");
+        let response = request.json(&body).send().await.ok()?;
+        Some(response.status().as_u16())
     }
 
     /// What is answered, or nothing when the orchestrator is gone. `body` is sent as it is.
@@ -97,11 +110,16 @@ impl Rest {
         page["items"].as_array().unwrap().clone()
     }
 
+    /// The id of the run under way, or of the last one, if there is any and an answer.
+    pub async fn newest_run_or_none(&self) -> Option<String> {
+        let (_, state) = self.try_call(Method::GET, STATE, "").await?;
+        let run = state.get("current-upgrade-info").or_else(|| state.get("last-upgrade-info"))?;
+        run["id"].as_str().map(str::to_owned)
+    }
+
     /// The id of the run under way, or of the last one.
     pub async fn newest_run(&self) -> String {
-        let state = self.state().await;
-        let run = state.get("current-upgrade-info").or_else(|| state.get("last-upgrade-info"));
-        run.unwrap()["id"].as_str().unwrap().to_owned()
+        self.newest_run_or_none().await.unwrap()
     }
 
     /// A run of the history; empty while the history does not have it.

@@ -13,6 +13,7 @@ use crate::host::{APPLICATION, Host};
 use crate::nats_server::NatsServer;
 use crate::orchestrator::Orchestrator;
 use crate::rest::Rest;
+use crate::streams;
 
 /// A site whose orchestrator runs.
 #[derive(Debug)]
@@ -85,7 +86,7 @@ impl Site {
 
     /// Everything that stands in the control stream on `filter`.
     pub async fn control(&self, filter: &str) -> Vec<StreamMessage> {
-        self.stored(subject::CONTROL_STREAM, filter).await
+        streams::stored(&self.jetstream, subject::CONTROL_STREAM, filter).await
     }
 
     /// Every fact in the journal, as JSON.
@@ -96,9 +97,7 @@ impl Site {
 
     /// Every record in the journal, with its sequence.
     pub async fn records(&self) -> Vec<(u64, Value)> {
-        let messages = self.stored(subject::JOURNAL_STREAM, subject::JOURNAL_FACT).await;
-        let record = |message: &StreamMessage| serde_json::from_slice(&message.payload).unwrap();
-        messages.iter().map(|message| (message.sequence, record(message))).collect()
+        streams::records(&self.jetstream, &mut 1).await
     }
 
     /// The sequence of the last message of a stream.
@@ -106,30 +105,9 @@ impl Site {
         self.jetstream.get_stream(stream).await.unwrap().cached_info().state.last_sequence
     }
 
-    async fn stored(&self, stream: &str, filter: &str) -> Vec<StreamMessage> {
-        let stream = self.jetstream.get_stream(stream).await.unwrap();
-        let mut messages = Vec::new();
-        let mut next = 1;
-        while let Ok(message) =
-            stream.raw_message_builder().sequence(next).next_by_subject(filter).send().await
-        {
-            next = message.sequence + 1;
-            messages.push(message);
-        }
-        messages
-    }
-
     /// The commands that stand in the control stream, such as `h01 upgrade`, in order.
     pub async fn commands(&self) -> Vec<String> {
-        let messages = self.control(subject::COMMANDS).await;
-        messages
-            .iter()
-            .map(|message| {
-                let command: Value = serde_json::from_slice(&message.payload).unwrap();
-                let host = message.subject.rsplit('.').next().unwrap();
-                format!("{host} {}", command["action"].as_str().unwrap())
-            })
-            .collect()
+        streams::commands(&self.jetstream).await
     }
 
     /// The commands of one action.

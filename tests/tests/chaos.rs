@@ -9,40 +9,13 @@ use nix::sys::signal::Signal;
 use os_upgrade_tests::host::Host;
 use os_upgrade_tests::lock_server::{LockServer, Say};
 use os_upgrade_tests::orchestrator::Orchestrator;
+use os_upgrade_tests::random::Random;
 use os_upgrade_tests::rest::Run;
 use os_upgrade_tests::site::{Site, assert_one_by_one};
 use os_upgrade_tests::wait::eventually;
 
 const HOSTS: usize = 8;
 const KILLS: u32 = 25;
-
-/// Splitmix64: enough to choose moments.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
-
-impl Random {
-    fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.below(len as u64)).expect("less than a length")
-    }
-}
-
-fn seed() -> u64 {
-    let given = std::env::var("OS_UPGRADE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs());
-    #[expect(clippy::print_stdout, reason = "shown when the test fails")]
-    {
-        println!("OS_UPGRADE_TEST_SEED={seed}");
-    }
-    seed
-}
 
 /// Hosts, every other of which reboots.
 async fn hosts(site: &Site) -> Vec<Host> {
@@ -82,7 +55,7 @@ async fn pass_some_time(random: &mut Random, millis_max: u64) {
 
 #[tokio::test]
 async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() {
-    let mut random = Random(seed());
+    let mut random = Random::from_environment();
     let mut site = Site::start().await;
     let rest = site.rest();
     let hosts = hosts(&site).await;
@@ -111,7 +84,7 @@ async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() 
 
 #[tokio::test]
 async fn with_two_instances_and_a_lock_server_in_trouble_every_host_is_upgraded_exactly_once() {
-    let mut random = Random(seed());
+    let mut random = Random::from_environment();
     let mut locks = LockServer::start(Say::OneSlot).await;
     let mut site = Site::start_with(&locks.config()).await;
     let mut second = Orchestrator::new(&site.nats.url(), &locks.config());

@@ -1,0 +1,282 @@
+//! What must hold of a run, whatever went wrong in it: read from what the workers wrote down, from the streams, and
+//! from what every orchestrator shows; never from the state of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{self, message::StreamMessage};
+use os_upgrade_protocol::{Action, Command, Reply, header, subject};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::SLOTS;
+use super::asking::Answered;
+use crate::host::runs_log;
+use crate::rest::Rest;
+use crate::streams::{records, stored_from};
+
+/// How long a server may answer as it was.
+const STALE_FOR: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// A host's upgrade as the control stream has it: from its `upgrade` to the first answer to the last command.
+struct Step {
+    from: usize,
+    command: u64,
+    to: Option<usize>,
+}
+
+/// Checks runs one after the other.
+#[derive(Debug, Clone)]
+pub struct Checker {
+    done: PathBuf,
+    hosts: Vec<String>,
+    /// Where to go on reading.
+    journal: u64,
+    control: u64,
+    /// The mark of the last configuration in the journal.
+    mark: Option<String>,
+}
+
+impl Checker {
+    /// A checker of a site with these hosts, whose scripts write to `log`.
+    pub fn new(log: &Path, hosts: Vec<String>) -> Self {
+        Self { done: runs_log(log), hosts, journal: 1, control: 1, mark: None }
+    }
+
+    /// What the hosts' workers did in a run, in order: host, and what.
+    fn done(&self, run: &str) -> Vec<(String, String)> {
+        let text = std::fs::read_to_string(&self.done).unwrap_or_default();
+        let prefix = format!("{run} ");
+        let lines = text.lines().filter_map(|line| line.strip_prefix(&prefix)?.split_once(' '));
+        lines.map(|(host, what)| (host.to_owned(), what.to_owned())).collect()
+    }
+
+    /// How many hosts have begun their upgrade in a run.
+    pub fn begun(&self, run: &str) -> usize {
+        self.done(run).iter().filter(|(_, what)| what == "upgrade-begins").count()
+    }
+
+    /// Everything that is wrong, and stays so: a nats-server that was cut off may answer for a while as if it led a
+    /// stream, without what has come since.
+    pub async fn check(
+        &mut self,
+        jetstream: &jetstream::Context,
+        rests: &[Rest],
+        run: &str,
+        shown: &[Value],
+        answered: &Answered,
+    ) -> Vec<String> {
+        let begun = Instant::now();
+        loop {
+            let mut checker = self.clone();
+            let wrong = checker.check_once(jetstream, rests, run, shown, answered).await;
+            if wrong.is_empty() || begun.elapsed() > STALE_FOR {
+                *self = checker;
+                return wrong;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn check_once(
+        &mut self,
+        jetstream: &jetstream::Context,
+        rests: &[Rest],
+        run: &str,
+        shown: &[Value],
+        answered: &Answered,
+    ) -> Vec<String> {
+        let mut wrong = self.check_ended(&shown[0]);
+        wrong.extend(self.check_done(run));
+        wrong.extend(self.check_control(jetstream, run).await);
+        wrong.extend(self.check_answered(jetstream, rests, answered).await);
+        wrong
+    }
+
+    /// It completed, with every host.
+    fn check_ended(&self, run: &Value) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if run["result"] != "completed" {
+            wrong.push(format!("it ended {}: {run}", run["result"]));
+        }
+        let hosts = run["hosts"].as_array().cloned().unwrap_or_default();
+        let upgraded = hosts.iter().filter(|host| host["status"] == "upgraded").count();
+        if upgraded != self.hosts.len() {
+            wrong.push(format!("{upgraded} of {} hosts are upgraded: {run}", self.hosts.len()));
+        }
+        wrong
+    }
+
+    /// Each host was upgraded exactly once, and no more at once than there are slots.
+    fn check_done(&self, run: &str) -> Vec<String> {
+        let done = self.done(run);
+        let mut wrong = Vec::new();
+        let mut spans = Vec::new();
+        for host in &self.hosts {
+            let of_host = || done.iter().enumerate().filter(|(_, (name, _))| name == host);
+            let begun = of_host().filter(|(_, (_, what))| what == "upgrade-begins").count();
+            if begun != 1 {
+                wrong.push(format!("{host} was upgraded {begun} times"));
+            }
+            let upgrade = of_host().filter(|(_, (_, what))| what != "prepare").map(|(place, _)| place);
+            let (first, last) = (upgrade.clone().min(), upgrade.max());
+            spans.extend(first.zip(last));
+        }
+        wrong.extend(too_many_at_once("workers did", &spans));
+        wrong
+    }
+
+    /// Every command of the run stands in the stream once, and no more hosts than slots were between their `upgrade`
+    /// and the answer that ended it.
+    async fn check_control(&mut self, jetstream: &jetstream::Context, run: &str) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let messages = stored_from(jetstream, subject::CONTROL_STREAM, ">", &mut self.control).await;
+        let mut ids = BTreeSet::new();
+        let mut steps: BTreeMap<String, Step> = BTreeMap::new();
+        for message in &messages {
+            let place = usize::try_from(message.sequence).unwrap();
+            let host = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
+            if message.subject.starts_with("os-upgrade:control.command.") {
+                let id = text(message, header::MSG_ID);
+                if !ids.insert(id.clone()) {
+                    wrong.push(format!("{id} stands in the control stream twice"));
+                }
+                let is_prepare =
+                    Command::parse(&message.payload).is_ok_and(|c| c.action() == Action::Prepare);
+                if text(message, header::RUN) == run && !is_prepare {
+                    let step = steps.entry(host).or_insert(Step { from: place, command: 0, to: None });
+                    (step.command, step.to) = (message.sequence, None);
+                }
+            } else if Reply::parse(&message.payload).is_ok() {
+                let to: u64 = text(message, header::IN_REPLY_TO).parse().unwrap_or_default();
+                if let Some(step) = steps.get_mut(&host).filter(|step| step.command == to) {
+                    step.to.get_or_insert(place);
+                }
+            }
+        }
+        let spans: Vec<_> = steps.values().map(|step| (step.from, step.to.unwrap_or(usize::MAX))).collect();
+        if spans.len() != self.hosts.len() {
+            wrong.push(format!("{} hosts were sent an upgrade", spans.len()));
+        }
+        wrong.extend(too_many_at_once("the control stream says", &spans));
+        wrong
+    }
+
+    /// Every configuration that was granted is in the journal, in that order, none that was answered as untouched is,
+    /// and every orchestrator shows the last.
+    async fn check_answered(
+        &mut self,
+        jetstream: &jetstream::Context,
+        rests: &[Rest],
+        answered: &Answered,
+    ) -> Vec<String> {
+        let records = records(jetstream, &mut self.journal).await.into_iter();
+        let facts: Vec<Value> =
+            records.flat_map(|(_, record)| record["facts"].as_array().cloned().unwrap_or_default()).collect();
+        let marks: Vec<String> = facts.iter().filter_map(mark_of_fact).collect();
+        let mut wrong = Vec::new();
+        let mut stored = marks.iter();
+        for mark in &answered.granted {
+            if !stored.any(|stored| stored == mark) {
+                wrong.push(format!(
+                    "the configuration {mark} was granted, and is not in the journal in its place"
+                ));
+            }
+        }
+        for mark in answered.untouched.iter().filter(|mark| marks.contains(mark)) {
+            wrong.push(format!("{mark} was answered as not carried out, and is in the journal"));
+        }
+        let distinct: BTreeSet<&String> = marks.iter().collect();
+        if distinct.len() != marks.len() {
+            wrong.push("a configuration was carried out twice".to_owned());
+        }
+        self.mark = marks.last().cloned().or_else(|| self.mark.take());
+        for (member, rest) in rests.iter().enumerate() {
+            let shown = rest.try_call(Method::GET, "/v1/config/os-upgrade", "").await;
+            let shown = shown.and_then(|(_, config)| mark_of_config(&config));
+            if shown != self.mark {
+                wrong.push(format!("orchestrator {member} shows {shown:?}, the journal has {:?}", self.mark));
+            }
+        }
+        wrong
+    }
+}
+
+fn mark_of_fact(fact: &Value) -> Option<String> {
+    (fact["type"] == "config-replaced").then(|| mark_of_config(&fact["config"])).flatten()
+}
+
+fn mark_of_config(config: &Value) -> Option<String> {
+    config["worker-applications"][1]["name"].as_str().map(str::to_owned)
+}
+
+fn text(message: &StreamMessage, name: &str) -> String {
+    message.headers.get_last(name).map(ToString::to_string).unwrap_or_default()
+}
+
+/// Whether more spans than slots have a place in common.
+fn too_many_at_once(who: &str, spans: &[(usize, usize)]) -> Option<String> {
+    let at_once = |place: usize| spans.iter().filter(|(from, to)| (*from..=*to).contains(&place)).count();
+    let most = spans.iter().map(|(from, _)| at_once(*from)).max().unwrap_or_default();
+    (most > SLOTS).then(|| format!("{who}: {most} hosts were under upgrade at once, with {SLOTS} slots"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_that_overlap_are_counted() {
+        assert_eq!(too_many_at_once("x", &[(1, 5), (2, 3), (4, 9), (6, 7)]), None);
+        let three = too_many_at_once("x", &[(1, 5), (2, 3), (3, 9)]).unwrap();
+        assert_eq!(three, "x: 3 hosts were under upgrade at once, with 2 slots");
+    }
+
+    fn checker(lines: &[&str]) -> (tempfile::TempDir, Checker) {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("said");
+        std::fs::write(runs_log(&log), lines.join("\n")).unwrap();
+        let hosts = ["h1", "h2", "h3"].map(str::to_owned).to_vec();
+        (directory, Checker::new(&log, hosts))
+    }
+
+    #[test]
+    fn what_workers_did_too_often_or_not_at_all_is_found() {
+        let each = |host| [format!("r1 {host} upgrade-begins"), format!("r1 {host} upgrade-ends")];
+        let fine: Vec<String> = ["h1", "h2", "h3"].into_iter().flat_map(each).collect();
+        let found = |lines: &[&str]| {
+            let (_directory, checker) = checker(lines);
+            checker.check_done("r1")
+        };
+        let mut lines: Vec<&str> = fine.iter().map(String::as_str).collect();
+        lines.push("r2 h1 upgrade-begins");
+        assert_eq!(found(&lines), Vec::<String>::new());
+        assert_eq!(found(&lines[2..]), ["h1 was upgraded 0 times"]);
+        lines.push("r1 h2 upgrade-begins");
+        assert_eq!(found(&lines), ["h2 was upgraded 2 times"]);
+        // One that was taken up again at the end was under upgrade all the time.
+        let late = [&lines[..6], &["r1 h1 upgrade-resumed", "r1 h2 upgrade-resumed"]].concat();
+        assert_eq!(found(&late), ["workers did: 3 hosts were under upgrade at once, with 2 slots"]);
+    }
+
+    #[test]
+    fn three_hosts_at_once_are_found() {
+        let lines = |what: &str| ["h1", "h2", "h3"].map(|host| format!("r1 {host} upgrade-{what}"));
+        let all = [lines("begins"), lines("ends")].concat();
+        let (_directory, checker) = checker(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        let found = "workers did: 3 hosts were under upgrade at once, with 2 slots";
+        assert_eq!(checker.check_done("r1"), [found]);
+    }
+
+    #[test]
+    fn a_run_that_left_hosts_out_is_found() {
+        let (_directory, checker) = checker(&[]);
+        let host = |status: &str| serde_json::json!({ "status": status });
+        let run = |result: &str, third: &str| serde_json::json!({ "result": result, "hosts": [host("upgraded"), host("upgraded"), host(third)] });
+        assert_eq!(checker.check_ended(&run("completed", "upgraded")).len(), 0);
+        assert_eq!(checker.check_ended(&run("completed", "skipped")).len(), 1);
+        assert_eq!(checker.check_ended(&run("failed", "failed")).len(), 2);
+    }
+}

@@ -1,0 +1,48 @@
+//! Chance with a seed that is shown, so that a failure can be repeated as far as the machine's timing lets it.
+
+use std::time::Duration;
+
+/// Splitmix64: enough to choose moments.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// Chance from this seed.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Chance from `OS_UPGRADE_TEST_SEED`, or from the clock; which one, is printed.
+    pub fn from_environment() -> Self {
+        let given = std::env::var("OS_UPGRADE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = given.unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs());
+        #[expect(clippy::print_stdout, reason = "shown when the test fails")]
+        {
+            println!("OS_UPGRADE_TEST_SEED={seed}");
+        }
+        Self(seed)
+    }
+
+    /// A number below `bound`.
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    /// A place in something of this length.
+    pub fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).expect("less than a length")
+    }
+
+    /// One of several.
+    pub fn pick<'a, T>(&mut self, several: &'a [T]) -> &'a T {
+        &several[self.index(several.len())]
+    }
+
+    /// A time of `from` to `to` milliseconds.
+    pub const fn millis(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(from + self.below(to - from))
+    }
+}

@@ -1,0 +1,60 @@
+//! What stands in the streams, read message by message from their leaders.
+
+use std::time::Duration;
+
+use async_nats::jetstream::stream::RawMessageErrorKind;
+use async_nats::jetstream::{self, message::StreamMessage};
+use os_upgrade_protocol::subject;
+use serde_json::Value;
+
+use crate::wait::eventually;
+
+/// How long to wait before a read is tried again.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Everything that stands in `stream` on `filter`, in order.
+pub async fn stored(jetstream: &jetstream::Context, stream: &str, filter: &str) -> Vec<StreamMessage> {
+    stored_from(jetstream, stream, filter, &mut 1).await
+}
+
+/// The same from `next` on, which is moved on.
+pub async fn stored_from(
+    jetstream: &jetstream::Context,
+    stream: &str,
+    filter: &str,
+    next: &mut u64,
+) -> Vec<StreamMessage> {
+    let stream = eventually("the stream", async || jetstream.get_stream(stream).await.ok()).await;
+    let mut messages = Vec::new();
+    loop {
+        match stream.raw_message_builder().sequence(*next).next_by_subject(filter).send().await {
+            Ok(message) => {
+                *next = message.sequence + 1;
+                messages.push(message);
+            }
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return messages,
+            // The servers of a cluster may be electing a leader.
+            Err(_) => tokio::time::sleep(RETRY).await,
+        }
+    }
+}
+
+/// Every record in the journal from `next` on, with its sequence.
+pub async fn records(jetstream: &jetstream::Context, next: &mut u64) -> Vec<(u64, Value)> {
+    let messages = stored_from(jetstream, subject::JOURNAL_STREAM, subject::JOURNAL_FACT, next).await;
+    let record = |message: &StreamMessage| serde_json::from_slice(&message.payload).unwrap();
+    messages.iter().map(|message| (message.sequence, record(message))).collect()
+}
+
+/// The commands that stand in the control stream, such as `h01 upgrade`, in order.
+pub async fn commands(jetstream: &jetstream::Context) -> Vec<String> {
+    let messages = stored(jetstream, subject::CONTROL_STREAM, subject::COMMANDS).await;
+    messages
+        .iter()
+        .map(|message| {
+            let command: Value = serde_json::from_slice(&message.payload).unwrap();
+            let host = message.subject.rsplit('.').next().unwrap();
+            format!("{host} {}", command["action"].as_str().unwrap())
+        })
+        .collect()
+}
