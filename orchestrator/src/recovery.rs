@@ -8,7 +8,7 @@
 
 pub mod archive;
 pub mod backup;
-mod collect;
+pub(crate) mod collect;
 pub mod error;
 pub mod plan;
 pub mod restore;

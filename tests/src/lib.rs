@@ -5,6 +5,7 @@
 
 pub mod chaos;
 pub mod cluster;
+pub mod disk;
 pub mod host;
 pub mod library_host;
 pub mod lock_server;

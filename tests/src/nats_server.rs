@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config, StorageType};
 use nix::sys::signal::Signal;
-use os_upgrade_orchestrator::child::{self, Child};
+use os_upgrade_orchestrator::child::Child;
 use os_upgrade_orchestrator::managed_nats;
 use os_upgrade_protocol::subject;
 use tempfile::TempDir;
 
+use crate::disk;
 use crate::wait::eventually;
 
 /// Set to a number because nats-server 2.15 allows 1 000 otherwise.
@@ -72,6 +73,11 @@ impl NatsServer {
     /// Kills the server, and waits until it is gone.
     pub fn kill(&mut self) {
         self.child = None;
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().pid()
     }
 
     /// Sends the server a signal.
@@ -138,7 +144,7 @@ impl NatsServer {
         );
         std::fs::write(&config, text).unwrap();
         let program = managed_nats::find().await.unwrap().path;
-        let mut command = child::command(program);
+        let mut command = disk::command(&program);
         command.arg("-c").arg(&config);
         let child = Child::start(command).unwrap();
         let ports_file = directory.join(format!("nats-server_{}.ports", child.pid()));

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use os_upgrade_orchestrator::child::{self, Child};
+use os_upgrade_orchestrator::child::Child;
 use os_upgrade_orchestrator::config::{self, Settings};
 use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::disk;
 use crate::programs;
 use crate::rest::Rest;
 use crate::wait::{PATIENCE, eventually};
@@ -103,7 +104,7 @@ impl Orchestrator {
     /// Starts the process; use [`Self::ready`] to wait for it.
     pub fn start(&mut self) {
         let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
-        let mut command = child::command(programs::path(programs::ORCHESTRATOR));
+        let mut command = disk::command(&programs::path(programs::ORCHESTRATOR));
         command.args(["serve", "--config", "os-upgrade.toml"]).current_dir(self.directory());
         command
             .env("RUST_LOG", "info,os_upgrade_orchestrator=debug,os_upgrade_orchestrator::api=off")
@@ -205,6 +206,11 @@ impl Orchestrator {
     /// Asks it to end, and waits until it has.
     pub async fn terminate(&mut self) -> ExitStatus {
         self.child.take().unwrap().stop(GRACE).await
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().pid()
     }
 
     /// Sends it a signal.

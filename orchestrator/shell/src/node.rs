@@ -39,6 +39,10 @@ use crate::lease::{Lease, LeaseAction, LeaseChange, LeaseHolder};
 
 /// An append that takes longer than this makes the instance not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
+/// Why nothing is appended. A nats-server whose disk is full answers nothing at all, and goes on so until it is started
+/// again.
+const NO_ANSWER: &str =
+    "the journal does not answer: NATS is overloaded, or its disk is full; its log says which";
 /// Why nothing can be asked for yet.
 const NO_LEADER: &str = "no instance leads yet, as far as this one knows";
 /// Why nothing can be asked for yet.
@@ -229,9 +233,7 @@ impl Node {
             return Some(HOSTS_UNREAD.to_owned());
         }
         match &self.role {
-            Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
-                Some("the journal does not answer".to_owned())
-            }
+            Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => Some(NO_ANSWER.to_owned()),
             Role::Leading(_) => None,
             Role::Following { at_end: true } if self.lease.other().is_some() => None,
             Role::Following { at_end: false } => Some("the journal is still being read".to_owned()),

@@ -6,6 +6,7 @@
 mod bus;
 mod cluster;
 mod dev;
+mod doctor;
 mod logging;
 mod output;
 mod recovery;
@@ -45,6 +46,11 @@ enum Command {
     /// Look at the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Look at everything the site needs, and say what is wrong and what to do
+    ///
+    /// It changes nothing and needs nothing to run; streams are looked at where NATS answers. It ends with 0 when there
+    /// is no problem, warnings or not.
+    Doctor(doctor::Doctor),
     /// Write everything of a site to one file, while it runs
     ///
     /// History and state are of one moment: everything that had been answered when it began is in it.
@@ -119,6 +125,11 @@ fn run(command: Command) -> Result<(), Failure> {
             Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
         }
         Command::Cluster(command) => Ok(block_on(cluster::run(command))?),
+        Command::Doctor(options) => {
+            logging::start("off");
+            let settings = config::load(options.config.as_deref(), std::env::vars_os());
+            Ok(block_on(doctor::run(settings, options))?)
+        }
         Command::Backup(options) => {
             logging::start("warn");
             let settings = config::load(options.config.as_deref(), std::env::vars_os())?;

@@ -20,6 +20,7 @@ use nix::sys::signal::Signal;
 pub use find::{ENV, NatsServer, NotFound, OLDEST, Unfit, Version, find};
 
 use crate::child::{self, Child};
+use crate::file_lock;
 
 /// How long a server may take from its start until it answers a client.
 pub const START_WAIT: Duration = Duration::from_secs(30);
@@ -183,9 +184,8 @@ impl ManagedNats {
 pub async fn running(directory: &Path) -> Option<String> {
     let port = fs::read_to_string(directory.join("port")).ok()?.trim().parse().ok()?;
     // The port may be another's by now: only a locked directory has a server.
-    let lock = fs::File::open(directory.join("lock")).ok()?;
-    let is_locked = matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock));
-    (is_locked && answers(port).await).then(|| url(port))
+    file_lock::holder(&directory.join("lock"))?;
+    answers(port).await.then(|| url(port))
 }
 
 fn url(port: u16) -> String {

@@ -80,7 +80,7 @@ pub(super) async fn follow(
 }
 
 /// Reads the journal from its beginning to its end, and folds it.
-pub(super) async fn fold_journal(bus: &Bus) -> Result<Result<Follower, JournalError>, RecoveryError> {
+pub(crate) async fn fold_journal(bus: &Bus) -> Result<Result<Follower, JournalError>, RecoveryError> {
     let mut follower = Follower::default();
     match follow(bus, &mut follower, |_| {}).await {
         Ok(()) => Ok(Ok(follower)),

@@ -75,6 +75,9 @@ async fn take_in(
                     return Err(());
                 }
                 tokio::time::sleep(RETRY).await;
+                if let Err(error) = projector.reopen().await {
+                    say(problem, format!("the store cannot be written: {}", Chain(&error)));
+                }
             }
             ApplyError::Store(_)
             | ApplyError::OtherStreams { .. }

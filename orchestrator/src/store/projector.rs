@@ -49,6 +49,7 @@ pub struct Position {
 #[derive(Debug)]
 pub struct Projector {
     path: PathBuf,
+    site: String,
     connection: SqliteConnection,
 }
 
@@ -59,7 +60,17 @@ impl Projector {
     /// One kind for each thing that can be wrong with the file; it is then as it was.
     pub async fn open(path: &Path, site: &str) -> Result<Self, OpenError> {
         let connection = open::open(path, site).await?;
-        Ok(Self { path: path.to_owned(), connection })
+        Ok(Self { path: path.to_owned(), site: site.to_owned(), connection })
+    }
+
+    /// Opens the file again, as after a failure: a transaction that could be neither committed nor rolled back would be
+    /// in the way of every one after it.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; then this one stays as it is.
+    pub async fn reopen(&mut self) -> Result<(), OpenError> {
+        self.connection = open::open(&self.path, &self.site).await?;
+        Ok(())
     }
 
     /// A reader of the same store, with connections of its own.

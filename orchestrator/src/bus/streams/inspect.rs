@@ -9,7 +9,7 @@ use os_upgrade_shell::journal::{AppendId, JournalError};
 use os_upgrade_shell::node::{Known, StreamFacts, Streams};
 
 use super::{StreamsError, unusable};
-use crate::bus::{Bus, header};
+use crate::bus::{ANSWER_WITHIN, Bus, header};
 
 impl Bus {
     /// Journal and control stream as they are, and where to begin to follow the journal.
@@ -49,6 +49,23 @@ impl Bus {
     pub async fn last_sequence(&self, name: &str) -> Result<u64, StreamsError> {
         let stream = self.find_stream(name).await?;
         Ok(stream.map_or(0, |stream| stream.cached_info().state.last_sequence))
+    }
+
+    /// The server's time, as it says with what it knows of the stream `name`; `None` when it does not.
+    pub async fn server_time(&self, name: &str) -> Option<DateTime<Utc>> {
+        #[derive(serde::Deserialize)]
+        struct Answer {
+            ts: DateTime<Utc>,
+        }
+        let request = self.client.request(format!("$JS.API.STREAM.INFO.{name}"), bytes::Bytes::new());
+        let answer = tokio::time::timeout(ANSWER_WITHIN, request).await.ok()?.ok()?;
+        serde_json::from_slice::<Answer>(&answer.payload).ok().map(|answer| answer.ts)
+    }
+
+    /// The server that answers, with its version.
+    pub fn server(&self) -> String {
+        let info = self.client.server_info();
+        format!("{} at {}:{}, version {}", info.server_name, info.host, info.port, info.version)
     }
 
     /// When the control stream was created.

@@ -1,0 +1,92 @@
+//! Looks at everything a site needs and says what is wrong with it and what to do. It changes nothing, makes nothing, and
+//! needs nothing to run.
+
+mod bus;
+mod files;
+
+use serde::Serialize;
+
+use crate::config::{self, Settings};
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As it should be.
+    Ok,
+    /// It works, and will not for long, or could not be looked at.
+    Warning,
+    /// It does not work.
+    Problem,
+}
+
+impl Verdict {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Check {
+    /// What.
+    pub check: String,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+impl Check {
+    fn ok(check: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { check: check.into(), verdict: Verdict::Ok, found: found.into(), advice: None }
+    }
+
+    fn warning(check: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Warning, advice: Some(advice.into()), ..Self::ok(check, found) }
+    }
+
+    fn problem(check: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Problem, ..Self::warning(check, found, advice) }
+    }
+}
+
+/// Every check, in the order in which one builds on the other.
+pub async fn examine(settings: Result<Settings, config::Error>) -> Vec<Check> {
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error) => {
+            let problem =
+                |line: &str| Check::problem("configuration", line, "correct it; nothing else was looked at");
+            return error.to_string().lines().map(problem).collect();
+        }
+    };
+    let mut checks = vec![Check::ok("configuration", format!("site {}", settings.site.name.as_str()))];
+    checks.extend(files::data_directory(&settings));
+    let (folded, store) = files::store(&settings).await;
+    checks.extend(store);
+    checks.extend(files::nats_server(&settings).await);
+    checks.extend(bus::examine(&settings, folded.as_ref()).await);
+    checks
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

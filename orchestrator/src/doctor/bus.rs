@@ -1,0 +1,141 @@
+//! What NATS holds, where it can be asked.
+
+use chrono::Utc;
+use os_upgrade_kernel::view::CLOCK_SKEW_SECS_MAX;
+use os_upgrade_protocol::subject;
+use os_upgrade_shell::journal::Tip;
+use os_upgrade_shell::node::{Known, losses};
+
+use super::{Check, chain};
+use crate::bus::Bus;
+use crate::bus::streams::StreamsError;
+use crate::config::{NatsMode, Settings};
+use crate::loss;
+use crate::managed_nats;
+use crate::recovery::collect;
+use crate::recovery::plan::knowledge;
+use crate::recovery::site::{connect_to, layout};
+use crate::store::{Folded, History};
+
+const NATS: &str = "NATS";
+
+/// A skew that is not in the way yet, in seconds.
+const SKEW_WARNING_SECS: i64 = 5;
+
+pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec<Check> {
+    let managed = match settings.nats.mode() {
+        NatsMode::External { .. } => None,
+        NatsMode::Managed => {
+            let Some(url) = managed_nats::running(&settings.store.nats()).await else {
+                let advice = "start the orchestrator to have its streams looked at";
+                return vec![Check::warning(NATS, "the managed nats-server does not run", advice)];
+            };
+            Some(url)
+        }
+    };
+    let bus = match connect_to(settings, managed).await {
+        Ok(bus) => bus,
+        Err(error) => {
+            return vec![Check::problem(
+                NATS,
+                chain(&error),
+                "start it, or check [nats] url and credentials",
+            )];
+        }
+    };
+    let mut checks = vec![Check::ok(NATS, bus.server())];
+    let examined = streams(&bus, settings, folded, &mut checks).await;
+    if let Err(error) = examined {
+        checks.push(Check::problem(
+            NATS,
+            chain(&error),
+            "check its log: JetStream may be off, or its disk full",
+        ));
+    }
+    checks
+}
+
+async fn streams(
+    bus: &Bus,
+    settings: &Settings,
+    folded: Option<&Folded>,
+    checks: &mut Vec<Check>,
+) -> Result<(), StreamsError> {
+    for (name, found) in bus.check_streams(&layout(settings)).await? {
+        let check = format!("stream {name}");
+        checks.push(match found {
+            Some(Ok(())) => Check::ok(check, "as it has to be"),
+            None => Check::ok(check, "not there yet"),
+            Some(Err(error)) => Check::problem(check, error.to_string(), stream_advice(&error)),
+        });
+    }
+    checks.push(lost(bus, settings, folded).await?);
+    checks.push(journal(bus).await);
+    checks.push(match bus.lease_holder().await? {
+        Some(holder) => Check::ok("lease", format!("instance {} leads", holder.instance)),
+        None => Check::ok("lease", "nobody leads"),
+    });
+    checks.extend(clock(bus).await);
+    Ok(())
+}
+
+fn stream_advice(error: &StreamsError) -> &'static str {
+    match error {
+        StreamsError::Incompatible { .. } => {
+            "change that setting with `nats stream edit`, or make the stream anew"
+        }
+        StreamsError::OtherSite { .. } => "check [site] name and [nats] url",
+        StreamsError::Restoring { .. } => "run the restoration again",
+        StreamsError::Unusable { .. } | StreamsError::Journal(_) => "check NATS",
+    }
+}
+
+async fn lost(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> Result<Check, StreamsError> {
+    const NAME: &str = "acknowledged data";
+    let Some(folded) = folded else {
+        return Ok(Check::ok(NAME, "the store knows of none to compare with"));
+    };
+    let known = Known::of_store(&knowledge(&folded.position)).with(&Tip::default(), &folded.state);
+    let losses = losses(&known, &bus.inspect(&known).await?);
+    if losses.is_empty() {
+        return Ok(Check::ok(NAME, "everything that the store has is in the streams"));
+    }
+    let mut found: Vec<_> = losses.iter().map(ToString::to_string).collect();
+    if let Ok(history) = History::open_at(&settings.store.database()).await {
+        found.extend(loss::what_is_lost(bus, &history, &losses).await);
+    }
+    let advice = "bring the lost data back, or go on from the store with `os-upgrade restore --from-store`";
+    Ok(Check::problem(NAME, found.join("; "), advice))
+}
+
+async fn journal(bus: &Bus) -> Check {
+    const NAME: &str = "journal";
+    match collect::fold_journal(bus).await {
+        Ok(Ok(follower)) => {
+            Check::ok(NAME, format!("readable up to its end, message {}", follower.tip.sequence))
+        }
+        Ok(Err(error)) => {
+            let advice = "use the version of the program that wrote it, or go on from the store or a backup with \
+                          `os-upgrade restore`";
+            Check::problem(NAME, chain(&error), advice)
+        }
+        Err(error) => Check::problem(NAME, chain(&error), "check NATS"),
+    }
+}
+
+async fn clock(bus: &Bus) -> Option<Check> {
+    const NAME: &str = "clock";
+    let before = Utc::now();
+    let theirs = bus.server_time(subject::JOURNAL_STREAM).await?;
+    // The answer was made between question and now.
+    let skew = (before + (Utc::now() - before) / 2) - theirs;
+    let found = format!("{} ms ahead of NATS", skew.num_milliseconds());
+    let advice = "let both keep their time with NTP: nothing is started while they differ by more than 30 s";
+    Some(if skew.num_seconds().abs() > CLOCK_SKEW_SECS_MAX {
+        Check::problem(NAME, found, advice)
+    } else if skew.num_seconds().abs() >= SKEW_WARNING_SECS {
+        Check::warning(NAME, found, advice)
+    } else {
+        Check::ok(NAME, found)
+    })
+}

@@ -1,0 +1,32 @@
+//! Who has locked a file, without touching the lock.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// The process that has locked the file, as the kernel says: trying to lock it would be in the way of one that starts.
+pub fn holder(path: &Path) -> Option<u32> {
+    let file = fs::metadata(path).ok()?;
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    // `7: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`; the device is left out, for file systems that number theirs
+    // differently here.
+    let inode = format!(":{}", file.ino());
+    let mut lines = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let line = lines.find(|words| words.get(5).is_some_and(|place| place.ends_with(&inode)))?;
+    line.get(4)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_known_as_long_as_it_holds() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(holder(file.path()), None);
+        file.as_file().lock().unwrap();
+        assert_eq!(holder(file.path()), Some(std::process::id()));
+        file.as_file().unlock().unwrap();
+        assert_eq!(holder(file.path()), None);
+    }
+}
