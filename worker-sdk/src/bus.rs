@@ -1,7 +1,6 @@
 //! NATS: connecting, the state of the connection, and confirmed publishing. Nothing is handed to the client while it
 //! is disconnected, because it would keep that and send it late.
 
-use std::fmt::Display;
 use std::future::Future;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
 use bytes::Bytes;
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ApplicationName, HostName, header};
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch;
@@ -102,7 +102,7 @@ impl Bus {
     }
 
     pub(crate) async fn subscribe(&self, subject: String) -> Result<async_nats::Subscriber, String> {
-        self.client.subscribe(subject).await.map_err(with_sources)
+        self.client.subscribe(subject).await.map_err(|error| with_causes(&error))
     }
 
     /// The payload of the last message on `subject`, if there is one.
@@ -130,7 +130,7 @@ impl Bus {
                     return stream;
                 }
                 Ok(Err(error)) if is_absent(&error.kind()) => "it does not exist yet".to_owned(),
-                Ok(Err(error)) => with_sources(error),
+                Ok(Err(error)) => with_causes(&error),
                 Err(_) => "no answer".to_owned(),
             };
             if told != error {
@@ -156,7 +156,7 @@ impl Bus {
             return Err("not connected to NATS".to_owned());
         }
         match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-            Ok(result) => result.map_err(with_sources),
+            Ok(result) => result.map_err(|error| with_causes(&error)),
             Err(_) => Err("no answer from NATS in time".to_owned()),
         }
     }
@@ -229,26 +229,6 @@ fn is_absent(kind: &GetStreamErrorKind) -> bool {
         GetStreamErrorKind::EmptyName
         | GetStreamErrorKind::Request
         | GetStreamErrorKind::InvalidStreamName => false,
-    }
-}
-
-/// `error` and what it stems from, in one line.
-pub(crate) fn with_sources<E: std::error::Error>(error: E) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        append_cause(&mut text, &cause);
-        source = cause.source();
-    }
-    text
-}
-
-/// Appends what `text` does not say already; the client's errors tend to repeat their source.
-fn append_cause(text: &mut String, cause: &dyn Display) {
-    let cause = cause.to_string();
-    if !text.contains(&cause) {
-        text.push_str(": ");
-        text.push_str(&cause);
     }
 }
 

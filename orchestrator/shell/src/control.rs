@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::ControlMessage;
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_protocol::subject::ControlSubject;
 use os_upgrade_protocol::{CommandId, Reply};
@@ -51,11 +52,7 @@ fn in_reply_to(raw: &RawControl) -> Result<Option<u64>, String> {
 }
 
 fn read_reply(raw: &RawControl, host: &os_upgrade_protocol::HostName) -> Result<Reply, String> {
-    let describe = |error: &dyn std::error::Error| {
-        let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-        bounded_message(&format!("{error}{cause}"))
-    };
-    let reply = Reply::parse(&raw.payload).map_err(|error| describe(&error))?;
+    let reply = Reply::parse(&raw.payload).map_err(|error| bounded_message(&with_causes(&error)))?;
     // The subject says whose reply it is. One that names another host itself is nobody's.
     match serde_json::from_slice::<NamedHost>(&raw.payload) {
         Ok(NamedHost { host: Some(named) }) if named != host.as_str() => {

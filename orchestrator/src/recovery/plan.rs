@@ -6,6 +6,7 @@ use chrono::Utc;
 use os_upgrade_kernel::{
     ApplyError, HostStatus, Record, Restoration, RestoreSource, Standing, State, restoration,
 };
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, RunId, subject};
 use os_upgrade_shell::journal::JournalError;
 use os_upgrade_shell::node::{Known, Loss, StoreKnowledge, Stream, Streams, losses};
@@ -125,7 +126,7 @@ async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
             Ok(_) => return Ok(Work::Nothing(nothing_missing(&folded))),
             // What a newer version wrote is not lost, and not to be replaced by an older one.
             Err(error @ JournalError::Newer { .. }) => return Err(error.into()),
-            Err(error) => because.push(describe(&error)),
+            Err(error) => because.push(with_causes(&error)),
         }
     }
     let restored = Restored { folded, source: RestoreSource::Store, because, id: FROM_STORE.to_owned() };
@@ -135,17 +136,6 @@ async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
 fn nothing_missing(folded: &Folded) -> String {
     let sequence = folded.position.sequence;
     format!("nothing is missing: the journal has everything that the store has, up to message {sequence}")
-}
-
-fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 async fn from_backup(site: &Site, file: &Path, replace: bool) -> Result<Work, RecoveryError> {

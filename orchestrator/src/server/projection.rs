@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_shell::committed::Committed;
 use tokio::sync::{mpsc, watch};
 
@@ -70,20 +71,20 @@ async fn take_in(
     while let Err(error) = projector.apply(streams, reached, batch).await {
         match &error {
             ApplyError::Store(StoreError::Sqlite(_) | StoreError::Busy) => {
-                say(problem, format!("the store cannot be written: {}", Chain(&error)));
+                say(problem, format!("the store cannot be written: {}", with_causes(&error)));
                 if committed.is_closed() {
                     return Err(());
                 }
                 tokio::time::sleep(RETRY).await;
                 if let Err(error) = projector.reopen().await {
-                    say(problem, format!("the store cannot be written: {}", Chain(&error)));
+                    say(problem, format!("the store cannot be written: {}", with_causes(&error)));
                 }
             }
             ApplyError::Store(_)
             | ApplyError::OtherStreams { .. }
             | ApplyError::Gap { .. }
             | ApplyError::Fact { .. } => {
-                say(problem, format!("the history has stopped: {}", Chain(&error)));
+                say(problem, format!("the history has stopped: {}", with_causes(&error)));
                 return Err(());
             }
         }
@@ -96,20 +97,5 @@ fn say(problem: &watch::Sender<Option<String>>, text: String) {
     if problem.borrow().as_ref() != Some(&text) {
         tracing::error!("{text}");
         problem.send_replace(Some(text));
-    }
-}
-
-/// An error with its causes, in one line.
-struct Chain<'a>(&'a dyn std::error::Error);
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(cause) = source {
-            write!(f, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod announcement;
 pub mod command;
+pub mod error;
 pub mod header;
 pub mod json;
 pub mod limits;

@@ -8,13 +8,14 @@ use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self};
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, header, subject};
 use os_upgrade_worker_rules::{DeliverFrom, Event, Position, Received, StreamState, deliver_from, limits};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
 use super::{Input, Standing};
-use crate::bus::{Bus, with_sources};
+use crate::bus::Bus;
 
 /// How often the server says that the consumer lives; two missed ones in a row, 5 s, are noticed.
 const IDLE_HEARTBEAT: Duration = Duration::from_millis(2500);
@@ -125,7 +126,7 @@ async fn open(
     tokio::time::timeout(CREATE_TIMEOUT, created)
         .await
         .map_err(|_| "no answer to the creation of the consumer".to_owned())?
-        .map_err(with_sources)
+        .map_err(|error| with_causes(&error))
 }
 
 fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
@@ -178,7 +179,7 @@ async fn read(consumer: &PullConsumer, inputs: &mpsc::Sender<Input>) -> (bool, T
     let mut messages = match messages {
         Ok(messages) => messages,
         Err(error) => {
-            let error = with_sources(error);
+            let error = with_causes(&error);
             return (false, Trouble { error, remake: false });
         }
     };
@@ -196,7 +197,7 @@ async fn read(consumer: &PullConsumer, inputs: &mpsc::Sender<Input>) -> (bool, T
             }
             Some(Err(error)) => {
                 let remake = is_deadly(error.kind());
-                let error = with_sources(error);
+                let error = with_causes(&error);
                 return (read, Trouble { error, remake });
             }
             None => {

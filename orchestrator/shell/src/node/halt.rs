@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_protocol::error::with_causes;
 
 use super::known::{Known, StoreKnowledge, Stream, StreamFacts, Streams};
 use crate::journal::codec::Message;
@@ -16,7 +17,7 @@ pub enum Halt {
     #[error("NATS has lost data: {}", join(.0))]
     Lost(Arc<[Loss]>),
     /// The journal cannot be followed.
-    #[error("{}", describe(.0))]
+    #[error("{}", with_causes(.0))]
     Journal(Arc<JournalError>),
 }
 
@@ -117,17 +118,6 @@ impl From<JournalError> for Halt {
     fn from(error: JournalError) -> Self {
         Self::Journal(Arc::new(error))
     }
-}
-
-fn describe(error: &JournalError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// What of everything `known` is missing in `streams`: nothing, or one entry for each stream that has lost something.

@@ -7,6 +7,7 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use os_upgrade_kernel::LockOutcome;
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, read_answer};
@@ -170,20 +171,7 @@ fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "timed out".to_owned();
     }
-    let mut text = String::new();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let message = cause.to_string();
-        // Layers often repeat what is below them.
-        if !text.ends_with(&message) {
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(&message);
-        }
-        source = cause.source();
-    }
-    text
+    error.source().map(with_causes).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What becomes of a command that was delivered.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{self as protocol, Command, Outcome, RunId, limits, subject};
 
 use super::{Activity, WorkerLogic, past};
@@ -106,7 +107,7 @@ impl WorkerLogic {
             return Err(DropReason::OtherSubject(limits::bounded_message(&received.subject)));
         }
         let command = Command::parse(&received.payload)
-            .map_err(|error| DropReason::Malformed(limits::bounded_message(&with_sources(&error))))?;
+            .map_err(|error| DropReason::Malformed(limits::bounded_message(&with_causes(&error))))?;
         if command.names(&self.config.host) {
             Ok(command)
         } else {
@@ -228,10 +229,4 @@ fn other_run(known: Option<&RunId>, asked: Option<&RunId>) -> Option<RunId> {
 
 fn earlier(one: Option<DateTime<Utc>>, other: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
     one.into_iter().chain(other).min()
-}
-
-/// `error` and what it stems from, in one line.
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let sources = std::iter::successors(error.source(), |source| source.source());
-    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
