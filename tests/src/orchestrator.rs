@@ -135,7 +135,8 @@ impl Orchestrator {
     pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
         command.args(arguments).args(["--config", "os-upgrade.toml"]).current_dir(self.directory());
-        let output = command.stdin(std::process::Stdio::null()).output().await.unwrap();
+        command.kill_on_drop(true).stdin(std::process::Stdio::null());
+        let output = command.output().await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
