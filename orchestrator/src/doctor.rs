@@ -78,15 +78,3 @@ pub async fn examine(settings: Result<Settings, config::Error>) -> Vec<Check> {
     checks.extend(bus::examine(&settings, folded.as_ref()).await);
     checks
 }
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}

@@ -2,11 +2,12 @@
 
 use chrono::Utc;
 use os_upgrade_kernel::view::CLOCK_SKEW_SECS_MAX;
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::journal::Tip;
 use os_upgrade_shell::node::{Known, losses};
 
-use super::{Check, chain};
+use super::Check;
 use crate::bus::Bus;
 use crate::bus::streams::StreamsError;
 use crate::config::{NatsMode, Settings};
@@ -38,7 +39,7 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
         Err(error) => {
             return vec![Check::problem(
                 NATS,
-                chain(&error),
+                with_causes(&error),
                 "start it, or check [nats] url and credentials",
             )];
         }
@@ -48,7 +49,7 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
     if let Err(error) = examined {
         checks.push(Check::problem(
             NATS,
-            chain(&error),
+            with_causes(&error),
             "check its log: JetStream may be off, or its disk full",
         ));
     }
@@ -117,9 +118,9 @@ async fn journal(bus: &Bus) -> Check {
         Ok(Err(error)) => {
             let advice = "use the version of the program that wrote it, or go on from the store or a backup with \
                           `os-upgrade restore`";
-            Check::problem(NAME, chain(&error), advice)
+            Check::problem(NAME, with_causes(&error), advice)
         }
-        Err(error) => Check::problem(NAME, chain(&error), "check NATS"),
+        Err(error) => Check::problem(NAME, with_causes(&error), "check NATS"),
     }
 }
 

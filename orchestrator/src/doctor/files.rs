@@ -5,8 +5,9 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
+use os_upgrade_protocol::error::with_causes;
 
-use super::{Check, chain};
+use super::Check;
 use crate::config::{NatsMode, Settings};
 use crate::file_lock;
 use crate::managed_nats;
@@ -84,7 +85,7 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
         Ok(None) => {
             return (None, vec![Check::ok(NAME, format!("{} is not there or empty", path.display()))]);
         }
-        Err(error) => return (None, vec![Check::problem(NAME, chain(&error), advice(&error))]),
+        Err(error) => return (None, vec![Check::problem(NAME, with_causes(&error), advice(&error))]),
     };
     let position = &folded.position;
     let found = format!(
@@ -94,7 +95,7 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
     let whole = match store::integrity(&path, site).await {
         Ok(None) => Check::ok(NAME, found),
         Ok(Some(damage)) => Check::problem(NAME, format!("it is damaged: {damage}"), MADE_AGAIN),
-        Err(error) => Check::problem(NAME, chain(&error), advice(&error)),
+        Err(error) => Check::problem(NAME, with_causes(&error), advice(&error)),
     };
     (Some(folded), vec![whole])
 }
