@@ -16,7 +16,7 @@ pub(super) const RETRY: Duration = Duration::from_millis(250);
 
 /// After so long without a message the stream is asked whether there is one. A consumer lives on one server of a cluster,
 /// and that this one is gone shows by its missing heartbeats after 10 s only.
-const SILENT_FOR: Duration = Duration::from_secs(1);
+const SILENT_FOR: Duration = Duration::from_secs(2);
 
 /// What a reader hands on.
 pub(super) enum Read {

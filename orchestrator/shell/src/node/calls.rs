@@ -37,21 +37,19 @@ impl Asker {
 impl Node {
     pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, asker: Asker) {
         if let Some(why) = self.stopping.why_not_ready() {
-            let answer = Err(format!("{why}; nothing was changed"));
-            self.out.push(Action::Answer { call, answer });
+            self.untouched(call, &why);
             return;
         }
         match &mut self.role {
             Role::Leading(_) if !self.inventory_read => {
-                self.out.push(Action::Answer { call, answer: Err(HOSTS_UNREAD.to_owned()) });
+                self.untouched(call, HOSTS_UNREAD);
             }
             Role::Leading(leading) if !leading.is_full() => {
                 let until = now.monotonic + asker.patience();
                 leading.queue.push_back(Queued::Call { call, request, until });
             }
             Role::Leading(_) => {
-                let answer = Err("too many requests wait for the journal".to_owned());
-                self.out.push(Action::Answer { call, answer });
+                self.untouched(call, "too many requests wait for the journal");
             }
             Role::Starting | Role::Following { .. } | Role::Claiming => match asker {
                 Asker::Here => self.forward(call, request),
@@ -70,8 +68,7 @@ impl Node {
                 self.out.push(Action::Forward { call, to: to.clone(), request });
             }
             Some(_) if self.may_publish() => {
-                let answer = Err("too many requests are being passed on to the leader".to_owned());
-                self.out.push(Action::Answer { call, answer });
+                self.untouched(call, "too many requests are being passed on to the leader");
             }
             Some(_) | None => self.refuse(call),
         }
@@ -84,14 +81,24 @@ impl Node {
     }
 
     pub(super) fn refuse(&mut self, call: CallId) {
-        let untouched = |why: &str| format!("{why}; nothing was changed");
-        let reason = match (&self.role, self.lease.other()) {
-            // The very text by which it is not ready.
-            (Role::Halted { halt, account }, _) => halted(halt, account.as_deref()),
-            _ if !self.may_publish() => untouched("not leading: the bus is away"),
-            (_, Some(other)) => untouched(&format!("not leading: instance {} does", other.instance)),
-            (_, None) => untouched(NO_LEADER),
-        };
-        self.out.push(Action::Answer { call, answer: Err(reason) });
+        match (&self.role, self.lease.other()) {
+            (Role::Halted { halt, account }, _) => {
+                // The very text by which it is not ready.
+                let answer = Err(halted(halt, account.as_deref()));
+                self.out.push(Action::Answer { call, answer });
+            }
+            _ if !self.may_publish() => self.untouched(call, "not leading: the bus is away"),
+            (_, Some(other)) => {
+                let why = format!("not leading: instance {} does", other.instance);
+                self.untouched(call, &why);
+            }
+            (_, None) => self.untouched(call, NO_LEADER),
+        }
+    }
+
+    /// Says why a request was not even begun.
+    fn untouched(&mut self, call: CallId, why: &str) {
+        let answer = Err(format!("{why}; nothing was changed"));
+        self.out.push(Action::Answer { call, answer });
     }
 }
