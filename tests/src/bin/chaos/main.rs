@@ -28,10 +28,10 @@ struct Arguments {
     #[arg(long, default_value_t = 3)]
     orchestrators: usize,
     /// Faults in each run
-    #[arg(long, default_value_t = 6)]
+    #[arg(long, default_value_t = 8)]
     faults: usize,
     /// Sites at the same time, which share the runs
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 3)]
     sites: usize,
 }
 
