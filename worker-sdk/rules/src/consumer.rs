@@ -37,9 +37,90 @@ pub fn deliver_from(settled: Option<Position>, stream: StreamState) -> DeliverFr
     }
 }
 
+/// A host's consumer as the server shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsumerState {
+    /// Whether it is configured as the worker would.
+    pub as_configured: bool,
+    /// The stream sequence that it delivered last.
+    pub delivered: u64,
+    /// Everything up to this stream sequence is acknowledged.
+    pub ack_floor: u64,
+    /// How many messages are delivered and not acknowledged; at most one, the last that was delivered.
+    pub pending: usize,
+}
+
+/// The command under way, and up to where commands are settled, by the state file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Up to where commands are settled.
+    pub settled: Option<Position>,
+    /// The stream sequence of the command under way.
+    pub current: Option<u64>,
+}
+
+/// What to do about the consumer that is there, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plan {
+    /// It is the right one.
+    Keep,
+    /// One is to be made, instead of any that is there.
+    Make(DeliverFrom),
+}
+
+/// Whether the consumer that is there serves, or from where a new one has to deliver.
+///
+/// It does not when it is not the one that the worker would make, or of another stream, or does not remember the
+/// worker's acknowledgements: a server that was killed forgets the last ones, and would deliver what is settled, and
+/// nothing else until that has timed out. Nor does one that delivered to a process which died before it began: made
+/// anew, it delivers the command now, and not only when its acknowledgement has timed out.
+pub fn plan(existing: Option<ConsumerState>, standing: Standing, stream: StreamState) -> Plan {
+    let anew = Plan::Make(deliver_from(standing.settled, stream));
+    let Some(existing) = existing else { return anew };
+    let usable = existing.as_configured
+        && existing.delivered <= stream.last_sequence
+        && standing.settled.is_none_or(|settled| existing.ack_floor >= settled.sequence);
+    if !usable {
+        return anew;
+    }
+    if existing.pending == 0 || standing.current == Some(existing.delivered) {
+        return Plan::Keep;
+    }
+    Plan::Make(DeliverFrom::Sequence(existing.ack_floor + 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn which_consumer_is_kept() {
+        let time = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let settled = |sequence| Some(Position { sequence, published: time(100) });
+        let stream = StreamState { created: time(0), last_sequence: 9 };
+        let existing = |delivered, ack_floor, pending| {
+            Some(ConsumerState { as_configured: true, delivered, ack_floor, pending })
+        };
+        let standing = |settled, current| Standing { settled, current };
+        let from = |sequence| Plan::Make(DeliverFrom::Sequence(sequence));
+        let last = Plan::Make(DeliverFrom::LastOfSubject);
+        for (existing, standing, expected) in [
+            (None, standing(None, None), last),
+            (None, standing(settled(4), None), from(5)),
+            (existing(4, 4, 0), standing(settled(4), None), Plan::Keep),
+            (existing(7, 4, 1), standing(settled(4), Some(7)), Plan::Keep),
+            // Delivered to a process that died before it began.
+            (existing(7, 4, 1), standing(settled(4), None), from(5)),
+            // It has forgotten that 4 was acknowledged.
+            (existing(4, 2, 1), standing(settled(4), None), from(5)),
+            // Of a stream that went further.
+            (existing(10, 10, 0), standing(None, None), last),
+        ] {
+            assert_eq!(plan(existing, standing, stream), expected, "{existing:?} {standing:?}");
+        }
+        let foreign = ConsumerState { as_configured: false, delivered: 4, ack_floor: 4, pending: 0 };
+        assert_eq!(plan(Some(foreign), standing(settled(4), None), stream), from(5));
+    }
 
     #[test]
     fn a_position_that_is_not_of_this_stream_counts_as_none() {

@@ -10,11 +10,12 @@ use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, header, subject};
-use os_upgrade_worker_rules::{DeliverFrom, Event, Position, Received, StreamState, deliver_from, limits};
+use os_upgrade_worker_rules::consumer::{ConsumerState, Plan, Standing, plan};
+use os_upgrade_worker_rules::{DeliverFrom, Event, Received, StreamState, limits};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
-use super::{Input, Standing};
+use super::Input;
 use crate::bus::Bus;
 
 /// How often the server says that the consumer lives; two missed ones in a row, 5 s, are noticed.
@@ -96,26 +97,19 @@ async fn open(
     remake: bool,
 ) -> Result<PullConsumer, String> {
     let name = subject::consumer(host);
-    let stream_info = stream.cached_info();
-    let last_sequence = stream_info.state.last_sequence;
-    let mut from =
-        deliver_from(standing.settled, StreamState { created: utc(stream_info.created), last_sequence });
+    let info = stream.cached_info();
+    let state = StreamState { created: utc(info.created), last_sequence: info.state.last_sequence };
+    let mut existing = None;
     if !remake {
-        let existing = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
-        if let Ok(Ok(consumer)) = existing
-            && is_usable(&consumer, host, last_sequence, standing.settled)
-        {
-            let info = consumer.cached_info();
-            // At most one is pending, and then it is the last that was delivered.
-            let last_delivered = info.delivered.stream_sequence;
-            if info.num_ack_pending == 0 || standing.current == Some(last_delivered) {
-                return Ok(consumer);
-            }
-            // Delivered to a process that died before it began: made anew, it is delivered now, and not only when
-            // its acknowledgement has timed out.
-            from = DeliverFrom::Sequence(info.ack_floor.stream_sequence + 1);
-        }
+        let found = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
+        existing = found.ok().and_then(Result::ok);
     }
+    let seen = existing.as_ref().map(|consumer| consumer_state(consumer, host));
+    let from = match (plan(seen, standing, state), existing) {
+        (Plan::Keep, Some(consumer)) => return Ok(consumer),
+        (Plan::Keep, None) => DeliverFrom::LastOfSubject,
+        (Plan::Make(from), _) => from,
+    };
     // It may not exist, or be on a node that is dead; neither keeps a new one from being made.
     let deleted = tokio::time::timeout(DELETE_TIMEOUT, stream.delete_consumer(&name)).await;
     if let Ok(Ok(_)) = deleted {
@@ -147,24 +141,20 @@ fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
     }
 }
 
-/// Whether a consumer that is there is the one we would make, of the stream as it is now, and remembers our
-/// acknowledgements: a server that was killed forgets the last ones, and would deliver what is settled, and nothing
-/// else until that has timed out.
-fn is_usable(
-    consumer: &PullConsumer,
-    host: &HostName,
-    stream_last_sequence: u64,
-    settled: Option<Position>,
-) -> bool {
+/// A consumer that is there, in the terms of the rules.
+fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
     let info = consumer.cached_info();
     let config = &info.config;
     let wanted = self::config(host, DeliverFrom::LastOfSubject);
-    config.filter_subject == wanted.filter_subject
-        && config.ack_policy == wanted.ack_policy
-        && config.max_ack_pending == wanted.max_ack_pending
-        && config.ack_wait == wanted.ack_wait
-        && info.delivered.stream_sequence <= stream_last_sequence
-        && settled.is_none_or(|settled| info.ack_floor.stream_sequence >= settled.sequence)
+    ConsumerState {
+        as_configured: config.filter_subject == wanted.filter_subject
+            && config.ack_policy == wanted.ack_policy
+            && config.max_ack_pending == wanted.max_ack_pending
+            && config.ack_wait == wanted.ack_wait,
+        delivered: info.delivered.stream_sequence,
+        ack_floor: info.ack_floor.stream_sequence,
+        pending: info.num_ack_pending,
+    }
 }
 
 /// Passes on commands until there is trouble; also whether the consumer has shown any sign of life.

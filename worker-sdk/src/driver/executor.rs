@@ -11,6 +11,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use os_upgrade_protocol::{HostName, RunId, Versions, subject};
+use os_upgrade_worker_rules::consumer::Standing;
 use os_upgrade_worker_rules::{
     Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, Note, OutgoingReply, RebootCall,
     StateFile, WorkerConfig, WorkerLogic,
@@ -20,7 +21,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use super::{Input, Standing};
+use super::Input;
 use crate::bus::Bus;
 use crate::store::Store;
 use crate::{Context, VersionsNotifier, Worker, worker};

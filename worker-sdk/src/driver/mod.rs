@@ -7,7 +7,8 @@ mod presence;
 use std::time::Duration;
 
 use os_upgrade_protocol::{Announcement, subject};
-use os_upgrade_worker_rules::{Activity, BootId, Event, Position, WorkerConfig, limits};
+use os_upgrade_worker_rules::consumer::Standing;
+use os_upgrade_worker_rules::{Activity, BootId, Event, WorkerConfig, limits};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -32,14 +33,6 @@ enum Input {
     Event(Event),
     /// An operator asks the handler under way to stop.
     Hint,
-}
-
-/// What the state file says, as far as the consumer is concerned.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Standing {
-    settled: Option<Position>,
-    /// The stream sequence of the command under way.
-    current: Option<u64>,
 }
 
 /// A worker's parts, before they run.
