@@ -250,9 +250,9 @@ impl Driver {
     fn take(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Event(event) => self.handle(event),
-            Incoming::Asked(Asked { request, reply }) => {
+            Incoming::Asked(Asked { passed, reply }) => {
                 let call = self.register(Asker::Follower(reply));
-                self.handle(Event::Forwarded { call, request });
+                self.handle(Event::Forwarded { call, passed });
             }
             Incoming::Journal { generation, event } if generation == self.journal.generation => {
                 self.handle(event);
@@ -314,8 +314,8 @@ impl Driver {
             Action::StopControl => self.control.stop(),
             Action::Dispatch(dispatch) => self.dispatch(dispatch),
             Action::Answer { call, answer } => self.answer(call, answer),
-            Action::Forward { call, to, request } => self.spawn(|bus| async move {
-                Event::ForwardAnswered { call, outcome: bus.forward(&to, &request).await }
+            Action::Forward { call, to, passed } => self.spawn(|bus| async move {
+                Event::ForwardAnswered { call, outcome: bus.forward(&to, &passed).await }
             }),
             Action::Project(committed) => self.project(*committed),
             Action::Warn(warning) => warn(&warning),
@@ -409,8 +409,8 @@ impl Driver {
                 let outcome: PublishOutcome = bus.publish_command(&id, not_after, fence).await;
                 Event::CommandPublished { epoch, id, not_after, outcome }
             }),
-            Dispatch::Lock { host, group } => self.ask_lock_server(host, group, true),
-            Dispatch::Unlock { host, group } => self.ask_lock_server(host, group, false),
+            Dispatch::Lock { host, group, before } => self.ask_lock_server(host, group, before, true),
+            Dispatch::Unlock { host, group, before } => self.ask_lock_server(host, group, before, false),
             Dispatch::Withdraw { host, sequence } => self.spawn(|bus| async move {
                 let deleted = bus.withdraw(&host, sequence).await;
                 Event::Withdrawn { host, sequence, deleted }
@@ -418,10 +418,14 @@ impl Driver {
         }
     }
 
-    fn ask_lock_server(&self, host: HostName, group: GroupName, lock: bool) {
-        let client = self.locks.clone();
-        self.spawn(|_| async move {
+    fn ask_lock_server(&self, host: HostName, group: GroupName, before: Duration, lock: bool) {
+        let (client, started) = (self.locks.clone(), self.started);
+        self.spawn(move |_| async move {
             let outcome = match &client {
+                // This process may have stood still since it was told to ask.
+                _ if started.elapsed() >= before => {
+                    LockOutcome::Unreachable { detail: "not asked: the lease was running out".to_owned() }
+                }
                 None => LockOutcome::Unreachable { detail: "no [fleet-lock] url is configured".to_owned() },
                 Some(client) if lock => client.lock(&group, &host).await,
                 Some(client) => client.unlock(&group, &host).await,

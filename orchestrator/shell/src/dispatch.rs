@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Effect, Fact, HostEvent, Record, Standing, State, duties, sends};
+use os_upgrade_kernel::{Effect, Fact, HostEvent, Record, RunHost, Standing, State, duties, sends};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 
 use self::pace::Pace;
@@ -19,6 +19,9 @@ use crate::clock::Now;
 
 /// How long to wait before a fence is tried again.
 const FENCE_RETRY: Duration = Duration::from_millis(250);
+/// How long the lease must last yet when the lock server is asked: a lock server knows no fence, so that a leader
+/// whose time is over, and who does not know it, must not ask any more. It is what connecting may take.
+pub const LOCK_LEASE_LEFT: Duration = Duration::from_secs(2);
 /// How many calls to the lock server, and how many withdrawals, may be under way at once.
 const DUTIES_MAX: usize = 8;
 
@@ -70,6 +73,8 @@ pub enum Dispatch {
         host: HostName,
         /// Its group.
         group: GroupName,
+        /// It must not leave this process at this monotonic time or later: another may lead by then.
+        before: Duration,
     },
     /// Ask the lock server to take a slot back.
     Unlock {
@@ -77,6 +82,8 @@ pub enum Dispatch {
         host: HostName,
         /// Its group.
         group: GroupName,
+        /// As for [`Dispatch::Lock`].
+        before: Duration,
     },
     /// Delete a command unless a worker has been given it.
     Withdraw {
@@ -85,6 +92,18 @@ pub enum Dispatch {
         /// Its sequence.
         sequence: u64,
     },
+}
+
+/// What a leader goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Leader<'a> {
+    /// The committed state.
+    pub state: &'a State,
+    /// The state that is being appended, if one is: what it takes back is not begun any more, though it is not in the
+    /// journal yet.
+    pub decided: Option<&'a State>,
+    /// The monotonic time at which the lease ends unless it is renewed.
+    pub leased_until: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +190,8 @@ impl Dispatcher {
     }
 
     /// What can be begun now.
-    pub fn pump(&mut self, state: &State, now: Now) -> Vec<Dispatch> {
+    pub fn pump(&mut self, leader: &Leader<'_>, now: Now) -> Vec<Dispatch> {
+        let Leader { state, decided, leased_until } = *leader;
         let mut begun = Vec::new();
         if let Fence::Needed { from } = self.fence
             && from <= now.monotonic
@@ -180,9 +200,9 @@ impl Dispatcher {
             begun.push(Dispatch::Fence { epoch: self.epoch });
         }
         if let Some(fence) = self.open_fence(state) {
-            self.pump_commands(state, fence, now, &mut begun);
+            self.pump_commands(state, decided, fence, now, &mut begun);
         }
-        self.pump_duties(state, now, &mut begun);
+        self.pump_duties(state, leased_until, now, &mut begun);
         begun
     }
 
@@ -192,7 +212,14 @@ impl Dispatcher {
         state.fence.as_ref().filter(|fence| fence.sequence == sequence && fence.passed).map(|_| sequence)
     }
 
-    fn pump_commands(&mut self, state: &State, fence: u64, now: Now, begun: &mut Vec<Dispatch>) {
+    fn pump_commands(
+        &mut self,
+        state: &State,
+        decided: Option<&State>,
+        fence: u64,
+        now: Now,
+        begun: &mut Vec<Dispatch>,
+    ) {
         if self.look_again {
             self.look_again = false;
             for effect in sends(state) {
@@ -206,15 +233,17 @@ impl Dispatcher {
         while self.publishing < self.settings.publishes_max
             && let Some((id, not_after)) = self.todo.pop_front()
         {
-            // Nothing is sent after its time. The run is about to end.
-            if now.wall < not_after {
+            // Nothing is sent after its time, nor once it has been decided that it is not wanted any more.
+            if now.wall < not_after && decided.is_none_or(|decided| is_wanted(decided, &id)) {
                 self.publishing += 1;
                 begun.push(Dispatch::Command { epoch: self.epoch, fence, id, not_after });
             }
         }
     }
 
-    fn pump_duties(&mut self, state: &State, now: Now, begun: &mut Vec<Dispatch>) {
+    fn pump_duties(&mut self, state: &State, leased_until: Duration, now: Now, begun: &mut Vec<Dispatch>) {
+        let before = leased_until.saturating_sub(LOCK_LEASE_LEFT);
+        let may_ask = now.monotonic < before;
         self.locks.retain(|host, pace| pace.is_under_way() || state.slots.contains_key(host));
         self.withdrawals
             .retain(|sequence, pace| pace.is_under_way() || state.withdrawals.contains_key(sequence));
@@ -222,16 +251,16 @@ impl Dispatcher {
         for duty in duties(state) {
             match duty {
                 Effect::Lock { host, group } => {
-                    if !releasing.contains(&group) && begin(&mut self.locks, host.clone(), now) {
-                        begun.push(Dispatch::Lock { host, group });
+                    if may_ask && !releasing.contains(&group) && begin(&mut self.locks, host.clone(), now) {
+                        begun.push(Dispatch::Lock { host, group, before });
                     }
                 }
                 Effect::Unlock { host, group } => {
                     // What made the lock wait is no reason for the unlock to wait.
                     let pace = self.locks.entry(host.clone()).or_default();
                     pace.turn_to_unlock();
-                    if begin(&mut self.locks, host.clone(), now) {
-                        begun.push(Dispatch::Unlock { host, group });
+                    if may_ask && begin(&mut self.locks, host.clone(), now) {
+                        begun.push(Dispatch::Unlock { host, group, before });
                     }
                 }
                 Effect::NewFence { above } => {
@@ -325,6 +354,12 @@ impl Dispatcher {
         self.look_again = true;
         self.fence = Fence::Needed { from: now.monotonic + pause };
     }
+}
+
+/// Whether `id` is still to be sent, or to be seen.
+fn is_wanted(state: &State, id: &CommandId) -> bool {
+    let run = state.run.as_ref().filter(|run| run.id == id.run);
+    run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
 }
 
 /// Begins what `key` stands for, if it may begin now and not too much is under way.

@@ -68,9 +68,22 @@ impl Outcome {
     }
 }
 
+/// A request as a follower passes it on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Passed {
+    /// The revision of the lease at which the follower saw who leads. A leader counts its own renewals from there and
+    /// so knows, whatever the clocks show, a request that has been under way for too long: one that a client library
+    /// has kept while it was disconnected, say. Its asker has been told long ago that the outcome is not known, and
+    /// may have asked for the contrary since.
+    pub lease: u64,
+    /// What is asked.
+    pub request: Request,
+}
+
 /// A request as it goes over the bus.
-pub fn encode(request: &Request) -> Result<Vec<u8>, String> {
-    let payload = serde_json::to_vec(request).map_err(|error| error.to_string())?;
+pub fn encode(passed: &Passed) -> Result<Vec<u8>, String> {
+    let payload = serde_json::to_vec(passed).map_err(|error| error.to_string())?;
     if payload.len() > REQUEST_BYTES_MAX {
         return Err(format!("the request has {} bytes; {REQUEST_BYTES_MAX} can be passed on", payload.len()));
     }
@@ -78,7 +91,7 @@ pub fn encode(request: &Request) -> Result<Vec<u8>, String> {
 }
 
 /// Reads a request that was passed on; why not, for whoever asked.
-pub fn decode(payload: &[u8]) -> Result<Request, String> {
+pub fn decode(payload: &[u8]) -> Result<Passed, String> {
     json::object(payload)
         .map_err(|error| format!("the leader cannot read the request, nothing was changed: {error}"))
 }
@@ -187,9 +200,9 @@ mod tests {
 
     #[test]
     fn requests_are_bounded() {
-        let request = |length| Request::Cancel { actor: "a".repeat(length) };
-        assert_eq!(decode(&encode(&request(9)).unwrap()), Ok(request(9)));
-        assert!(encode(&request(REQUEST_BYTES_MAX)).unwrap_err().contains("can be passed on"));
+        let passed = |length| Passed { lease: 7, request: Request::Cancel { actor: "a".repeat(length) } };
+        assert_eq!(decode(&encode(&passed(9)).unwrap()), Ok(passed(9)));
+        assert!(encode(&passed(REQUEST_BYTES_MAX)).unwrap_err().contains("can be passed on"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Now;
@@ -14,6 +15,8 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 /// How long to wait before a lease that another holds is looked at again: what a take-over may take beyond the time
 /// that the lease has left.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// What was seen so many renewals ago is recent: the time that a follower waits for its leader, and one more.
+const RECENT_RENEWALS: u64 = 3;
 /// How long an answer may take before the question is asked again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
@@ -53,6 +56,8 @@ pub enum LeaseOutcome {
     Written {
         /// The revision.
         revision: u64,
+        /// When, by the bus's clock, if it has said so.
+        at: Option<DateTime<Utc>>,
     },
     /// Somebody holds it; perhaps an earlier process of this instance.
     Taken {
@@ -81,12 +86,22 @@ pub enum LeaseChange {
 pub struct Lease {
     me: LeaseHolder,
     held: Option<Held>,
-    /// Who else held it, and when that was asked.
-    other: Option<(LeaseHolder, Duration)>,
+    /// Who else held it.
+    other: Option<Other>,
     asked: Option<Asked>,
     next: Duration,
     /// Whether it is to be given back, and not to be asked for again.
     leaving: bool,
+    skew: Option<TimeDelta>,
+}
+
+/// Somebody else who holds it.
+#[derive(Debug)]
+struct Other {
+    holder: LeaseHolder,
+    revision: u64,
+    /// When that was asked.
+    asked: Duration,
 }
 
 #[derive(Debug)]
@@ -98,12 +113,21 @@ struct Held {
 #[derive(Debug)]
 struct Asked {
     at: Duration,
+    wall: DateTime<Utc>,
+}
+
+impl Asked {
+    /// Our clock minus the bus's, when the bus did what was asked at `at` by its own clock and the answer came `now`.
+    /// It did so in between, so a time in between shows no difference.
+    fn skew(&self, at: DateTime<Utc>, now: Now) -> TimeDelta {
+        if at < self.wall { self.wall - at } else { (now.wall - at).min(TimeDelta::zero()) }
+    }
 }
 
 impl Lease {
     /// A lease that `me` does not hold yet.
     pub fn new(me: LeaseHolder) -> Self {
-        Self { me, held: None, other: None, asked: None, next: Duration::ZERO, leaving: false }
+        Self { me, held: None, other: None, asked: None, next: Duration::ZERO, leaving: false, skew: None }
     }
 
     /// This process.
@@ -116,9 +140,31 @@ impl Lease {
         self.held.is_some()
     }
 
+    /// Until when this process holds it unless it is renewed, in monotonic time.
+    pub fn held_until(&self) -> Option<Duration> {
+        self.held.as_ref().map(|held| held.until)
+    }
+
     /// Who else holds it, as far as is known; nobody, when that was so too long ago to be still true.
     pub fn other(&self) -> Option<&LeaseHolder> {
-        self.other.as_ref().map(|(holder, _)| holder)
+        self.other.as_ref().map(|other| &other.holder)
+    }
+
+    /// Who else holds it, and the revision at which that was seen.
+    pub fn seen(&self) -> Option<(&LeaseHolder, u64)> {
+        self.other.as_ref().map(|other| (&other.holder, other.revision))
+    }
+
+    /// Whether this process holds it, and has not renewed it often since `revision`.
+    pub fn is_recent(&self, revision: u64) -> bool {
+        let held = self.held.as_ref().filter(|held| held.revision >= revision);
+        held.is_some_and(|held| held.revision - revision <= RECENT_RENEWALS)
+    }
+
+    /// Our clock minus the bus's, as the last renewal showed it. Renewals go on whatever else happens, so a clock that
+    /// steps is noticed by the next one.
+    pub fn skew(&self) -> Option<TimeDelta> {
+        self.skew
     }
 
     /// Time has passed: what to do, and what has changed by that alone.
@@ -128,7 +174,7 @@ impl Lease {
             self.held = None;
             LeaseChange::Lost
         });
-        self.other.take_if(|(_, asked)| *asked + LEASE_TTL <= now.monotonic);
+        self.other.take_if(|other| other.asked + LEASE_TTL <= now.monotonic);
         let waiting = self.asked.as_ref().is_some_and(|asked| now.monotonic < asked.at + ANSWER_WITHIN);
         if self.leaving {
             // An answer that has not come by now would not tell the revision either: what is known is tried.
@@ -169,7 +215,8 @@ impl Lease {
         };
         self.next = now.monotonic + LOOK_INTERVAL;
         match outcome {
-            LeaseOutcome::Written { revision } => {
+            LeaseOutcome::Written { revision, at } => {
+                self.skew = at.map(|at| asked.skew(at, now)).or(self.skew);
                 self.next = now.monotonic + RENEW_INTERVAL;
                 let gained = self.held.is_none().then_some(LeaseChange::Gained);
                 // From when the question was asked: the server's time began no earlier.
@@ -184,8 +231,8 @@ impl Lease {
                 let action = LeaseAction::Update { holder: self.me.clone(), revision: *revision };
                 (Some(self.ask(now, action)), None)
             }
-            LeaseOutcome::Taken { holder, .. } => {
-                self.other = Some((holder.clone(), asked.at));
+            LeaseOutcome::Taken { holder, revision } => {
+                self.other = Some(Other { holder: holder.clone(), revision: *revision, asked: asked.at });
                 (None, self.held.take().map(|_| LeaseChange::Lost))
             }
             LeaseOutcome::Released | LeaseOutcome::Failed => (None, None),
@@ -193,7 +240,7 @@ impl Lease {
     }
 
     fn ask(&mut self, now: Now, action: LeaseAction) -> LeaseAction {
-        self.asked = Some(Asked { at: now.monotonic });
+        self.asked = Some(Asked { at: now.monotonic, wall: now.wall });
         action
     }
 }

@@ -28,8 +28,8 @@ pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
 use crate::clock::Now;
 use crate::control::{self, RawControl};
-use crate::dispatch::{DispatchSettings, Dispatcher};
-use crate::forward::Forwards;
+use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
+use crate::forward::{Forwards, Passed};
 use crate::inventory::Inventory;
 use crate::journal::append::{Appender, Step};
 use crate::journal::codec::Message;
@@ -266,6 +266,9 @@ impl Node {
             Event::Lease(outcome) => {
                 let (action, change) = self.lease.outcome(now, &outcome);
                 self.lease_changed(action, change.as_ref());
+                if let Some(skew) = self.lease.skew() {
+                    self.inventory.clocks_compared(skew);
+                }
             }
             Event::Journal { sequence, message } => self.journal(sequence, message),
             Event::JournalEnd => self.journal_end(now),
@@ -277,7 +280,7 @@ impl Node {
                 let step = self.appender.read_back(sequence, &found, now);
                 self.step(now, step);
             }
-            Event::Control(raw) => self.control(now, &raw),
+            Event::Control(raw) => self.control(&raw),
             Event::FencePublished { epoch, stored } => self.fence_published(now, epoch, stored),
             Event::CommandPublished { epoch, id, not_after, outcome } => {
                 self.dispatcher.command_published(now, epoch, (id, not_after), outcome);
@@ -286,7 +289,9 @@ impl Node {
             Event::Unlocked { host, outcome } => self.lock_answered(now, host, outcome, false),
             Event::Withdrawn { host, sequence, deleted } => self.withdrawn(now, host, sequence, deleted),
             Event::Call { call, request } => self.call(now, call, request, Asker::Here),
-            Event::Forwarded { call, request } => self.call(now, call, request, Asker::Follower),
+            Event::Forwarded { call, passed: Passed { lease, request } } => {
+                self.call(now, call, request, Asker::Follower { lease });
+            }
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Announced { application, host, payload, at } => {
                 let noted = self.inventory.announced(&application, &host, &payload, at);
@@ -311,8 +316,12 @@ impl Node {
         self.out.extend(shown.map(|(call, answer)| Action::Answer { call, answer: Ok(answer) }));
         // Nor is a command published to a bus that is away: it might be stored after its time.
         let may_publish = self.may_publish();
-        if self.is_leading() && may_publish && !self.stopping.is_asked_for() {
-            let begun = self.dispatcher.pump(&self.follower.state, now);
+        if let (Role::Leading(leading), Some(leased_until)) = (&self.role, self.lease.held_until())
+            && may_publish
+            && !self.stopping.is_asked_for()
+        {
+            let (state, decided) = (&self.follower.state, leading.decided());
+            let begun = self.dispatcher.pump(&Leader { state, decided, leased_until }, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
         }
         self.go_on_stopping(now);
@@ -526,12 +535,8 @@ impl Node {
         self.step(now, Some(step));
     }
 
-    fn control(&mut self, now: Now, raw: &RawControl) {
+    fn control(&mut self, raw: &RawControl) {
         let Role::Leading(leading) = &mut self.role else { return };
-        leading.clocks.read(raw.sequence, raw.time, now);
-        if let Some(skew) = leading.clocks.skew(self.dispatcher.fence()) {
-            self.inventory.clocks_compared(skew);
-        }
         let message: ControlMessage = control::read(raw);
         leading.queue.push_back(Queued::Input(Input::Control { sequence: raw.sequence, message }));
     }
@@ -541,9 +546,6 @@ impl Node {
         if let Some(sequence) = self.dispatcher.fence_published(now, epoch, stored) {
             let leader = self.settings.instance.clone();
             leading.queue.push_back(Queued::Input(Input::FenceStored { sequence, leader }));
-            if let Some(skew) = leading.clocks.skew(Some(sequence)) {
-                self.inventory.clocks_compared(skew);
-            }
         }
     }
 

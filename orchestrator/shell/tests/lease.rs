@@ -20,7 +20,7 @@ fn holder(instance: &str, nonce: &str) -> LeaseHolder {
 fn held() -> Lease {
     let mut lease = Lease::new(holder("me", "1"));
     assert_eq!(lease.tick(at(0)), (Some(LeaseAction::Create(holder("me", "1"))), None));
-    let gained = lease.outcome(at(0), &LeaseOutcome::Written { revision: 1 });
+    let gained = lease.outcome(at(0), &LeaseOutcome::Written { revision: 1, at: None });
     assert_eq!(gained, (None, Some(LeaseChange::Gained)));
     lease
 }
@@ -32,7 +32,7 @@ fn it_is_renewed_in_good_time() {
     let update = LeaseAction::Update { holder: holder("me", "1"), revision: 1 };
     assert_eq!(lease.tick(at(2)), (Some(update), None));
     assert_eq!(lease.tick(at(3)), (None, None), "one question at a time");
-    assert_eq!(lease.outcome(at(3), &LeaseOutcome::Written { revision: 5 }), (None, None));
+    assert_eq!(lease.outcome(at(3), &LeaseOutcome::Written { revision: 5, at: None }), (None, None));
     let update = LeaseAction::Update { holder: holder("me", "1"), revision: 5 };
     assert_eq!(lease.tick(at(5)), (Some(update), None));
 }
@@ -86,7 +86,7 @@ fn an_earlier_process_of_the_same_instance_is_replaced_at_once() {
     let taken = LeaseOutcome::Taken { holder: holder("me", "1"), revision: 3 };
     let update = LeaseAction::Update { holder: holder("me", "2"), revision: 3 };
     assert_eq!(lease.outcome(at(0), &taken), (Some(update), None));
-    let gained = lease.outcome(at(0), &LeaseOutcome::Written { revision: 4 });
+    let gained = lease.outcome(at(0), &LeaseOutcome::Written { revision: 4, at: None });
     assert_eq!(gained, (None, Some(LeaseChange::Gained)));
 }
 
@@ -105,7 +105,7 @@ fn it_is_given_back_at_its_revision_and_not_asked_for_again() {
     assert!(lease.tick(at(2)).0.is_some());
     assert_eq!(lease.leave(at(2)), None);
     assert!(!lease.is_left());
-    assert_eq!(lease.outcome(at(2), &LeaseOutcome::Written { revision: 4 }), (release(4), None));
+    assert_eq!(lease.outcome(at(2), &LeaseOutcome::Written { revision: 4, at: None }), (release(4), None));
     assert_eq!(lease.outcome(at(2), &LeaseOutcome::Failed), (None, None));
     assert!(lease.is_left());
 

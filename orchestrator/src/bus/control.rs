@@ -33,6 +33,10 @@ impl Bus {
         not_after: DateTime<Utc>,
         fence: u64,
     ) -> PublishOutcome {
+        // This process may have stood still since it was told to send.
+        if Utc::now() >= not_after {
+            return PublishOutcome::NotStored;
+        }
         let command = Command::for_host(id.action, id.host.clone(), Some(not_after));
         let mut headers = HeaderMap::new();
         headers.insert(names::PRODUCER_NAME, names::CONTROLLER);

@@ -8,9 +8,8 @@ use async_nats::connection::State;
 use async_nats::{Message, Subject};
 use bytes::Bytes;
 use futures::StreamExt;
-use os_upgrade_kernel as kernel;
 use os_upgrade_protocol::subject;
-use os_upgrade_shell::forward::{ANSWER_WITHIN, Outcome, Told, UNDER_WAY_MAX, decode, encode};
+use os_upgrade_shell::forward::{ANSWER_WITHIN, Outcome, Passed, Told, UNDER_WAY_MAX, decode, encode};
 use os_upgrade_shell::lease::LeaseHolder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +20,7 @@ use super::Bus;
 #[derive(Debug)]
 pub struct Asked {
     /// What is asked.
-    pub request: kernel::Request,
+    pub passed: Passed,
     /// The way back.
     pub reply: ReplyTo,
 }
@@ -34,9 +33,9 @@ pub struct ReplyTo {
 }
 
 impl Bus {
-    /// Passes `request` on to the process `to`, once.
-    pub async fn forward(&self, to: &LeaseHolder, request: &kernel::Request) -> Outcome {
-        let payload = match encode(request) {
+    /// Passes a request on to the process `to`, once.
+    pub async fn forward(&self, to: &LeaseHolder, passed: &Passed) -> Outcome {
+        let payload = match encode(passed) {
             Ok(payload) => payload,
             Err(why) => return Outcome::NotDelivered { why },
         };
@@ -111,8 +110,8 @@ impl Bus {
 }
 
 fn asked(permits: &Arc<Semaphore>, subject: Subject, payload: &[u8]) -> Result<Asked, String> {
-    let request = decode(payload)?;
+    let passed = decode(payload)?;
     let permit = Arc::clone(permits).try_acquire_owned();
     let full = |_| "too many requests of followers are under way; nothing was changed".to_owned();
-    Ok(Asked { request, reply: ReplyTo { subject, _permit: permit.map_err(full)? } })
+    Ok(Asked { passed, reply: ReplyTo { subject, _permit: permit.map_err(full)? } })
 }

@@ -1,6 +1,9 @@
 //! The lease: one key of a KV bucket that forgets it after a while.
 
+use std::time::SystemTime;
+
 use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::json;
 use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
 
@@ -46,13 +49,13 @@ impl Bus {
         let value = |holder: &LeaseHolder| serde_json::to_vec(holder).ok().map(bytes::Bytes::from);
         match action {
             LeaseAction::Create(holder) => match bucket.create(KEY, value(holder)?).await {
-                Ok(revision) => Some(LeaseOutcome::Written { revision }),
+                Ok(revision) => Some(written(bucket, revision).await),
                 Err(error) if error.kind() == CreateErrorKind::AlreadyExists => holder_of(bucket).await,
                 Err(_) => None,
             },
             LeaseAction::Update { holder, revision } => {
                 match bucket.update(KEY, value(holder)?, *revision).await {
-                    Ok(revision) => Some(LeaseOutcome::Written { revision }),
+                    Ok(revision) => Some(written(bucket, revision).await),
                     Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
                         holder_of(bucket).await
                     }
@@ -86,6 +89,17 @@ impl Bus {
     async fn bucket(&self) -> Option<&kv::Store> {
         self.lease.get_or_try_init(|| self.jetstream.get_key_value(BUCKET)).await.ok()
     }
+}
+
+/// That it is written, and when by the server's clock. It may have been written again since by nobody else.
+async fn written(bucket: &kv::Store, revision: u64) -> LeaseOutcome {
+    let entry = bucket.entry_for_revision(KEY, revision).await.ok().flatten();
+    LeaseOutcome::Written { revision, at: entry.map(|entry| utc(entry.created)) }
+}
+
+/// By way of the standard library's time, which is the same whichever time crate the client is built with.
+fn utc(time: impl Into<SystemTime>) -> DateTime<Utc> {
+    time.into().into()
 }
 
 async fn holder_of(bucket: &kv::Store) -> Option<LeaseOutcome> {

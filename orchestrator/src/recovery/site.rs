@@ -110,7 +110,7 @@ impl Held {
             outcome = bus.lease(&action).await;
         }
         let revision = match outcome {
-            LeaseOutcome::Written { revision } => revision,
+            LeaseOutcome::Written { revision, .. } => revision,
             LeaseOutcome::Taken { holder, .. } => return Err(RecoveryError::Led(holder.instance)),
             LeaseOutcome::Released | LeaseOutcome::Failed => {
                 return Err(anyhow!("the bus does not give the lease").into());
@@ -150,7 +150,7 @@ async fn renew(bus: Bus, me: LeaseHolder, mut revision: u64, held: watch::Sender
     loop {
         tokio::time::sleep(RENEW_EVERY).await;
         match bus.lease(&LeaseAction::Update { holder: me.clone(), revision }).await {
-            LeaseOutcome::Written { revision: renewed } => {
+            LeaseOutcome::Written { revision: renewed, .. } => {
                 revision = renewed;
                 held.send_replace(Some(renewed));
             }

@@ -1,11 +1,12 @@
 //! What a node wants done.
 
-use os_upgrade_kernel::{Answer, Request};
+use os_upgrade_kernel::Answer;
 use os_upgrade_protocol::HostName;
 
 use super::{CallId, Halt, Known};
 use crate::committed::Committed;
 use crate::dispatch::Dispatch;
+use crate::forward::Passed;
 use crate::inventory::InventoryError;
 use crate::journal::codec::Message;
 use crate::lease::{LeaseAction, LeaseHolder};
@@ -61,7 +62,7 @@ pub enum Action {
         /// The process that leads.
         to: LeaseHolder,
         /// What is asked.
-        request: Request,
+        passed: Passed,
     },
     /// Hand a committed record to the projection.
     Project(Box<Committed>),

@@ -7,7 +7,7 @@ use os_upgrade_kernel::Request;
 use super::leading::Queued;
 use super::{Action, CallId, HOSTS_UNREAD, NO_LEADER, Node, Role, halted};
 use crate::clock::Now;
-use crate::forward::Outcome;
+use crate::forward::{Outcome, Passed};
 
 /// Calls that have waited so long without having been begun are dropped. It is less than their askers wait, so that
 /// nothing is begun for one that has given up.
@@ -20,8 +20,8 @@ const FORWARDED_TTL: Duration = Duration::from_millis(2_500);
 pub(super) enum Asker {
     /// Somebody who asked this instance.
     Here,
-    /// Another instance, which was asked.
-    Follower,
+    /// Another instance, which was asked, and had seen the lease at this revision.
+    Follower { lease: u64 },
 }
 
 impl Asker {
@@ -29,7 +29,7 @@ impl Asker {
     const fn patience(self) -> Duration {
         match self {
             Self::Here => CALL_TTL,
-            Self::Follower => FORWARDED_TTL,
+            Self::Follower { .. } => FORWARDED_TTL,
         }
     }
 }
@@ -40,7 +40,12 @@ impl Node {
             self.untouched(call, &why);
             return;
         }
+        let outdated = self.is_outdated(asker);
         match &mut self.role {
+            Role::Leading(_) if outdated => {
+                let why = "the request was under way for too long; nothing was changed";
+                self.out.push(Action::Answer { call, answer: Err(why.to_owned()) });
+            }
             Role::Leading(_) if !self.inventory_read => {
                 self.untouched(call, HOSTS_UNREAD);
             }
@@ -53,19 +58,28 @@ impl Node {
             }
             Role::Starting | Role::Following { .. } | Role::Claiming => match asker {
                 Asker::Here => self.forward(call, request),
-                Asker::Follower => self.refuse(call),
+                Asker::Follower { .. } => self.refuse(call),
             },
             Role::Halted { .. } => self.refuse(call),
+        }
+    }
+
+    /// Whether a request that was passed on has been under way for so long that its asker has given up.
+    fn is_outdated(&self, asker: Asker) -> bool {
+        match asker {
+            Asker::Here => false,
+            Asker::Follower { lease } => !self.lease.is_recent(lease),
         }
     }
 
     /// Passes a request on to whoever leads. Not while the bus is away: the client library would keep it, and the
     /// leader would be asked long after the asker was told otherwise.
     fn forward(&mut self, call: CallId, request: Request) {
-        match self.lease.other() {
-            Some(to) if self.may_publish() && !self.forwards.is_full() => {
+        match self.lease.seen() {
+            Some((to, lease)) if self.may_publish() && !self.forwards.is_full() => {
                 self.forwards.begin(call);
-                self.out.push(Action::Forward { call, to: to.clone(), request });
+                let passed = Passed { lease, request };
+                self.out.push(Action::Forward { call, to: to.clone(), passed });
             }
             Some(_) if self.may_publish() => {
                 self.untouched(call, "too many requests are being passed on to the leader");

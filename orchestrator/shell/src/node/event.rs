@@ -8,7 +8,7 @@ use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
 use super::{Known, Streams};
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
-use crate::forward::Outcome;
+use crate::forward::{Outcome, Passed};
 use crate::journal::append::{AppendOutcome, ReadBack};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
@@ -113,7 +113,7 @@ pub enum Event {
         /// To be handed back with the answer.
         call: CallId,
         /// What is asked.
-        request: Request,
+        passed: Passed,
     },
     /// A request that was passed on came back.
     ForwardAnswered {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::error::with_causes;
 
+use os_upgrade_protocol::subject;
+
 use super::known::{Known, StoreKnowledge, Stream, StreamFacts, Streams};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
@@ -169,11 +171,13 @@ fn at_known(known: &Known, streams: &Streams) -> Option<Found> {
 /// Whether a message of our own is still where it was in the control stream.
 fn at_mark(known: &Known, streams: &Streams) -> Option<Found> {
     let mark = known.mark.as_ref()?;
-    if streams.at_mark.as_ref() == Some(&mark.subject) {
-        return None;
-    }
-    let found =
-        streams.at_mark.as_ref().map_or("nothing".to_owned(), |subject| format!("a message to {subject}"));
+    let found = match &streams.at_mark {
+        Some(subject) if *subject == mark.subject => return None,
+        Some(subject) => format!("a message to {subject}"),
+        // A leader that this one has not caught up with may have ended the run and withdrawn its commands.
+        None if mark.subject != subject::LEADER => return None,
+        None => "nothing".to_owned(),
+    };
     Some(Found::Other { sequence: mark.sequence, known: format!("one to {}", mark.subject), found })
 }
 

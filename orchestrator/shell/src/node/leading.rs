@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{Answer, Batch, ControlMessage, Input, Record, Request, State, View};
 
 use super::{Action, CallId};
@@ -33,7 +32,6 @@ pub(super) enum Queued {
 #[derive(Debug)]
 pub(super) struct Leading {
     pub(super) queue: VecDeque<Queued>,
-    pub(super) clocks: Clocks,
     tick: bool,
     under_way: Option<UnderWay>,
 }
@@ -51,27 +49,9 @@ struct RecordUnderWay {
     answers: Vec<(CallId, Answer)>,
 }
 
-/// The last message read of the control stream, against our clock.
-#[derive(Debug, Default)]
-pub(super) struct Clocks {
-    last: Option<(u64, TimeDelta)>,
-}
-
-impl Clocks {
-    /// A message that the bus stored at `time` has been read.
-    pub(super) fn read(&mut self, sequence: u64, time: DateTime<Utc>, now: Now) {
-        self.last = Some((sequence, now.wall - time));
-    }
-
-    /// Our clock minus the bus's. Only what was stored under our own fence was stored just now.
-    pub(super) fn skew(&self, fence: Option<u64>) -> Option<TimeDelta> {
-        self.last.filter(|(sequence, _)| fence.is_some_and(|fence| *sequence >= fence)).map(|(_, skew)| skew)
-    }
-}
-
 impl Leading {
     pub(super) fn new() -> Self {
-        Self { queue: VecDeque::new(), clocks: Clocks::default(), tick: false, under_way: None }
+        Self { queue: VecDeque::new(), tick: false, under_way: None }
     }
 
     /// The record by which a leadership is claimed: it says nothing, but where it stands.
@@ -156,6 +136,14 @@ impl Leading {
             Queued::Input(_) | Queued::Call { .. } => false,
         };
         !self.tick && self.queue.len() <= LINGER_INPUTS_MAX && self.queue.iter().all(seen)
+    }
+
+    /// The state after the record that is being appended, if one is.
+    pub(super) fn decided(&self) -> Option<&State> {
+        match &self.under_way {
+            Some(UnderWay::Record(under_way)) => Some(&under_way.next),
+            Some(UnderWay::Snapshot { .. }) | None => None,
+        }
     }
 
     pub(super) fn snapshot_begun(&mut self, start: u64) {

@@ -10,14 +10,15 @@ use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_shell::dispatch::LOCK_LEASE_LEFT;
 use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, read_answer};
 use reqwest::{Client, Response, Url, header};
 
 use crate::config::HttpUrl;
 use crate::http_client;
 
-/// How long connecting may take, TLS included.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long connecting may take, TLS included: no longer than the lease lasts yet when it begins.
+pub const CONNECT_TIMEOUT: Duration = LOCK_LEASE_LEFT;
 /// How long a request may take as a whole.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 
