@@ -1,0 +1,80 @@
+//! Runs seeds of the simulator and says what happened in them; shows what happened in one of them.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Parser;
+use os_upgrade_simulation::{Bug, Tally, replay, simulate};
+
+/// Simulates sites of every kind, with everything going wrong that can, and looks whether what must always hold does.
+#[derive(Debug, Parser)]
+#[command(name = "sim", version)]
+struct Options {
+    /// How many seeds to run
+    #[arg(long, default_value_t = 2_000, conflicts_with = "seed")]
+    seeds: u64,
+    /// The first of them
+    #[arg(long, default_value_t = 0, conflicts_with = "seed")]
+    from: u64,
+    /// Show what happens in this one seed
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Plant a bug: the checker should find it
+    #[arg(long, value_name = "NAME", value_parser = bug)]
+    bug: Option<Bug>,
+    /// How many seeds to run at once [default: one for each core]
+    #[arg(long)]
+    jobs: Option<usize>,
+}
+
+fn bug(name: &str) -> Result<Bug, String> {
+    let names = || Bug::ALL.map(Bug::as_str).join(", ");
+    Bug::named(name).ok_or_else(|| format!("no such bug; there are {}", names()))
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match options.seed {
+        Some(seed) => show(seed, options.bug),
+        None => run(&options),
+    }
+}
+
+fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
+    let outcome = simulate(seed, bug, true);
+    for line in &outcome.trace {
+        println!("{line}");
+    }
+    if let Some(violation) = outcome.violation {
+        println!("\nseed {seed}: {violation}");
+        return ExitCode::FAILURE;
+    }
+    println!("\nseed {seed}: nothing that must not be, in {} steps", outcome.steps);
+    ExitCode::SUCCESS
+}
+
+fn run(options: &Options) -> ExitCode {
+    let jobs = options.jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
+    let show_progress = std::io::stderr().is_terminal();
+    let begun = std::time::Instant::now();
+    let seeds = options.from..options.from.saturating_add(options.seeds);
+    let tally = Tally::of(seeds, options.bug, jobs.unwrap_or(1), |done| {
+        if show_progress && done.is_multiple_of(100) {
+            eprint!("\r{done} of {} seeds", options.seeds);
+        }
+    });
+    if show_progress {
+        eprintln!();
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{tally}");
+    #[expect(clippy::cast_precision_loss, reason = "it is only shown")]
+    let per_second = tally.steps as f64 / seconds;
+    println!("{seconds:.1} s, {per_second:.0} steps a second");
+    for (seed, violation) in &tally.violations {
+        println!("\nseed {seed}: {violation}\n  {}", replay(*seed, options.bug));
+    }
+    if tally.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

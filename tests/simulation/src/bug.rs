@@ -1,0 +1,94 @@
+//! Bugs that are planted to see whether the checker finds them.
+//!
+//! None stands in what ships: each is done to it at its edge, where it meets the world, as a wrong adapter or a
+//! missing line would.
+
+use std::fmt;
+
+use crate::fault::Fault;
+
+macro_rules! bugs {
+    ($($(#[doc = $doc:literal])* $name:ident: $text:literal, [$($fault:ident),*] => [$($rule:literal),+];)+) => {
+        /// A planted bug.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Bug {
+            $($(#[doc = $doc])* $name,)+
+        }
+
+        impl Bug {
+            /// Every bug.
+            pub const ALL: [Self; [$(Self::$name),+].len()] = [$(Self::$name),+];
+
+            /// What it is called.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)+
+                }
+            }
+
+            /// The rules by which it is found.
+            pub const fn is_found_by(self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$name => &[$($rule),+],)+
+                }
+            }
+
+            /// The faults without which it does no harm.
+            pub(crate) const fn shows_with(self) -> &'static [Fault] {
+                match self {
+                    $(Self::$name => &[$(Fault::$fault),*],)+
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// The journal takes an append whatever its expectation.
+    JournalUnfenced: "journal-unfenced", [PausedInTheAct] => ["journal"];
+    /// The control stream takes a command whatever its fence.
+    CommandUnfenced: "command-unfenced", [PausedInTheAct, OrchestratorPause, MessageLate] => ["S4", "once"];
+    /// A request that changes nothing is answered without an append.
+    NoBarrier: "no-barrier", [OrchestratorPause, PausedInTheAct] => ["S5"];
+    /// A command whose acknowledgement is lost counts as not stored, and is sent again as a new message.
+    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"];
+    /// An append that nobody has acknowledged counts as stored.
+    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"];
+    /// What the journal says of slots is forgotten at a restart.
+    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"];
+    /// Commands are sent before what they follow from is in the journal.
+    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"];
+    /// The orchestrator does not look at not-after once more when a command leaves it.
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedInTheAct] => ["S2"];
+    /// The worker does not look at not-after.
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"];
+    /// The worker acknowledges before it replies.
+    AckBeforeReply: "ack-before-reply", [] => ["worker"];
+    /// A worker without a state file reboots when it is asked to.
+    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"];
+    /// A worker does not keep its state file.
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"];
+    /// 202 counts as a grant.
+    GrantOn202: "grant-on-202", [LockOdd] => ["S4"];
+    /// A slot is given back as soon as a host fails, whatever the setting.
+    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"];
+    /// The projection drops a record now and then.
+    RecordNotProjected: "record-not-projected", [] => ["store"];
+    /// A handler that was cut off is told that its command is new.
+    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"];
+    /// A worker's consumer is made anew from the beginning of the stream, again and again.
+    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"];
+}
+
+impl Bug {
+    /// The bug of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|bug| bug.as_str() == name)
+    }
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,0 +1,368 @@
+//! The bus in memory: journal, control stream, lease, and the durable consumers of workers.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_protocol::{Command, CommandId, HostName, subject};
+use os_upgrade_shell::control::RawControl;
+use os_upgrade_shell::journal::append::ReadBack;
+use os_upgrade_shell::journal::codec::{Kind, Message};
+use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
+use os_upgrade_shell::node::{Known, StreamFacts, Streams};
+use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
+use os_upgrade_worker_rules::limits::ACK_WAIT;
+
+use crate::agenda::Micros;
+
+/// When everything was created.
+pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
+/// How long the bus remembers message ids.
+const DEDUPLICATION: TimeDelta = TimeDelta::minutes(2);
+
+/// What became of a command that was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Publication {
+    Stored(u64),
+    Duplicate(u64),
+    Fenced,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Bus {
+    journal: Vec<Message>,
+    /// Where the complete snapshots start.
+    snapshots: Vec<u64>,
+    control: Vec<Option<Stored>>,
+    fence: u64,
+    lease: Option<Lease>,
+    revisions: u64,
+    consumers: BTreeMap<HostName, Consumer>,
+    msg_ids: BTreeMap<CommandId, (u64, DateTime<Utc>)>,
+}
+
+/// A message of the control stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub(crate) subject: String,
+    pub(crate) id: Option<CommandId>,
+    pub(crate) in_reply_to: Option<String>,
+    pub(crate) payload: Bytes,
+    pub(crate) time: DateTime<Utc>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    holder: LeaseHolder,
+    revision: u64,
+    until: Micros,
+}
+
+/// A worker's durable consumer: at most one message unacknowledged.
+#[derive(Debug, Clone)]
+pub(crate) struct Consumer {
+    next: u64,
+    delivered: u64,
+    floor: u64,
+    pending: Option<Pending>,
+    /// Which one it is of those that the host has had: acknowledgements go to one of them.
+    generation: u64,
+    /// Itself some acknowledgements ago, as a bus that is killed may remember it.
+    earlier: Option<Box<Consumer>>,
+}
+
+#[derive(Debug, Clone)]
+struct Pending {
+    sequence: u64,
+    count: u64,
+    until: Micros,
+}
+
+/// A command on its way to a worker.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    pub(crate) sequence: u64,
+    pub(crate) count: u64,
+    pub(crate) generation: u64,
+    pub(crate) stored: Stored,
+}
+
+impl Bus {
+    pub(crate) fn journal_len(&self) -> u64 {
+        self.journal.len() as u64
+    }
+
+    pub(crate) fn control_len(&self) -> u64 {
+        self.control.len() as u64
+    }
+
+    pub(crate) fn journal_at(&self, sequence: u64) -> Option<&Message> {
+        self.journal.get(index(sequence))
+    }
+
+    /// The first message of the control stream at or after `from` that has not been deleted.
+    pub(crate) fn control_from(&self, from: u64) -> Option<RawControl> {
+        let mut messages = self.control.iter().enumerate().skip(index(from));
+        let (index, stored) = messages.find_map(|(index, stored)| Some((index, stored.as_ref()?)))?;
+        Some(RawControl {
+            sequence: index as u64 + 1,
+            time: stored.time,
+            subject: stored.subject.clone(),
+            msg_id: stored.id.as_ref().map(ToString::to_string),
+            in_reply_to: stored.in_reply_to.clone(),
+            payload: stored.payload.clone(),
+        })
+    }
+
+    pub(crate) fn read_back(&self, sequence: u64) -> ReadBack {
+        match self.journal_at(sequence) {
+            Some(message) => ReadBack::Found { append_id: Some(message.append_id.clone()) },
+            None => ReadBack::Absent,
+        }
+    }
+
+    pub(crate) fn inspect(&self, known: &Known) -> Streams {
+        let facts = |last_sequence| Some(StreamFacts { created: CREATED, first_sequence: 1, last_sequence });
+        let reached = |stored| self.snapshots.iter().rev().find(|start| **start <= stored + 1).copied();
+        let at_known = Some(known.journal.sequence).filter(|sequence| *sequence > 0);
+        let at_known = at_known.and_then(|sequence| self.journal_at(sequence));
+        let at_mark = known.mark.as_ref().and_then(|mark| self.control.get(index(mark.sequence))?.as_ref());
+        Streams {
+            journal: facts(self.journal_len()),
+            control: facts(self.control_len()),
+            at_known: at_known.map(|message| message.append_id.clone()),
+            at_mark: at_mark.map(|stored| stored.subject.clone()),
+            follow_from: known.stored.and_then(reached).unwrap_or(1),
+        }
+    }
+
+    /// Forgets everything after these sequences, as a bus does that had acknowledged it before it was on disk.
+    pub(crate) fn forget_after(&mut self, journal: u64, control: u64) {
+        self.journal.truncate(index(journal + 1));
+        self.snapshots.retain(|start| *start <= journal);
+        self.control.truncate(index(control + 1));
+        self.fence = self.last_of(subject::LEADER);
+        if self.fence > control {
+            self.fence = 0;
+        }
+        self.msg_ids.retain(|_, (sequence, _)| *sequence <= control);
+        self.lease = None;
+        for consumer in self.consumers.values_mut() {
+            consumer.next = consumer.next.min(control + 1);
+            consumer.delivered = consumer.delivered.min(control);
+            consumer.floor = consumer.floor.min(control);
+            consumer.pending.take_if(|pending| pending.sequence > control);
+            consumer.earlier = None;
+        }
+    }
+
+    pub(crate) fn lease(&mut self, action: &LeaseAction, now: Micros, time: DateTime<Utc>) -> LeaseOutcome {
+        self.lease.take_if(|lease| lease.until <= now);
+        let (holder, expected) = match action {
+            LeaseAction::Create(holder) => (holder, None),
+            LeaseAction::Update { holder, revision } => (holder, Some(*revision)),
+            LeaseAction::Release { revision } => {
+                self.lease.take_if(|lease| lease.revision == *revision);
+                return LeaseOutcome::Released;
+            }
+        };
+        let current = self.lease.as_ref().map(|lease| lease.revision);
+        if current != expected {
+            return match &self.lease {
+                Some(lease) => LeaseOutcome::Taken { holder: lease.holder.clone(), revision: lease.revision },
+                None => LeaseOutcome::Failed,
+            };
+        }
+        self.revisions += 1;
+        let until = now + Micros::try_from(LEASE_TTL.as_micros()).expect("a lease is short");
+        self.lease = Some(Lease { holder: holder.clone(), revision: self.revisions, until });
+        LeaseOutcome::Written { revision: self.revisions, at: Some(time) }
+    }
+
+    /// Appends `message` if `expected` is the journal's last sequence; its own.
+    pub(crate) fn append(&mut self, expected: u64, message: &Message) -> Option<u64> {
+        if expected != self.journal_len() {
+            return None;
+        }
+        self.journal.push(message.clone());
+        let sequence = self.journal_len();
+        if let Kind::Snapshot { .. } = message.kind
+            && message.part == message.parts
+        {
+            self.snapshots.push(sequence + 1 - u64::from(message.parts));
+        }
+        Some(sequence)
+    }
+
+    pub(crate) fn publish_fence(&mut self, time: DateTime<Utc>) -> u64 {
+        let subject = subject::LEADER.to_owned();
+        let fence = Stored { subject, id: None, in_reply_to: None, payload: Bytes::new(), time };
+        self.fence = self.push(fence);
+        self.fence
+    }
+
+    /// The next message with this id is not taken for a repetition.
+    pub(crate) fn forget_id(&mut self, id: &CommandId) {
+        self.msg_ids.remove(id);
+    }
+
+    /// The sequence of the last fence.
+    pub(crate) fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    pub(crate) fn publish_command(
+        &mut self,
+        id: &CommandId,
+        not_after: DateTime<Utc>,
+        fence: u64,
+        time: DateTime<Utc>,
+    ) -> Publication {
+        if fence != self.fence {
+            return Publication::Fenced;
+        }
+        if let Some((sequence, stored)) = self.msg_ids.get(id)
+            && time - *stored < DEDUPLICATION
+        {
+            return Publication::Duplicate(*sequence);
+        }
+        let command = Command::for_host(id.action, id.host.clone(), Some(not_after));
+        let payload = Bytes::from(command.to_payload());
+        let subject = subject::command(&id.host);
+        let sequence = self.push(Stored { subject, id: Some(id.clone()), in_reply_to: None, payload, time });
+        self.msg_ids.insert(id.clone(), (sequence, time));
+        Publication::Stored(sequence)
+    }
+
+    pub(crate) fn publish_reply(
+        &mut self,
+        host: &HostName,
+        payload: Bytes,
+        in_reply_to: Option<String>,
+        time: DateTime<Utc>,
+    ) -> u64 {
+        self.push(Stored { subject: subject::reply(host), id: None, in_reply_to, payload, time })
+    }
+
+    fn push(&mut self, stored: Stored) -> u64 {
+        self.control.push(Some(stored));
+        self.control_len()
+    }
+
+    /// Whether the consumer of `host` has been given the command at `sequence`.
+    pub(crate) fn has_been_given(&self, host: &HostName, sequence: u64) -> bool {
+        self.consumers.get(host).is_some_and(|consumer| consumer.delivered >= sequence)
+    }
+
+    /// Deletes a command; whether it was there.
+    pub(crate) fn delete(&mut self, host: &HostName, sequence: u64) -> bool {
+        if let Some(consumer) = self.consumers.get_mut(host) {
+            // What is deleted while it is delivered frees its consumer at once.
+            consumer.pending.take_if(|pending| pending.sequence == sequence);
+        }
+        self.control.get_mut(index(sequence)).is_some_and(|place| place.take().is_some())
+    }
+
+    /// The consumer of `host`, as its worker sees it.
+    pub(crate) fn consumer(&self, host: &HostName) -> Option<ConsumerState> {
+        let consumer = self.consumers.get(host)?;
+        Some(ConsumerState {
+            as_configured: true,
+            delivered: consumer.delivered,
+            ack_floor: consumer.floor,
+            pending: usize::from(consumer.pending.is_some()),
+        })
+    }
+
+    /// Makes the consumer of `host`, instead of the one there is.
+    pub(crate) fn make_consumer(&mut self, host: &HostName, from: DeliverFrom) {
+        let next = match from {
+            DeliverFrom::Sequence(sequence) => sequence,
+            DeliverFrom::LastOfSubject => self.last_of(&subject::command(host)),
+        };
+        let generation = self.consumers.get(host).map_or(1, |consumer| consumer.generation + 1);
+        let made =
+            Consumer { next, delivered: next - 1, floor: next - 1, pending: None, generation, earlier: None };
+        self.consumers.insert(host.clone(), made);
+    }
+
+    fn last_of(&self, subject: &str) -> u64 {
+        let of_subject = |stored: &Option<Stored>| stored.as_ref().is_some_and(|it| it.subject == subject);
+        self.control.iter().rposition(of_subject).map_or(self.control_len() + 1, |index| index as u64 + 1)
+    }
+
+    /// What the consumer of `host` delivers now.
+    pub(crate) fn deliver(&mut self, host: &HostName, now: Micros) -> Option<Delivery> {
+        let consumer = self.consumers.get_mut(host)?;
+        let until = now + ack_wait();
+        let (sequence, count) = match &mut consumer.pending {
+            Some(pending) if pending.until <= now => {
+                pending.until = until;
+                pending.count += 1;
+                (pending.sequence, pending.count)
+            }
+            Some(_) => return None,
+            None => {
+                let command = subject::command(host);
+                let is_next = |stored: &&Option<Stored>| {
+                    stored.as_ref().is_some_and(|stored| stored.subject == command)
+                };
+                let found = self.control.iter().skip(index(consumer.next)).position(|it| is_next(&it));
+                let Some(skipped) = found else {
+                    consumer.next = self.control.len() as u64 + 1;
+                    return None;
+                };
+                let sequence = consumer.next + skipped as u64;
+                consumer.next = sequence + 1;
+                consumer.delivered = sequence;
+                consumer.pending = Some(Pending { sequence, count: 1, until });
+                (sequence, 1)
+            }
+        };
+        let stored = self.control[index(sequence)].clone()?;
+        Some(Delivery { sequence, count, generation: consumer.generation, stored })
+    }
+
+    /// When the consumer of `host` delivers again what has not been acknowledged.
+    pub(crate) fn redelivery(&self, host: &HostName) -> Option<Micros> {
+        self.consumers.get(host)?.pending.as_ref().map(|pending| pending.until)
+    }
+
+    pub(crate) fn ack(&mut self, host: &HostName, generation: u64, sequence: u64) {
+        let Some(consumer) = self.consumers.get_mut(host).filter(|it| it.generation == generation) else {
+            return;
+        };
+        let before = Consumer { earlier: None, ..consumer.clone() };
+        if consumer.pending.take_if(|pending| pending.sequence == sequence).is_some() {
+            consumer.floor = consumer.floor.max(sequence);
+            consumer.earlier = Some(Box::new(before));
+        }
+    }
+
+    pub(crate) fn in_progress(&mut self, host: &HostName, generation: u64, now: Micros) {
+        let consumer = self.consumers.get_mut(host).filter(|consumer| consumer.generation == generation);
+        if let Some(pending) = consumer.and_then(|consumer| consumer.pending.as_mut()) {
+            pending.until = now + ack_wait();
+        }
+    }
+
+    /// Consumers are as they were before their last acknowledgement.
+    pub(crate) fn forget_acks(&mut self, now: Micros) {
+        for consumer in self.consumers.values_mut() {
+            if let Some(earlier) = consumer.earlier.take() {
+                *consumer = *earlier;
+                if let Some(pending) = &mut consumer.pending {
+                    pending.until = now + ack_wait();
+                }
+            }
+        }
+    }
+}
+
+fn ack_wait() -> Micros {
+    Micros::try_from(ACK_WAIT.num_microseconds().expect("it is short")).expect("it is positive")
+}
+
+fn index(sequence: u64) -> usize {
+    usize::try_from(sequence.saturating_sub(1)).expect("streams in memory are small")
+}

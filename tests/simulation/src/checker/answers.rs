@@ -1,0 +1,133 @@
+//! Answers to callers: each must have been true at some moment between question and answer, and be durable.
+
+use os_upgrade_kernel::{Accepted, Answer, ClientId, Refusal, Request};
+use os_upgrade_protocol::{GroupName, RunId};
+use os_upgrade_shell::node::CallId;
+
+use super::Checker;
+use crate::agenda::{Micros, SECOND};
+
+/// For how long a request of unknown outcome may still be carried out: as long as its leader takes it for recent.
+const MAY_YET_COME: Micros = 15 * SECOND;
+
+impl Checker {
+    /// Somebody asks.
+    pub(crate) fn asked(&mut self, call: CallId, request: &Request) {
+        if let Request::Unlock { group, id } = request {
+            self.clients.remove(&(group.clone(), id.clone()));
+            let until = self.unlocks.entry(id.clone()).or_default();
+            *until = self.now.max(*until);
+        }
+        self.calls.insert(call, (request.clone(), self.now));
+    }
+
+    /// Somebody is answered.
+    pub(crate) fn answered(&mut self, call: CallId, answer: &Result<Answer, String>) {
+        let Some((request, asked)) = self.calls.remove(&call) else {
+            return self.violated("S5", format!("call {call} is answered twice"));
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(reason) => return self.unavailable(&request, reason),
+        };
+        let true_ = match answer {
+            Ok(Accepted::Valid) => true,
+            Ok(Accepted::Created | Accepted::Done) => self.came_to_be(&request, asked),
+            Err(refusal) => self.was_refusable(refusal, asked),
+        };
+        if !true_ {
+            let text = format!("{request:?} of {asked} is answered {answer:?}, which was never true");
+            self.violated("S5", text);
+        }
+        if let (Request::Lock { group, id }, Ok(_)) = (request, answer)
+            && !self.has_unlocked(&id, asked)
+        {
+            self.clients.insert((group.clone(), id));
+            self.check_slots(&group);
+        }
+    }
+
+    /// Somebody is told that there is no answer. Who is told that nothing was changed can rely on that.
+    fn unavailable(&mut self, request: &Request, reason: &str) {
+        if let Request::Unlock { id, .. } = request
+            && !reason.contains("nothing was changed")
+        {
+            self.unlocks.insert(id.clone(), self.now + MAY_YET_COME);
+        }
+        if let Request::Trigger { run, .. } = request
+            && reason.contains("nothing was changed")
+        {
+            self.refused.insert(run.clone());
+            self.check_refused(run);
+        }
+    }
+
+    /// A run has begun, or was refused.
+    pub(super) fn check_refused(&mut self, run: &RunId) {
+        if self.refused.contains(run) && self.runs.contains_key(run) {
+            self.violated(
+                "S5",
+                format!("{run} was begun, though who asked was told that nothing was changed"),
+            );
+        }
+    }
+
+    fn came_to_be(&self, request: &Request, asked: Micros) -> bool {
+        match request {
+            Request::PutConfig { config, .. } => self.configs.iter().enumerate().any(|(index, (_, it))| {
+                let until = self.configs.get(index + 1).map_or(Micros::MAX, |(from, _)| *from);
+                it.as_ref() == Some(config) && until >= asked
+            }),
+            Request::Trigger { run, .. } => self.runs.contains_key(run),
+            Request::Lock { group, id } => self.client_held(group, id, asked, true),
+            Request::Unlock { group, id } => self.client_held(group, id, asked, false),
+            Request::Cancel { .. } => self
+                .runs
+                .values()
+                .any(|run| run.stopped.is_some() && run.ended.is_none_or(|ended| ended >= asked)),
+        }
+    }
+
+    /// Whether the client has asked to give its slot back since it asked for one, or not heard of that yet, or heard
+    /// that it may still come to be: it cannot know that it holds one.
+    fn has_unlocked(&self, client: &ClientId, since: Micros) -> bool {
+        let of_client = |request: &Request| matches!(request, Request::Unlock { id, .. } if id == client);
+        self.unlocks.get(client).is_some_and(|until| *until >= since)
+            || self.calls.values().any(|(request, _)| of_client(request))
+    }
+
+    /// Whether the client held a slot, or held none, at some moment since.
+    fn client_held(&self, group: &GroupName, id: &ClientId, since: Micros, held: bool) -> bool {
+        let of_client = || self.locks.iter().filter(|change| change.group == *group && change.id == *id);
+        let before = of_client().rfind(|change| change.at < since).is_some_and(|change| change.held);
+        before == held || of_client().any(|change| change.at >= since && change.held == held)
+    }
+
+    fn was_refusable(&self, refusal: &Refusal, asked: Micros) -> bool {
+        match refusal {
+            Refusal::RunActive { run } => {
+                self.runs.get(run).is_some_and(|run| run.ended.is_none_or(|ended| ended >= asked))
+            }
+            Refusal::NoRun => {
+                let active = |at: Micros| {
+                    let spans =
+                        |run: &super::RunSeen| run.started < at && run.ended.is_none_or(|ended| ended > at);
+                    self.runs.values().any(spans)
+                };
+                // It changes only where a run starts or ends.
+                let ends = self.runs.values().filter_map(|run| run.ended).filter(|end| *end >= asked);
+                let starts = self.runs.values().map(|run| run.started).filter(|start| *start >= asked);
+                [asked, self.now].into_iter().chain(ends).chain(starts).any(|at| !active(at))
+            }
+            Refusal::NoConfiguration => {
+                self.configs.first().is_some_and(|(_, config)| config.is_none())
+                    && self.configs.get(1).is_none_or(|(from, _)| *from >= asked)
+            }
+            Refusal::InvalidConfig { .. }
+            | Refusal::TimeoutTooShort
+            | Refusal::NoHosts { .. }
+            | Refusal::ClockSkew { .. }
+            | Refusal::LockDenied { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What stands in the journal.
+
+use os_upgrade_kernel::{ClientId, Fact, HostEvent};
+use os_upgrade_protocol::GroupName;
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::codec::Message;
+use os_upgrade_shell::node::Halt;
+
+use super::{Checker, LockChange, RunSeen};
+
+impl Checker {
+    /// A message has been appended.
+    pub(crate) fn appended(&mut self, sequence: u64, message: &Message) {
+        match self.follower.read(sequence, message) {
+            Ok(None) => {}
+            Ok(Some(committed)) => {
+                if !committed.record.facts.is_empty() {
+                    self.records.push(sequence);
+                }
+                // Where failed hosts are released, those that fall silent are so by the very end of their run.
+                for fact in &committed.record.facts {
+                    if let Fact::RunEnded { run, .. } = fact {
+                        self.run_ended(run);
+                    }
+                }
+                for fact in &committed.record.facts {
+                    self.fact(fact);
+                }
+            }
+            Err(error) => self.violated("journal", format!("it cannot be followed: {error}")),
+        }
+    }
+
+    fn fact(&mut self, fact: &Fact) {
+        match fact {
+            Fact::ConfigReplaced { config, .. } => self.configs.push((self.now, config.clone())),
+            Fact::RunStarted { run, not_after, .. } => {
+                let not_after = *not_after;
+                let seen =
+                    RunSeen { started: self.now, stopped: None, ended: None, end_shown: None, not_after };
+                self.runs.insert(run.clone(), seen);
+                self.check_refused(run);
+            }
+            Fact::RunStopping { run, .. } => {
+                let now = self.now;
+                if let Some(run) = self.runs.get_mut(run) {
+                    run.stopped = Some(now);
+                }
+            }
+            Fact::RunEnded { run, .. } => {
+                let now = self.now;
+                if let Some(run) = self.runs.get_mut(run) {
+                    run.ended = Some(now);
+                }
+            }
+            Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } => {
+                self.granted.insert(host.clone());
+            }
+            Fact::Host { run, host, event: HostEvent::Upgraded } => self.said_upgraded(run, host),
+            Fact::SlotReleaseDue { host, .. } | Fact::SlotReleased { host, .. } => {
+                let held = self.granted.remove(host);
+                self.slot_freed(host, held);
+            }
+            Fact::LockGranted { group, id } => self.lock_changed(group, id, true),
+            Fact::LockReleased { group, id } => self.lock_changed(group, id, false),
+            Fact::SettingsAdopted { .. }
+            | Fact::Fenced { .. }
+            | Fact::FencePassed { .. }
+            | Fact::UpgradesBegan { .. }
+            | Fact::Host { .. }
+            | Fact::SlotRequested { .. }
+            | Fact::LateCommandSeen { .. }
+            | Fact::Withdrawn { .. }
+            | Fact::Restored { .. }
+            | Fact::Ignored { .. } => {}
+        }
+    }
+
+    fn lock_changed(&mut self, group: &GroupName, id: &ClientId, held: bool) {
+        self.locks.push(LockChange { at: self.now, group: group.clone(), id: id.clone(), held });
+    }
+
+    /// An instance shows a record as committed.
+    pub(crate) fn shown(&mut self, committed: &Committed) {
+        for fact in &committed.record.facts {
+            if let Fact::RunEnded { run, .. } = fact
+                && let Some(run) = self.runs.get_mut(run)
+            {
+                run.end_shown.get_or_insert(self.now);
+            }
+        }
+    }
+
+    /// The store of an instance takes in a record.
+    pub(crate) fn projected(&mut self, instance: usize, committed: &Committed) {
+        let reached = self.stores.insert(instance, committed.sequence).unwrap_or(0);
+        let next = self.records.partition_point(|record| *record <= reached);
+        if self.records.get(next).is_some_and(|next| *next < committed.sequence) {
+            let text = format!("i{instance} goes on from {reached} with {}", committed.sequence);
+            self.violated("store", text);
+        }
+    }
+
+    /// The store of an instance is another one now.
+    pub(crate) fn store_replaced(&mut self, instance: usize, reached: Option<u64>) {
+        self.stores.insert(instance, reached.unwrap_or(0));
+    }
+
+    /// An instance has stopped for good, though nothing was lost.
+    pub(crate) fn halted(&mut self, instance: usize, halt: &Halt) {
+        self.violated("journal", format!("i{instance} has stopped: {halt}"));
+    }
+}

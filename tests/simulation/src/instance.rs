@@ -1,0 +1,133 @@
+//! An instance of the orchestrator: its process, its store, its clock.
+
+use std::collections::{HashMap, VecDeque};
+
+use chrono::TimeDelta;
+use os_upgrade_kernel::Settings;
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::dispatch::DispatchSettings;
+use os_upgrade_shell::node::{Event, Node, NodeSettings, StoreKnowledge};
+
+use crate::bus::CREATED;
+use crate::plan::Plan;
+use crate::request::Request;
+use crate::world::Process;
+
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) name: String,
+    /// What its settings file says.
+    pub(crate) settings: Settings,
+    /// Counts its processes.
+    pub(crate) boot: u32,
+    /// The process, while there is one.
+    pub(crate) node: Option<Node>,
+    /// What happens to a process that stands still, once it goes on.
+    pub(crate) stands_still: Option<Vec<Process>>,
+    /// Whether its link to the bus is whole.
+    pub(crate) linked: bool,
+    /// Its clock minus the right time.
+    pub(crate) clock: TimeDelta,
+    pub(crate) store: Store,
+    pub(crate) journal: Option<Reader>,
+    pub(crate) control: Option<Reader>,
+    /// Counts readers: what one of an earlier generation brings does not count.
+    pub(crate) generations: u64,
+    /// What it is told when a request is not answered in time.
+    pub(crate) waiting: HashMap<u64, Event>,
+    /// Whether what has been handed in is to be decided on soon.
+    pub(crate) run_is_due: bool,
+    /// What its client keeps while it is disconnected.
+    pub(crate) kept: Vec<Request>,
+    /// What has been projected and is not in the store yet.
+    pub(crate) projected: VecDeque<Committed>,
+}
+
+/// A reader of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader {
+    pub(crate) generation: u64,
+    pub(crate) next: u64,
+    /// For the journal: its end when reading began, until that has been said.
+    pub(crate) end: Option<u64>,
+}
+
+/// The projection, as far as it decides anything.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    pub(crate) reached: Option<StoreKnowledge>,
+    /// As it was some time ago.
+    pub(crate) earlier: Option<StoreKnowledge>,
+}
+
+impl Store {
+    /// Takes in a record.
+    pub(crate) fn take_in(&mut self, committed: &Committed) {
+        self.reached = Some(StoreKnowledge {
+            sequence: committed.sequence,
+            append_id: committed.append_id.clone(),
+            control: committed.record.control,
+            journal_created: CREATED,
+            control_created: CREATED,
+        });
+        if committed.sequence.is_multiple_of(16) {
+            self.earlier.clone_from(&self.reached);
+        }
+    }
+}
+
+impl Instance {
+    pub(crate) fn new(index: usize, settings: &Settings) -> Self {
+        Self {
+            name: format!("i{index}"),
+            settings: settings.clone(),
+            boot: 0,
+            node: None,
+            stands_still: None,
+            linked: true,
+            clock: TimeDelta::zero(),
+            store: Store::default(),
+            journal: None,
+            control: None,
+            generations: 0,
+            waiting: HashMap::new(),
+            run_is_due: false,
+            kept: Vec::new(),
+            projected: VecDeque::new(),
+        }
+    }
+
+    /// The present process's name.
+    pub(crate) fn nonce(&self) -> String {
+        format!("{}-{}", self.name, self.boot)
+    }
+
+    /// Starts a process.
+    pub(crate) fn start(&mut self, plan: &Plan) {
+        self.boot += 1;
+        self.node = Some(Node::new(NodeSettings {
+            instance: self.name.clone(),
+            nonce: self.nonce(),
+            settings: self.settings.clone(),
+            dispatch: DispatchSettings {
+                publishes_max: plan.publishes_max,
+                lock_retry: std::time::Duration::from_secs(5),
+            },
+            facts_per_snapshot: plan.facts_per_snapshot,
+            store: self.store.reached.clone(),
+            loss_certain_after: plan.loss_certain_after,
+        }));
+    }
+
+    /// Ends the process; what it had begun and not finished is gone with it.
+    pub(crate) fn kill(&mut self) {
+        self.node = None;
+        self.stands_still = None;
+        self.journal = None;
+        self.control = None;
+        self.waiting.clear();
+        self.run_is_due = false;
+        self.kept.clear();
+        self.projected.clear();
+    }
+}

@@ -1,0 +1,48 @@
+//! A FleetLock server elsewhere, which other clients use too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use os_upgrade_protocol::GroupName;
+
+#[derive(Debug)]
+pub(crate) struct LockServer {
+    slots: BTreeMap<GroupName, u32>,
+    holders: BTreeMap<GroupName, BTreeSet<String>>,
+    /// Whether it answers at all.
+    pub(crate) is_up: bool,
+}
+
+impl LockServer {
+    pub(crate) fn new(slots: BTreeMap<GroupName, u32>) -> Self {
+        Self { slots, holders: BTreeMap::new(), is_up: true }
+    }
+
+    /// Whether `id` holds a slot of `group` from now on.
+    pub(crate) fn lock(&mut self, group: &GroupName, id: &str) -> bool {
+        let holders = self.holders.entry(group.clone()).or_default();
+        let slots = self.slots.get(group).copied().unwrap_or(0) as usize;
+        if holders.contains(id) {
+            return true;
+        }
+        let granted = holders.len() < slots;
+        if granted {
+            holders.insert(id.to_owned());
+        }
+        granted
+    }
+
+    pub(crate) fn unlock(&mut self, group: &GroupName, id: &str) {
+        if let Some(holders) = self.holders.get_mut(group) {
+            holders.remove(id);
+        }
+    }
+
+    pub(crate) fn holds(&self, group: &GroupName, id: &str) -> bool {
+        self.holders.get(group).is_some_and(|holders| holders.contains(id))
+    }
+
+    /// Everybody who holds a slot.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = (&GroupName, &String)> {
+        self.holders.iter().flat_map(|(group, ids)| ids.iter().map(move |id| (group, id)))
+    }
+}

@@ -1,0 +1,43 @@
+//! Operators and other users of the API: how their calls are numbered, and what came of them.
+
+use std::collections::BTreeMap;
+
+use os_upgrade_kernel::Answer;
+use os_upgrade_shell::node::CallId;
+
+use crate::request::Request;
+
+#[derive(Debug, Default)]
+pub(crate) struct Operators {
+    /// Counts calls.
+    pub(crate) calls: CallId,
+    /// Counts the runs that were asked for.
+    pub(crate) runs: u32,
+    /// Calls that a follower has passed on, by the leader's number for them.
+    pub(crate) forwarded: BTreeMap<CallId, Request>,
+    /// How many calls were answered with yes, with no, and not at all.
+    pub(crate) granted: u64,
+    pub(crate) refused: u64,
+    pub(crate) unavailable: u64,
+    /// The last call that was answered with yes.
+    pub(crate) last_granted: CallId,
+}
+
+impl Operators {
+    /// The number of the next call.
+    pub(crate) fn next_call(&mut self) -> CallId {
+        self.calls += 1;
+        self.calls
+    }
+
+    pub(crate) fn answered(&mut self, call: CallId, answer: &Result<Answer, String>) {
+        match answer {
+            Ok(Ok(_)) => {
+                self.granted += 1;
+                self.last_granted = self.last_granted.max(call);
+            }
+            Ok(Err(_)) => self.refused += 1,
+            Err(_) => self.unavailable += 1,
+        }
+    }
+}

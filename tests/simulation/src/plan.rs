@@ -1,0 +1,169 @@
+//! What a seed decides before anything happens: how large the site is, its policies, and which faults it will know.
+//!
+//! Not every seed has everything (swarm testing): a fault that is always there hides what only shows without it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use fastrand::Rng;
+use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
+use os_upgrade_kernel::{Config, LockProvider, OnFailure, Settings};
+use os_upgrade_protocol::{ApplicationName, GroupName};
+
+use crate::agenda::{MILLI, Micros, SECOND};
+use crate::bug::Bug;
+use crate::fault::Fault;
+
+/// A world, before anything happens in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) instances: usize,
+    pub(crate) hosts: Vec<HostPlan>,
+    pub(crate) settings: Settings,
+    pub(crate) config: Config,
+    pub(crate) publishes_max: usize,
+    pub(crate) facts_per_snapshot: usize,
+    pub(crate) loss_certain_after: Duration,
+    pub(crate) tick: Micros,
+    /// The time that a message mostly takes, at most.
+    pub(crate) latency: Micros,
+    /// How long things may go wrong.
+    pub(crate) rough_for: Micros,
+    /// The mean time between two faults that happen by themselves.
+    pub(crate) fault_every: Micros,
+    /// The mean time between two acts of operators.
+    pub(crate) act_every: Micros,
+    /// How often each fault happens, in thousandths of its occasions or as its share among those that happen by
+    /// themselves; 0 for those that this seed does not know.
+    rates: BTreeMap<Fault, u32>,
+    pub(crate) handler_max: Micros,
+    pub(crate) boot_max: Micros,
+    pub(crate) timeout_max: TimeDelta,
+}
+
+/// A host, before anything happens to it.
+#[derive(Debug, Clone)]
+pub(crate) struct HostPlan {
+    pub(crate) group: Option<GroupName>,
+    /// Whether its worker is made with the SDK, or only keeps the specification.
+    pub(crate) sdk: bool,
+    /// How many of a thousand of its upgrades require a reboot.
+    pub(crate) reboots: u32,
+}
+
+pub(crate) fn application() -> ApplicationName {
+    ApplicationName::new("debian").expect("a valid name")
+}
+
+fn group(name: &str) -> GroupName {
+    GroupName::new(name).expect("a valid name")
+}
+
+impl Plan {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let calm = rng.u32(..20) == 0;
+        let rates = if calm { BTreeMap::new() } else { draw_rates(rng) };
+        let hosts = if rng.u32(..12) == 0 { rng.usize(5..10) } else { rng.usize(1..5) };
+        Self {
+            instances: rng.usize(1..=3),
+            hosts: (0..hosts).map(|_| HostPlan::draw(rng)).collect(),
+            settings: draw_settings(rng),
+            config: draw_config(rng),
+            publishes_max: *rng.choice(&[1, 4, 64]).expect("not empty"),
+            facts_per_snapshot: *rng.choice(&[5, 20, 1_000]).expect("not empty"),
+            loss_certain_after: if rng.bool() { Duration::ZERO } else { Duration::from_secs(30) },
+            tick: *rng.choice(&[100 * MILLI, 500 * MILLI, SECOND]).expect("not empty"),
+            latency: *rng.choice(&[MILLI, 20 * MILLI, 300 * MILLI]).expect("not empty"),
+            rough_for: rng.u64(60..400) * SECOND,
+            fault_every: rng.u64(2..20) * SECOND,
+            act_every: rng.u64(2..20) * SECOND,
+            rates,
+            handler_max: *rng.choice(&[50 * MILLI, 3 * SECOND, 40 * SECOND]).expect("not empty"),
+            boot_max: *rng.choice(&[SECOND, 30 * SECOND, 90 * SECOND]).expect("not empty"),
+            timeout_max: TimeDelta::seconds(rng.i64(20..300)),
+        }
+    }
+
+    /// The plan with the faults that `bug` shows with, and with the bug itself where it is one of settings.
+    pub(crate) fn with_bug(mut self, bug: Bug) -> Self {
+        for fault in bug.shows_with() {
+            self.rates.insert(*fault, fault.rate_max());
+        }
+        // They show only where another leads as well, and while something is asked.
+        if matches!(bug, Bug::JournalUnfenced | Bug::CommandUnfenced | Bug::NoBarrier) {
+            self.instances = 3;
+            self.act_every = 2 * SECOND;
+            self.settings.provider = LockProvider::Embedded;
+        }
+        self
+    }
+
+    /// How often `fault` happens; see the field.
+    pub(crate) fn rate(&self, fault: Fault) -> u32 {
+        self.rates.get(&fault).copied().unwrap_or(0)
+    }
+
+    /// One of the faults that happen by themselves, each as often as its share says.
+    pub(crate) fn pick_fault(&self, rng: &mut Rng) -> Option<Fault> {
+        let by_themselves = || self.rates.iter().filter(|(fault, _)| fault.happens_by_itself());
+        let total: u32 = by_themselves().map(|(_, share)| share).sum();
+        let mut left = rng.u32(..total.max(1));
+        by_themselves()
+            .find(|(_, share)| {
+                let found = left < **share;
+                left = left.saturating_sub(**share);
+                found
+            })
+            .map(|(fault, _)| *fault)
+    }
+}
+
+impl HostPlan {
+    fn draw(rng: &mut Rng) -> Self {
+        let group = match rng.u32(..6) {
+            0 => Some(group("edge")),
+            _ => None,
+        };
+        Self { group, sdk: rng.u32(..5) > 0, reboots: *rng.choice(&[0, 500, 1_000]).expect("not empty") }
+    }
+}
+
+fn draw_rates(rng: &mut Rng) -> BTreeMap<Fault, u32> {
+    let known = rng.u32(10..60);
+    let mut rates = BTreeMap::new();
+    for fault in Fault::ALL {
+        // Where data is lost the rest is not played to its end, so that is rare.
+        if fault == Fault::DataLost && rng.u32(..4) > 0 {
+            continue;
+        }
+        if rng.u32(..100) < known {
+            rates.insert(fault, 1 + rng.u32(..fault.rate_max()));
+        }
+    }
+    rates
+}
+
+fn draw_settings(rng: &mut Rng) -> Settings {
+    let slots = || [1, 1, 1, 2, 3];
+    Settings {
+        provider: if rng.bool() { LockProvider::Embedded } else { LockProvider::External },
+        default_group: group("default"),
+        on_failure: if rng.u32(..4) == 0 { OnFailure::Release } else { OnFailure::Hold },
+        groups: [("default", slots()), ("edge", slots())]
+            .into_iter()
+            .map(|(name, slots)| (group(name), *rng.choice(&slots).expect("not empty")))
+            .collect(),
+    }
+}
+
+pub(crate) fn draw_config(rng: &mut Rng) -> Config {
+    Config {
+        worker_applications: vec![WorkerApplication { name: application() }],
+        rollout: Rollout {
+            max_concurrent: *rng.choice(&[1, 1, 2, 5]).expect("not empty"),
+            max_failures: *rng.choice(&[0, 0, 1, 10]).expect("not empty"),
+            unreachable: if rng.bool() { UnreachablePolicy::Skip } else { UnreachablePolicy::Fail },
+        },
+    }
+}

@@ -1,0 +1,103 @@
+//! Requests on their way to the bus or the lock server.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{CommandId, GroupName, HostName};
+use os_upgrade_shell::journal::codec::Message;
+use os_upgrade_shell::lease::{LeaseAction, LeaseHolder};
+use os_upgrade_shell::node::{CallId, Event, Known};
+use os_upgrade_worker_rules as rules;
+
+use crate::agenda::Micros;
+use crate::world::Peer;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) from: Peer,
+    /// Which of its sender's processes sent it: the answer is for no other.
+    pub(crate) process: u32,
+    pub(crate) what: What,
+    /// When it left.
+    pub(crate) sent: Micros,
+    /// How long its sender waits for the answer.
+    pub(crate) patience: Micros,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum What {
+    Inspect(Box<Known>),
+    Lease(LeaseAction),
+    Append {
+        expected: u64,
+        message: Message,
+    },
+    ReadJournal {
+        sequence: u64,
+    },
+    Fence {
+        epoch: u64,
+    },
+    Command {
+        epoch: u64,
+        fence: u64,
+        id: CommandId,
+        not_after: DateTime<Utc>,
+    },
+    /// Whether a worker has been given the command, and if not, the other half.
+    Withdraw {
+        host: HostName,
+        sequence: u64,
+    },
+    /// The other half: the command is deleted.
+    Delete {
+        host: HostName,
+        sequence: u64,
+    },
+    /// A call that a follower passes on to the process that leads.
+    Forward {
+        call: CallId,
+        to: LeaseHolder,
+        payload: Vec<u8>,
+    },
+    Lock {
+        host: HostName,
+        group: GroupName,
+        before: Duration,
+    },
+    Unlock {
+        host: HostName,
+        group: GroupName,
+        before: Duration,
+    },
+    Reply {
+        sequence: u64,
+        payload: Bytes,
+        in_reply_to: Option<String>,
+    },
+    /// With the worker's time when it was decided.
+    Ack {
+        generation: u64,
+        sequence: u64,
+        decided: DateTime<Utc>,
+    },
+    InProgress {
+        generation: u64,
+    },
+}
+
+impl What {
+    /// Whether it is for the lock server.
+    pub(crate) fn is_for_lock_server(&self) -> bool {
+        matches!(self, Self::Lock { .. } | Self::Unlock { .. })
+    }
+}
+
+/// What a sender is told.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Node(Event),
+    Worker(rules::Event),
+}

@@ -1,0 +1,102 @@
+//! Many seeds, on many threads, and what came of them together.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::{Bug, Fault, Outcome, Violation, simulate};
+
+/// How many violations are kept; more say no more.
+const VIOLATIONS_MAX: usize = 10;
+
+/// What came of many seeds.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// How many there were.
+    pub seeds: u64,
+    /// How many things happened in them.
+    pub steps: u64,
+    /// How much time passed in them.
+    pub simulated: Duration,
+    /// How many runs were begun.
+    pub runs: u64,
+    /// How many upgrades were begun by workers that keep the SDK's rules.
+    pub upgrades: u64,
+    /// How many calls were answered with yes.
+    pub granted: u64,
+    /// How often each fault happened.
+    pub faults: BTreeMap<Fault, u64>,
+    /// The first seeds in which something was seen that must not be.
+    pub violations: BTreeMap<u64, Violation>,
+}
+
+impl Tally {
+    /// Runs `seeds` on so many threads. `progress` is told after each how many are done.
+    pub fn of(seeds: Range<u64>, bug: Option<Bug>, jobs: usize, progress: impl Fn(u64) + Sync) -> Self {
+        let tally = Mutex::new(Self::default());
+        let next = AtomicU64::new(seeds.start);
+        let work = || {
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    return;
+                }
+                let outcome = simulate(seed, bug, false);
+                let done = {
+                    let mut tally = tally.lock().expect("no thread panics with it");
+                    tally.add(seed, outcome);
+                    tally.seeds
+                };
+                progress(done);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..jobs.max(1) {
+                scope.spawn(work);
+            }
+        });
+        tally.into_inner().expect("no thread panics with it")
+    }
+
+    fn add(&mut self, seed: u64, outcome: Outcome) {
+        self.seeds += 1;
+        self.steps += outcome.steps;
+        self.simulated += outcome.simulated;
+        self.runs += outcome.runs;
+        self.upgrades += outcome.upgrades;
+        self.granted += outcome.granted;
+        for (fault, times) in outcome.faults {
+            *self.faults.entry(fault).or_default() += times;
+        }
+        if let Some(violation) = outcome.violation {
+            self.violations.insert(seed, violation);
+            if self.violations.len() > VIOLATIONS_MAX {
+                self.violations.pop_last();
+            }
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<40} {:>14}", "seeds", self.seeds)?;
+        writeln!(f, "{:<40} {:>14}", "steps", self.steps)?;
+        writeln!(f, "{:<40} {:>14}", "simulated hours", self.simulated.as_secs() / 3_600)?;
+        writeln!(f, "{:<40} {:>14}", "runs", self.runs)?;
+        writeln!(f, "{:<40} {:>14}", "upgrades", self.upgrades)?;
+        writeln!(f, "{:<40} {:>14}", "calls answered with yes", self.granted)?;
+        for (fault, times) in &self.faults {
+            writeln!(f, "{fault:<40} {times:>14}")?;
+        }
+        write!(f, "{:<40} {:>14}", "seeds with a violation", self.violations.len())
+    }
+}
+
+/// The command that shows what happens in `seed`.
+pub fn replay(seed: u64, bug: Option<Bug>) -> String {
+    let bug = bug.map(|bug| format!(" --bug {bug}")).unwrap_or_default();
+    format!("cargo run -p os-upgrade-simulation --bin sim -- --seed {seed}{bug}")
+}

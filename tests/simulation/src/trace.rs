@@ -1,0 +1,40 @@
+//! What happened, in lines for people; only noted when somebody wants to read it.
+
+use crate::agenda::{Micros, SECOND};
+
+/// The lines so far, or nothing when nobody wants them.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    lines: Option<Vec<String>>,
+}
+
+impl Trace {
+    pub(crate) fn wanted(wanted: bool) -> Self {
+        Self { lines: wanted.then(Vec::new) }
+    }
+
+    pub(crate) fn note(&mut self, now: Micros, line: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(format!("{:>5}.{:06}  {}", now / SECOND, now % SECOND, line()));
+        }
+    }
+
+    /// A line about `whom`, if `what` is worth one.
+    pub(crate) fn note_of(
+        &mut self,
+        now: Micros,
+        whom: impl std::fmt::Display,
+        sign: char,
+        what: impl FnOnce() -> Option<String>,
+    ) {
+        if self.lines.is_some()
+            && let Some(what) = what()
+        {
+            self.note(now, || format!("{whom} {sign} {what}"));
+        }
+    }
+
+    pub(crate) fn lines(self) -> Vec<String> {
+        self.lines.unwrap_or_default()
+    }
+}

@@ -1,0 +1,323 @@
+//! The world: everything there is, and what happens in it, one thing after the other.
+
+mod act;
+mod arrive;
+mod calls;
+mod heal;
+mod instances;
+mod sabotage;
+mod trouble;
+mod work;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use fastrand::Rng;
+use os_upgrade_kernel::OnFailure;
+use os_upgrade_protocol::HostName;
+use os_upgrade_shell::node::{Event, Node};
+use os_upgrade_worker_rules as rules;
+
+use crate::agenda::{Agenda, MILLI, Micros, SECOND};
+use crate::bug::Bug;
+use crate::bus::Bus;
+use crate::checker::Checker;
+use crate::fault::Fault;
+use crate::host::Host;
+use crate::instance::Instance;
+use crate::locks::LockServer;
+use crate::operator::Operators;
+use crate::plan::Plan;
+use crate::request::{Answer, Request};
+use crate::trace::Trace;
+
+/// Something that is about to happen.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// Something happens to an orchestrator's process, if it is still the same.
+    Process { instance: usize, boot: u32, what: Process },
+    /// An orchestrator is started.
+    Start { instance: usize },
+    /// An orchestrator goes on where it stood still.
+    Resume { instance: usize, boot: u32 },
+    /// A request reaches the bus or the lock server.
+    Arrive(Box<Request>),
+    /// Something happens in a worker's process, if it is still the same.
+    Worker { host: usize, process: u32, what: Worker },
+    /// A worker is started.
+    StartWorker { host: usize, boot: u32 },
+    /// A host goes down to boot anew, if it is still in that boot.
+    Reboot { host: usize, boot: u32 },
+    /// A host has booted.
+    Booted { host: usize },
+    /// A link to the bus is back.
+    LinkBack(Peer),
+    /// The bus is back.
+    BusBack,
+    /// The lock server is back.
+    LocksBack,
+    /// Operators do something.
+    Act,
+    /// Something goes wrong by itself.
+    Fault,
+}
+
+/// Who is linked to the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Instance(usize),
+    Host(usize),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instance(instance) => write!(f, "i{instance}"),
+            Self::Host(host) => write!(f, "h{host}"),
+        }
+    }
+}
+
+/// What happens to an orchestrator's process.
+#[derive(Debug)]
+pub(crate) enum Process {
+    Tick,
+    Event(Event),
+    /// What has been handed in is decided on.
+    Run,
+    /// A request leaves.
+    Depart(Box<Request>),
+    /// The answer to a request comes back.
+    Return {
+        request: u64,
+        event: Event,
+    },
+    /// A request has not been answered in time.
+    TimeOut {
+        request: u64,
+    },
+    /// The journal is read on.
+    Journal {
+        generation: u64,
+    },
+    /// The control stream is read on.
+    Control {
+        generation: u64,
+    },
+    /// The store takes in what has been projected.
+    Project,
+}
+
+/// What happens in a worker's process.
+#[derive(Debug)]
+pub(crate) enum Worker {
+    Tick,
+    Heartbeat,
+    /// The next event or action.
+    Turn,
+    /// Its consumer is looked at, or made.
+    Open,
+    /// Its consumer is asked for a command.
+    Pull,
+    Event(rules::Event),
+    /// The answer to a request comes back.
+    Return {
+        request: u64,
+        event: rules::Event,
+    },
+    /// A request has not been answered in time.
+    TimeOut {
+        request: u64,
+    },
+    /// A worker that only keeps the specification is through with a command.
+    PlainDone {
+        sequence: u64,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) rng: Rng,
+    pub(crate) plan: Plan,
+    pub(crate) bug: Option<Bug>,
+    pub(crate) now: Micros,
+    pub(crate) agenda: Agenda<Item>,
+    pub(crate) bus: Bus,
+    pub(crate) bus_up: bool,
+    pub(crate) locks: LockServer,
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) operators: Operators,
+    pub(crate) checker: Checker,
+    /// Whether things still go wrong.
+    pub(crate) rough: bool,
+    pub(crate) faults: BTreeMap<Fault, u64>,
+    pub(crate) steps: u64,
+    pub(crate) requests: u64,
+    pub(crate) trace: Trace,
+}
+
+/// When simulated time begins.
+pub(crate) fn beginning() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).expect("a valid time")
+}
+
+/// A span of simulated time.
+pub(crate) fn span(micros: Micros) -> TimeDelta {
+    TimeDelta::microseconds(i64::try_from(micros).expect("a simulation is short"))
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, bug: Option<Bug>, trace: Trace) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let mut plan = Plan::draw(&mut rng);
+        if let Some(bug) = bug {
+            plan = plan.with_bug(bug);
+        }
+        let hosts: Vec<Host> =
+            plan.hosts.iter().enumerate().map(|(index, host)| Host::new(index, host)).collect();
+        let names: Vec<HostName> = hosts.iter().map(|host| host.name.clone()).collect();
+        let mut settings = plan.settings.clone();
+        if bug == Some(Bug::SlotFreedOnFailure) {
+            settings.on_failure = OnFailure::Release;
+        }
+        let mut world = Self {
+            checker: Checker::new(&plan, names),
+            locks: LockServer::new(plan.settings.groups.clone()),
+            instances: (0..plan.instances).map(|index| Instance::new(index, &settings)).collect(),
+            operators: Operators::default(),
+            rng,
+            bug,
+            now: 0,
+            agenda: Agenda::new(),
+            bus: Bus::default(),
+            bus_up: true,
+            hosts,
+            rough: true,
+            faults: BTreeMap::new(),
+            steps: 0,
+            requests: 0,
+            trace,
+            plan,
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        self.trace.note(0, || format!("{:#?}", self.plan));
+        for instance in 0..self.instances.len() {
+            self.after(SECOND, Item::Start { instance });
+        }
+        for host in 0..self.hosts.len() {
+            self.after(SECOND, Item::StartWorker { host, boot: 0 });
+        }
+        let (act, fault) = (self.plan.act_every, self.plan.fault_every);
+        self.after(act, Item::Act);
+        self.after(fault, Item::Fault);
+    }
+
+    /// The time by the clock of the bus, which is right.
+    pub(crate) fn time(&self) -> DateTime<Utc> {
+        beginning() + span(self.now)
+    }
+
+    /// Notes that something happens within `most` from now.
+    pub(crate) fn after(&mut self, most: Micros, item: Item) {
+        let delay = self.rng.u64(..=most);
+        self.agenda.note(self.now + delay, item);
+    }
+
+    /// Notes that something happens this long from now.
+    pub(crate) fn at(&mut self, delay: Micros, item: Item) {
+        self.agenda.note(self.now + delay, item);
+    }
+
+    /// The time that a message takes.
+    pub(crate) fn latency(&mut self) -> Micros {
+        if self.occurs(Fault::MessageSlow) {
+            return self.rng.u64(..4 * SECOND);
+        }
+        self.rng.u64(50..=self.plan.latency.max(MILLI))
+    }
+
+    /// Whether `fault` happens on this occasion.
+    pub(crate) fn occurs(&mut self, fault: Fault) -> bool {
+        let rate = self.plan.rate(fault);
+        let occurs = self.rough && rate > 0 && self.rng.u32(..1_000) < rate;
+        if occurs {
+            self.count(fault);
+        }
+        occurs
+    }
+
+    pub(crate) fn count(&mut self, fault: Fault) {
+        *self.faults.entry(fault).or_default() += 1;
+        let now = self.now;
+        self.trace.note(now, || format!("FAULT: {fault}"));
+    }
+
+    /// Lets the next thing happen; whether there was one.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some((at, item)) = self.agenda.next() else { return false };
+        self.steps += 1;
+        self.now = at;
+        self.checker.now = at;
+        self.happen(item);
+        true
+    }
+
+    fn happen(&mut self, item: Item) {
+        match item {
+            Item::Process { instance, boot, what } => self.in_process(instance, boot, what),
+            Item::Start { instance } => self.start(instance),
+            Item::Resume { instance, boot } => self.resume(instance, boot),
+            Item::Arrive(request) => self.arrive(*request),
+            Item::Worker { host, process, what } => self.in_worker(host, process, what),
+            Item::StartWorker { host, boot } => self.start_worker(host, boot),
+            Item::Reboot { host, boot } => self.reboot(host, boot),
+            Item::Booted { host } => self.booted(host),
+            Item::LinkBack(peer) => self.link_back(peer),
+            Item::BusBack => self.bus_back(),
+            Item::LocksBack => self.locks.is_up = true,
+            Item::Act => self.act(),
+            Item::Fault => self.fault(),
+        }
+    }
+
+    /// Whether messages pass between `peer` and the bus.
+    pub(crate) fn is_linked(&self, peer: Peer) -> bool {
+        self.bus_up
+            && match peer {
+                Peer::Instance(instance) => self.instances[instance].linked,
+                Peer::Host(host) => self.hosts[host].linked,
+            }
+    }
+
+    pub(crate) fn leader(&self) -> Option<&Node> {
+        self.instances.iter().filter_map(|instance| instance.node.as_ref()).find(|node| node.is_leading())
+    }
+
+    /// Sends the answer to `request` back.
+    pub(crate) fn answer(&mut self, request: &Request, answer: Answer) {
+        if self.occurs(Fault::AnswerLost) {
+            return;
+        }
+        let latency = self.latency();
+        let id = request.id;
+        match (request.from, answer) {
+            (Peer::Instance(instance), Answer::Node(event)) => {
+                let what = Process::Return { request: id, event };
+                self.at(latency, Item::Process { instance, boot: request.process, what });
+            }
+            (Peer::Host(host), Answer::Worker(event)) => {
+                let what = Worker::Return { request: id, event };
+                self.at(latency, Item::Worker { host, process: request.process, what });
+            }
+            (Peer::Instance(_), Answer::Worker(_)) | (Peer::Host(_), Answer::Node(_)) => {
+                unreachable!("a request is answered in the terms of its sender")
+            }
+        }
+    }
+}

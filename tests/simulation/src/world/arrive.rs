@@ -1,0 +1,210 @@
+//! Requests reach the bus or the lock server, and are answered.
+
+use os_upgrade_kernel::LockOutcome;
+use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_shell::dispatch::PublishOutcome;
+use os_upgrade_shell::fleetlock::{HttpAnswer, read_answer};
+use os_upgrade_shell::journal::append::AppendOutcome;
+use os_upgrade_shell::node::Event;
+use os_upgrade_worker_rules as rules;
+
+use super::{Item, Peer, Worker, World};
+use crate::agenda::MILLI;
+use crate::bug::Bug;
+use crate::bus::Publication;
+use crate::describe;
+use crate::fault::Fault;
+use crate::request::{Answer, Request, What};
+
+impl World {
+    pub(super) fn arrive(&mut self, request: Request) {
+        self.trace.note_of(self.now, request.from, '~', || describe::request(&request.what));
+        if request.what.is_for_lock_server() {
+            return self.lock_server_asked(&request);
+        }
+        if !self.is_linked(request.from) {
+            return;
+        }
+        let event = match &request.what {
+            What::Inspect(known) => {
+                Event::Inspected { known: known.clone(), streams: Ok(self.bus.inspect(known)) }
+            }
+            What::Lease(action) => {
+                let time = self.time();
+                Event::Lease(self.bus.lease(action, self.now, time))
+            }
+            What::Append { expected, message } => {
+                let expected = match self.bug {
+                    Some(Bug::JournalUnfenced) => self.bus.journal_len(),
+                    _ => *expected,
+                };
+                let outcome = match self.bus.append(expected, message) {
+                    Some(sequence) => {
+                        self.checker.wrote(request.from, request.process, request.sent);
+                        self.checker.appended(sequence, message);
+                        AppendOutcome::Stored { sequence }
+                    }
+                    None => AppendOutcome::Unknown,
+                };
+                Event::Appended { append_id: message.append_id.clone(), outcome }
+            }
+            What::ReadJournal { sequence } => {
+                Event::ReadBack { sequence: *sequence, found: self.bus.read_back(*sequence) }
+            }
+            What::Fence { epoch } => {
+                let sequence = self.bus.publish_fence(self.time());
+                self.checker.fence_stored(sequence);
+                Event::FencePublished { epoch: *epoch, stored: Some(sequence) }
+            }
+            What::Command { .. } => self.command_arrives(&request),
+            What::Withdraw { host, sequence } => return self.withdraw(&request, host, *sequence),
+            What::Delete { host, sequence } => {
+                let deleted = self.bus.delete(host, *sequence);
+                if deleted {
+                    self.checker.command_deleted(*sequence);
+                    self.wake(host);
+                }
+                Event::Withdrawn { host: host.clone(), sequence: *sequence, deleted: Some(deleted) }
+            }
+            What::Reply { .. } | What::Ack { .. } | What::InProgress { .. } => {
+                return self.worker_asks(&request);
+            }
+            What::Forward { .. } => return self.forward_arrives(request),
+            What::Lock { .. } | What::Unlock { .. } => return,
+        };
+        self.answer(&request, Answer::Node(event));
+    }
+
+    fn command_arrives(&mut self, request: &Request) -> Event {
+        let What::Command { epoch, fence, id, not_after } = &request.what else {
+            unreachable!("only commands come here");
+        };
+        let time = self.time();
+        let fence = match self.bug {
+            Some(Bug::CommandUnfenced) => self.bus.fence(),
+            _ => *fence,
+        };
+        if self.bug == Some(Bug::LostAckIsFailure) {
+            self.bus.forget_id(id);
+        }
+        let outcome = match self.bus.publish_command(id, *not_after, fence, time) {
+            Publication::Stored(sequence) => {
+                self.checker.wrote(request.from, request.process, request.sent);
+                self.checker.command_stored(sequence, id, *not_after, request.sent, &self.locks);
+                self.wake(&id.host);
+                PublishOutcome::Stored
+            }
+            Publication::Duplicate(_) => PublishOutcome::Stored,
+            Publication::Fenced => PublishOutcome::Fenced,
+        };
+        Event::CommandPublished { epoch: *epoch, id: id.clone(), not_after: *not_after, outcome }
+    }
+
+    /// Looks whether a worker has been given the command; if not, it is deleted a little later, as in the adapter.
+    fn withdraw(&mut self, request: &Request, host: &HostName, sequence: u64) {
+        if self.bus.has_been_given(host, sequence) {
+            let event = Event::Withdrawn { host: host.clone(), sequence, deleted: Some(false) };
+            return self.answer(request, Answer::Node(event));
+        }
+        let what = What::Delete { host: host.clone(), sequence };
+        self.send(Request { what, ..request.clone() });
+    }
+
+    /// The worker of `host` may find a command soon.
+    fn wake(&mut self, host: &HostName) {
+        let Some(host) = self.hosts.iter().position(|it| it.name == *host) else { return };
+        let process = self.hosts[host].process_count;
+        let latency = self.latency();
+        self.at(latency, Item::Worker { host, process, what: Worker::Pull });
+    }
+
+    fn worker_asks(&mut self, request: &Request) {
+        let Peer::Host(host) = request.from else { return };
+        let name = self.hosts[host].name.clone();
+        match &request.what {
+            What::Reply { sequence, payload, in_reply_to } => {
+                let time = self.time();
+                let stored = self.bus.publish_reply(&name, payload.clone(), in_reply_to.clone(), time);
+                self.checker.reply_stored(host, stored, payload, in_reply_to.as_deref());
+                let event = rules::Event::ReplyStored { sequence: *sequence };
+                self.answer(request, Answer::Worker(event));
+            }
+            What::Ack { generation, sequence, decided } => {
+                self.bus.ack(&name, *generation, *sequence);
+                self.checker.acked(host, *sequence, *decided);
+                self.wake(&name);
+                self.answer(request, Answer::Worker(rules::Event::Acked { sequence: *sequence }));
+            }
+            What::InProgress { generation } => self.bus.in_progress(&name, *generation, self.now),
+            What::Inspect(_)
+            | What::Lease(_)
+            | What::Append { .. }
+            | What::ReadJournal { .. }
+            | What::Fence { .. }
+            | What::Command { .. }
+            | What::Withdraw { .. }
+            | What::Delete { .. }
+            | What::Forward { .. }
+            | What::Lock { .. }
+            | What::Unlock { .. } => {}
+        }
+    }
+
+    fn lock_server_asked(&mut self, request: &Request) {
+        if !self.locks.is_up {
+            return;
+        }
+        match &request.what {
+            What::Lock { host, group, .. } => {
+                let (status, body) = self.lock(group, host);
+                let status = if self.bug == Some(Bug::GrantOn202) && status == 202 { 200 } else { status };
+                let outcome = read_answer(&HttpAnswer { status, location: None, body: &body });
+                self.lock_answer(request, Event::Locked { host: host.clone(), outcome });
+            }
+            What::Unlock { host, group, .. } => {
+                self.checker.unlock_asked(host);
+                self.locks.unlock(group, host.as_str());
+                let outcome = LockOutcome::Granted;
+                self.lock_answer(request, Event::Unlocked { host: host.clone(), outcome });
+            }
+            What::Inspect(_)
+            | What::Lease(_)
+            | What::Append { .. }
+            | What::ReadJournal { .. }
+            | What::Fence { .. }
+            | What::Command { .. }
+            | What::Withdraw { .. }
+            | What::Delete { .. }
+            | What::Forward { .. }
+            | What::Reply { .. }
+            | What::Ack { .. }
+            | What::InProgress { .. } => {}
+        }
+    }
+
+    /// What the lock server answers: status and body.
+    fn lock(&mut self, group: &GroupName, host: &HostName) -> (u16, Vec<u8>) {
+        let error = |kind: &str| serde_json::json!({"kind": kind, "value": "no"}).to_string().into_bytes();
+        if self.occurs(Fault::LockDenied) {
+            return (409, error("failed_lock_semaphore_full"));
+        }
+        if self.occurs(Fault::LockOdd) {
+            return (202, Vec::new());
+        }
+        let granted = self.locks.lock(group, host.as_str());
+        if granted && self.occurs(Fault::LockLies) {
+            return (500, error("internal"));
+        }
+        if granted { (200, Vec::new()) } else { (409, error("failed_lock_semaphore_full")) }
+    }
+
+    fn lock_answer(&mut self, request: &Request, event: Event) {
+        if self.occurs(Fault::LockLate) {
+            let Peer::Instance(instance) = request.from else { return };
+            let late = request.patience + self.rng.u64(..5_000 * MILLI);
+            let what = super::Process::Return { request: request.id, event };
+            return self.at(late, Item::Process { instance, boot: request.process, what });
+        }
+        self.answer(request, Answer::Node(event));
+    }
+}

@@ -1,0 +1,53 @@
+//! Calls on their way: to the instance that is asked, from there to the leader, and back.
+
+use os_upgrade_kernel::Answer;
+use os_upgrade_shell::forward::{Outcome, Told, decode};
+use os_upgrade_shell::node::{CallId, Event, Node};
+
+use super::{Item, Peer, Process, World};
+use crate::request::{Answer as Back, Request, What};
+
+impl World {
+    /// An instance answers a call: to whoever asked it, be it a follower.
+    pub(super) fn answered(&mut self, index: usize, call: CallId, answer: Result<Answer, String>) {
+        let Some(request) = self.operators.forwarded.remove(&call) else {
+            self.checker.answered(call, &answer);
+            self.operators.answered(call, &answer);
+            return;
+        };
+        if !self.is_linked(Peer::Instance(index)) {
+            return;
+        }
+        let sequence = self.instances[index].node.as_ref().map_or(0, Node::position);
+        let told = match answer {
+            Ok(answer) => Told::Answered { answer, sequence },
+            Err(reason) => Told::Unavailable { reason },
+        };
+        let payload = serde_json::to_vec(&told).expect("an answer serialises");
+        if let What::Forward { call, .. } = request.what {
+            let event = Event::ForwardAnswered { call, outcome: Outcome::read(&payload) };
+            self.answer(&request, Back::Node(event));
+        }
+    }
+
+    /// A call that was passed on reaches the process it is meant for, or nobody.
+    pub(super) fn forward_arrives(&mut self, request: Request) {
+        let What::Forward { call, to, payload } = &request.what else { return };
+        let call = *call;
+        let meant = |instance: usize| {
+            let it = &self.instances[instance];
+            it.node.is_some() && it.nonce() == to.nonce && self.is_linked(Peer::Instance(instance))
+        };
+        let leader = (0..self.instances.len()).find(|instance| meant(*instance));
+        let (Some(instance), Ok(passed)) = (leader, decode(payload)) else {
+            let outcome = Outcome::NotDelivered { why: "nobody listens".to_owned() };
+            return self.answer(&request, Back::Node(Event::ForwardAnswered { call, outcome }));
+        };
+        let id = self.operators.next_call();
+        self.operators.forwarded.insert(id, request);
+        let boot = self.instances[instance].boot;
+        let what = Process::Event(Event::Forwarded { call: id, passed });
+        let latency = self.latency();
+        self.at(latency, Item::Process { instance, boot, what });
+    }
+}

@@ -1,0 +1,208 @@
+//! After the trouble: everything is whole again, runs must end, and one more run must go well.
+
+use chrono::TimeDelta;
+use os_upgrade_kernel::{LockProvider, Reachability, RunResult, State};
+
+use super::act::CLIENTS;
+use super::{Item, Peer, World};
+use crate::agenda::{MINUTE, Micros, SECOND};
+
+/// How long things may take to come to rest once nothing goes wrong any more, beyond the end of the active run.
+const REST_WITHIN: Micros = 30 * MINUTE;
+
+/// How long a call may be on its way.
+const CALLS_WITHIN: Micros = 90 * SECOND;
+/// How many runs may fail of what is left of the trouble: a host that is still booting, an answer of long ago.
+const LAST_RUNS: u32 = 3;
+
+impl World {
+    /// Lets things happen, and go wrong, for as long as planned. Stops at the first violation.
+    pub(crate) fn rough_time(&mut self) {
+        let goes_on = |world: &Self| !world.checker.has_lost_data() && world.checker.is_content();
+        while self.now < self.plan.rough_for && goes_on(self) && self.step() {}
+    }
+
+    /// Nothing goes wrong any more, and what has gone wrong is put right.
+    pub(crate) fn heal(&mut self) {
+        self.rough = false;
+        self.trace.note(self.now, || "HEALED: nothing goes wrong any more".to_owned());
+        self.locks.is_up = true;
+        self.bus_up = true;
+        for index in 0..self.instances.len() {
+            let instance = &mut self.instances[index];
+            instance.clock = TimeDelta::zero();
+            let boot = instance.boot;
+            self.link_back(Peer::Instance(index));
+            if self.instances[index].stands_still.is_some() {
+                self.resume(index, boot);
+            }
+            self.after(SECOND, Item::Start { instance: index });
+        }
+        for index in 0..self.hosts.len() {
+            let host = &mut self.hosts[index];
+            host.clock = TimeDelta::zero();
+            let (boot, is_up) = (host.boot, host.is_up);
+            self.link_back(Peer::Host(index));
+            if is_up {
+                self.after(SECOND, Item::StartWorker { host: index, boot });
+            }
+        }
+    }
+
+    /// Every run ends, and one more goes well and leaves nothing behind. Where data was lost, nothing goes on: whoever
+    /// knows of it has stopped.
+    pub(crate) fn liveness(&mut self) {
+        if self.checker.has_lost_data() {
+            let settled = self.now + CALLS_WITHIN;
+            while self.now < settled && self.checker.is_content() && self.step() {}
+            let halted = |instance: &crate::instance::Instance| {
+                instance.node.as_ref().is_some_and(|node| node.halted().is_some())
+            };
+            let halted: Vec<bool> = self.instances.iter().map(halted).collect();
+            return self.checker.have_stopped(&halted, self.bus.control_len());
+        }
+        if !self.until("somebody leads", |world| world.leader().is_some()) {
+            return;
+        }
+        // What was asked while things went wrong is on its way yet.
+        let settled = self.now + CALLS_WITHIN;
+        self.until("what was asked has come to somebody", move |world| world.now > settled);
+        let group = self.plan.settings.default_group.clone();
+        self.locks.unlock(&group, "other");
+        for id in CLIENTS {
+            let unlock = |world: &mut Self| world.unlock_of(id);
+            if self.plan.settings.provider == LockProvider::Embedded
+                && !self.until_granted("a client gives its slot back", unlock)
+            {
+                return;
+            }
+        }
+        if !self.until("the active run has ended and nothing is left to do", World::is_at_rest) {
+            return;
+        }
+        if !self.until_granted("the configuration is accepted", World::plain_configuration) {
+            return;
+        }
+        for last in 1..=LAST_RUNS {
+            let earlier = self.operators.runs;
+            if !self.until("every host shows itself", World::sees_every_host)
+                || !self.until_granted("a run is accepted", World::last_trigger)
+                || !self.until("the last run has ended", World::is_at_rest)
+            {
+                return;
+            }
+            if self.last_run_went_well(earlier, last == LAST_RUNS) {
+                break;
+            }
+        }
+        self.check_the_end();
+    }
+
+    /// Whether every host is up and the leader knows it.
+    fn sees_every_host(&self) -> bool {
+        let Some(leader) = self.leader() else { return false };
+        let seen = |host: &crate::host::Host| {
+            let seen = leader.inventory().view().hosts.get(&host.name);
+            host.process.is_some() && seen.is_some_and(|seen| seen.reachability != Reachability::Unreachable)
+        };
+        self.hosts.iter().all(seen)
+    }
+
+    fn plain_configuration(&mut self) -> os_upgrade_kernel::Request {
+        let config = self.plan.config.clone();
+        os_upgrade_kernel::Request::PutConfig { config, actor: "operator".to_owned(), validate: false }
+    }
+
+    fn last_trigger(&mut self) -> os_upgrade_kernel::Request {
+        let mut request = self.trigger();
+        if let os_upgrade_kernel::Request::Trigger { timeout, .. } = &mut request {
+            *timeout = os_upgrade_kernel::duration::Duration::from_secs(3 * 3_600);
+        }
+        request
+    }
+
+    /// Asks again and again, as an operator would, until the answer is yes.
+    fn until_granted(
+        &mut self,
+        what: &'static str,
+        request: impl Fn(&mut Self) -> os_upgrade_kernel::Request,
+    ) -> bool {
+        for _ in 0..200 {
+            let Some(index) = self.instances.iter().position(Self::leads) else {
+                if !self.until("somebody leads", |world| world.leader().is_some()) {
+                    return false;
+                }
+                continue;
+            };
+            let request = request(self);
+            let before = self.operators.calls;
+            self.request(index, request);
+            let until = self.now + 10 * SECOND;
+            while self.now < until && self.operators.last_granted <= before && self.checker.is_content() {
+                self.step();
+            }
+            if !self.checker.is_content() {
+                return false;
+            }
+            if self.operators.last_granted > before {
+                return true;
+            }
+        }
+        self.checker.never(what, "");
+        false
+    }
+
+    fn leads(instance: &crate::instance::Instance) -> bool {
+        instance.node.as_ref().is_some_and(os_upgrade_shell::node::Node::is_leading)
+    }
+
+    /// Whether no run is active and nothing is under way, as the leader shows it.
+    fn is_at_rest(&self) -> bool {
+        let Some(leader) = self.leader() else { return false };
+        let state = leader.state();
+        state.run.is_none() && state.withdrawals.is_empty() && is_settled(state)
+    }
+
+    fn until(&mut self, what: &'static str, done: impl Fn(&Self) -> bool) -> bool {
+        let not_after = self.leader().and_then(|leader| leader.state().run.as_ref().map(|run| run.not_after));
+        let left = not_after.map_or(TimeDelta::zero(), |not_after| not_after - self.time());
+        let left = Micros::try_from(left.num_microseconds().unwrap_or(0)).unwrap_or(0);
+        let until = self.now + left + REST_WITHIN;
+        while self.checker.is_content() {
+            if done(self) {
+                return true;
+            }
+            if self.now > until || !self.step() {
+                let state = self.leader().map(|leader| format!("{:#?}", leader.state()));
+                self.checker.never(what, state.as_deref().unwrap_or("nobody leads"));
+            }
+        }
+        false
+    }
+
+    /// Whether the run after `earlier` is completed; if not and it is the last, that is a violation.
+    fn last_run_went_well(&mut self, earlier: u32, is_last: bool) -> bool {
+        let run = self.leader().and_then(|leader| leader.state().last_run.clone());
+        let well = run.as_ref().is_some_and(|run| {
+            let number: u32 = run.id.as_str().trim_start_matches('r').parse().unwrap_or(0);
+            number > earlier && run.ended.is_some_and(|ended| ended.result == RunResult::Completed)
+        });
+        if !well && is_last {
+            self.checker.never("the last run is completed", &format!("{run:#?}"));
+        }
+        well
+    }
+
+    fn check_the_end(&mut self) {
+        if let Some(state) = self.leader().map(|leader| leader.state().clone()) {
+            self.checker.at_the_end(&state, &self.locks);
+        }
+    }
+}
+
+/// Whether the lock server and the control stream owe nothing any more.
+fn is_settled(state: &State) -> bool {
+    let fence = state.fence.as_ref();
+    let releasing = os_upgrade_kernel::duties(state).next().is_none();
+    releasing && state.slots.values().all(|slot| !slot.may_see_late_command(fence))
+}

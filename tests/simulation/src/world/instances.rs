@@ -1,0 +1,398 @@
+//! What happens to orchestrators' processes, and what they want done.
+
+use os_upgrade_kernel::LockOutcome;
+use os_upgrade_protocol::Announcement;
+use os_upgrade_shell::clock::Now;
+use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
+use os_upgrade_shell::forward::{Outcome, encode};
+use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
+use os_upgrade_shell::lease::LeaseOutcome;
+use os_upgrade_shell::node::{Action, Event, Warning};
+
+use super::{Item, Peer, Process, World, beginning, span};
+use crate::agenda::{MILLI, Micros, SECOND};
+use crate::bug::Bug;
+use crate::bus::CREATED;
+use crate::describe;
+use crate::fault::Fault;
+use crate::instance::Reader;
+use crate::plan::application;
+use crate::request::{Request, What};
+
+/// How long an orchestrator waits for the bus, and for the lock server.
+const PATIENCE: Micros = 3 * SECOND;
+
+impl World {
+    pub(super) fn start(&mut self, index: usize) {
+        if self.instances[index].node.is_some() {
+            return;
+        }
+        let store = &mut self.instances[index].store;
+        let (had, earlier) = (store.reached.is_some(), store.earlier.clone());
+        if had && self.occurs(Fault::StoreLost) {
+            self.instances[index].store.reached = None;
+            self.checker.store_replaced(index, None);
+        } else if had && self.occurs(Fault::StoreOlder) {
+            self.checker.store_replaced(index, earlier.as_ref().map(|store| store.sequence));
+            self.instances[index].store.reached = earlier;
+        }
+        let instance = &mut self.instances[index];
+        instance.start(&self.plan);
+        let boot = instance.boot;
+        self.trace.note(self.now, || format!("i{index} starts, process {boot}"));
+        if !self.is_linked(Peer::Instance(index)) {
+            self.hand_in(index, Event::Connected(false));
+        }
+        for host in 0..self.hosts.len() {
+            let event = self.announcement(host);
+            self.hand_in(index, event);
+        }
+        self.hand_in(index, Event::InventoryRead);
+        self.in_process(index, boot, Process::Tick);
+    }
+
+    fn announcement(&self, host: usize) -> Event {
+        let host = &self.hosts[host];
+        let mut announcement = Announcement::new(host.name.clone(), application());
+        announcement.group.clone_from(&host.group);
+        let payload = announcement.to_payload().into();
+        Event::Announced { application: application(), host: host.name.clone(), payload, at: CREATED }
+    }
+
+    pub(super) fn resume(&mut self, index: usize, boot: u32) {
+        let instance = &mut self.instances[index];
+        if instance.boot != boot {
+            return;
+        }
+        self.trace.note(self.now, || format!("i{index} goes on"));
+        for what in instance.stands_still.take().unwrap_or_default() {
+            self.agenda.note(self.now, Item::Process { instance: index, boot, what });
+        }
+    }
+
+    pub(super) fn in_process(&mut self, index: usize, boot: u32, what: Process) {
+        let instance = &mut self.instances[index];
+        if instance.boot != boot || instance.node.is_none() {
+            return;
+        }
+        if let Some(later) = &mut instance.stands_still {
+            // Of ticks that are missed, one is made up for.
+            let is_tick = matches!(what, Process::Tick);
+            if !is_tick || !later.iter().any(|earlier| matches!(earlier, Process::Tick)) {
+                later.push(what);
+            }
+            return;
+        }
+        match what {
+            Process::Tick => {
+                let tick = self.plan.tick;
+                self.at(tick, Item::Process { instance: index, boot, what: Process::Tick });
+                self.hand_in(index, Event::Tick);
+            }
+            Process::Event(event) => {
+                if matches!(event, Event::Connected(true)) {
+                    self.checker.reconnected(index);
+                }
+                self.hand_in(index, event);
+            }
+            Process::Run => self.run_node(index),
+            Process::Depart(request) => self.depart(index, *request),
+            Process::Return { request, event } => {
+                if instance.waiting.remove(&request).is_some() {
+                    self.hand_in(index, event);
+                }
+            }
+            Process::TimeOut { request } => {
+                if let Some(event) = instance.waiting.remove(&request) {
+                    self.hand_in(index, event);
+                }
+            }
+            Process::Journal { generation } => self.read_journal(index, generation),
+            Process::Control { generation } => self.read_control(index, generation),
+            Process::Project => self.project(index),
+        }
+    }
+
+    /// The time as the process knows it.
+    pub(super) fn clock_of(&self, index: usize) -> Now {
+        let wall = beginning() + span(self.now) + self.instances[index].clock;
+        Now { wall, monotonic: std::time::Duration::from_micros(self.now) }
+    }
+
+    pub(super) fn hand_in(&mut self, index: usize, event: Event) {
+        let now = self.clock_of(index);
+        self.trace_event(index, &event);
+        let Some(event) = self.sabotage_event(index, event) else { return };
+        let instance = &mut self.instances[index];
+        let Some(node) = &mut instance.node else { return };
+        node.handle(now, event);
+        // What arrives together is decided together.
+        if instance.run_is_due {
+            return;
+        }
+        if self.rng.u32(..4) == 0 {
+            self.instances[index].run_is_due = true;
+            let boot = self.instances[index].boot;
+            self.after(2 * MILLI, Item::Process { instance: index, boot, what: Process::Run });
+        } else {
+            self.run_node(index);
+        }
+    }
+
+    fn run_node(&mut self, index: usize) {
+        let now = self.clock_of(index);
+        let instance = &mut self.instances[index];
+        instance.run_is_due = false;
+        let Some(node) = &mut instance.node else { return };
+        for action in node.run(now) {
+            self.carry_out(index, action);
+        }
+    }
+
+    fn carry_out(&mut self, index: usize, action: Action) {
+        self.trace_action(index, &action);
+        match action {
+            Action::Inspect(known) => {
+                let streams = Err("no answer".to_owned());
+                let fallback = Event::Inspected { known: known.clone(), streams };
+                self.ask(index, What::Inspect(known), fallback);
+            }
+            // What exactly is missing is told to operators; nothing is decided by it.
+            Action::Account(_) => {}
+            Action::Lease(action) => {
+                self.ask(index, What::Lease(action), Event::Lease(LeaseOutcome::Failed));
+            }
+            Action::FollowJournal { from } => {
+                let reader = self.reader(index, from, true);
+                self.instances[index].journal = Some(reader);
+            }
+            Action::StopJournal => self.instances[index].journal = None,
+            Action::Append { expected, message } => {
+                self.sabotage_append(index, &message);
+                let append_id = message.append_id.clone();
+                let outcome = match self.bug {
+                    Some(Bug::LostAckIsSuccess) => AppendOutcome::Stored { sequence: expected + 1 },
+                    _ => AppendOutcome::Unknown,
+                };
+                let fallback = Event::Appended { append_id, outcome };
+                self.ask(index, What::Append { expected, message }, fallback);
+            }
+            Action::ReadJournal { sequence } => {
+                let fallback = Event::ReadBack { sequence, found: ReadBack::Failed };
+                self.ask(index, What::ReadJournal { sequence }, fallback);
+            }
+            Action::ReadControl { from } => {
+                let reader = self.reader(index, from, false);
+                self.instances[index].control = Some(reader);
+            }
+            Action::StopControl => self.instances[index].control = None,
+            Action::Dispatch(dispatch) => self.dispatch(index, dispatch),
+            Action::Answer { call, answer } => self.answered(index, call, answer),
+            Action::Forward { call, to, passed } => {
+                let payload = encode(&passed).expect("requests are small");
+                let outcome = Outcome::Unknown { why: "no answer".to_owned() };
+                let fallback = Event::ForwardAnswered { call, outcome };
+                self.ask(index, What::Forward { call, to, payload }, fallback);
+            }
+            Action::Project(committed) => {
+                self.checker.shown(&committed);
+                let instance = &mut self.instances[index];
+                let boot = instance.boot;
+                if instance.projected.is_empty() {
+                    let what = Process::Project;
+                    self.after(200 * MILLI, Item::Process { instance: index, boot, what });
+                }
+                self.instances[index].projected.push_back(*committed);
+            }
+            Action::Stopped => self.kill(index),
+            Action::Warn(Warning::Halted(halt)) => self.checker.halted(index, &halt),
+            Action::Warn(Warning::Inventory { .. } | Warning::Leading | Warning::Deposed { .. }) => {}
+        }
+    }
+
+    fn dispatch(&mut self, index: usize, dispatch: Dispatch) {
+        match dispatch {
+            Dispatch::Fence { epoch } => {
+                let fallback = Event::FencePublished { epoch, stored: None };
+                self.ask(index, What::Fence { epoch }, fallback);
+            }
+            Dispatch::Command { epoch, fence, id, not_after } => {
+                let outcome = match self.bug {
+                    Some(Bug::LostAckIsFailure) => PublishOutcome::NotStored,
+                    _ => PublishOutcome::Unknown,
+                };
+                let fallback = Event::CommandPublished { epoch, id: id.clone(), not_after, outcome };
+                self.ask(index, What::Command { epoch, fence, id, not_after }, fallback);
+            }
+            Dispatch::Lock { host, group, before } => {
+                let outcome = LockOutcome::Unreachable { detail: "no answer".to_owned() };
+                let fallback = Event::Locked { host: host.clone(), outcome };
+                self.ask(index, What::Lock { host, group, before }, fallback);
+            }
+            Dispatch::Unlock { host, group, before } => {
+                let outcome = LockOutcome::Unreachable { detail: "no answer".to_owned() };
+                let fallback = Event::Unlocked { host: host.clone(), outcome };
+                self.ask(index, What::Unlock { host, group, before }, fallback);
+            }
+            Dispatch::Withdraw { host, sequence } => {
+                let fallback = Event::Withdrawn { host: host.clone(), sequence, deleted: None };
+                self.ask(index, What::Withdraw { host, sequence }, fallback);
+            }
+        }
+    }
+
+    /// Has a request leave the process soon; `fallback` is what it is told when no answer comes.
+    pub(super) fn ask(&mut self, index: usize, what: What, fallback: Event) {
+        self.requests += 1;
+        let (id, process) = (self.requests, self.instances[index].boot);
+        let from = Peer::Instance(index);
+        let request = Request { id, from, process, what, sent: self.now, patience: PATIENCE };
+        self.instances[index].waiting.insert(id, fallback);
+        let is_act = matches!(
+            request.what,
+            What::Append { .. } | What::Command { .. } | What::Lock { .. } | What::Unlock { .. }
+        );
+        if is_act && self.occurs(Fault::PausedInTheAct) {
+            self.pause(index);
+        }
+        let killed = is_act && self.occurs(Fault::KilledInTheAct);
+        let depart = Process::Depart(Box::new(request));
+        self.after(MILLI, Item::Process { instance: index, boot: process, what: depart });
+        if killed {
+            self.kill(index);
+        }
+        let time_out = Process::TimeOut { request: id };
+        self.at(PATIENCE, Item::Process { instance: index, boot: process, what: time_out });
+    }
+
+    fn depart(&mut self, index: usize, request: Request) {
+        if let What::Command { epoch, id, not_after, .. } = &request.what {
+            // The adapter looks once more, for a process may have stood still since it was told to send.
+            let wall = self.clock_of(index).wall;
+            if wall >= *not_after && self.bug != Some(Bug::NotAfterUncheckedByOrchestrator) {
+                let (epoch, id, not_after) = (*epoch, id.clone(), *not_after);
+                let outcome = PublishOutcome::NotStored;
+                self.instances[index].waiting.remove(&request.id);
+                return self.hand_in(index, Event::CommandPublished { epoch, id, not_after, outcome });
+            }
+            self.checker.command_sent(id, *not_after, wall);
+        }
+        if let What::Lock { before, .. } | What::Unlock { before, .. } = &request.what
+            && self.clock_of(index).monotonic >= *before
+        {
+            return;
+        }
+        let from = Peer::Instance(index);
+        if !request.what.is_for_lock_server() && !self.is_linked(from) {
+            if self.occurs(Fault::SentWhenBack) {
+                self.instances[index].kept.push(request);
+            }
+            return;
+        }
+        self.send(request);
+    }
+
+    /// Sends what has left its process.
+    pub(super) fn send(&mut self, request: Request) {
+        if self.occurs(Fault::MessageLost) {
+            return;
+        }
+        // A lock server has a request while its connection stands, or not at all. One that held a request back and
+        // carried it out after its sender had given up and asked again could free a slot that is in use: FleetLock has
+        // nothing by which it, or anybody, could tell.
+        let may_be_late = !request.what.is_for_lock_server();
+        let delay = if may_be_late && self.occurs(Fault::MessageLate) {
+            self.rng.u64(PATIENCE..60 * SECOND)
+        } else {
+            self.latency()
+        };
+        self.at(delay, Item::Arrive(Box::new(request)));
+    }
+
+    fn reader(&mut self, index: usize, from: u64, journal: bool) -> Reader {
+        let instance = &mut self.instances[index];
+        instance.generations += 1;
+        let reader = Reader {
+            generation: instance.generations,
+            next: from,
+            end: journal.then(|| self.bus.journal_len()),
+        };
+        let (boot, generation) = (instance.boot, reader.generation);
+        let what = if journal { Process::Journal { generation } } else { Process::Control { generation } };
+        let latency = self.latency();
+        self.at(latency, Item::Process { instance: index, boot, what });
+        reader
+    }
+
+    fn read_journal(&mut self, index: usize, generation: u64) {
+        let linked = self.is_linked(Peer::Instance(index));
+        let instance = &mut self.instances[index];
+        let boot = instance.boot;
+        let Some(reader) = instance.journal.as_mut().filter(|reader| reader.generation == generation) else {
+            return;
+        };
+        let what = Process::Journal { generation };
+        if !linked {
+            // The reader is made anew when the link is back.
+            return self.after(SECOND, Item::Process { instance: index, boot, what });
+        }
+        let event = if let Some(message) = self.bus.journal_at(reader.next) {
+            let sequence = reader.next;
+            reader.next += 1;
+            Event::Journal { sequence, message: Ok(message.clone()) }
+        } else if reader.end.is_some_and(|end| reader.next > end) {
+            reader.end = None;
+            Event::JournalEnd
+        } else {
+            let idle = self.plan.tick;
+            return self.after(idle, Item::Process { instance: index, boot, what });
+        };
+        self.after(MILLI, Item::Process { instance: index, boot, what });
+        let event = self.sabotage_journal(event);
+        self.hand_in(index, event);
+    }
+
+    fn read_control(&mut self, index: usize, generation: u64) {
+        let linked = self.is_linked(Peer::Instance(index));
+        let instance = &mut self.instances[index];
+        let boot = instance.boot;
+        let Some(reader) = instance.control.as_mut().filter(|reader| reader.generation == generation) else {
+            return;
+        };
+        let what = Process::Control { generation };
+        if !linked {
+            return self.after(SECOND, Item::Process { instance: index, boot, what });
+        }
+        if let Some(raw) = self.bus.control_from(reader.next) {
+            reader.next = raw.sequence + 1;
+            self.after(MILLI, Item::Process { instance: index, boot, what });
+            self.hand_in(index, Event::Control(raw));
+        } else {
+            let idle = self.plan.latency.max(50 * MILLI);
+            self.after(idle, Item::Process { instance: index, boot, what });
+        }
+    }
+
+    fn project(&mut self, index: usize) {
+        let instance = &mut self.instances[index];
+        for committed in std::mem::take(&mut instance.projected) {
+            // Following begins at a snapshot, which may lie before what the store has.
+            let reached = instance.store.reached.as_ref().map(|store| store.sequence);
+            if reached.is_none_or(|sequence| sequence < committed.sequence) {
+                if self.bug == Some(Bug::RecordNotProjected) && self.rng.u32(..20) == 0 {
+                    continue;
+                }
+                self.checker.projected(index, &committed);
+                instance.store.take_in(&committed);
+            }
+        }
+    }
+
+    fn trace_event(&mut self, index: usize, event: &Event) {
+        self.trace.note_of(self.now, format_args!("i{index}"), '<', || describe::event(event));
+    }
+
+    fn trace_action(&mut self, index: usize, action: &Action) {
+        self.trace.note_of(self.now, format_args!("i{index}"), '>', || describe::action(action));
+    }
+}

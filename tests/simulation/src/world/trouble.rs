@@ -1,0 +1,223 @@
+//! What goes wrong by itself.
+
+use chrono::TimeDelta;
+use os_upgrade_shell::node::Event;
+use os_upgrade_worker_rules as rules;
+
+use super::{Item, Peer, Process, Worker, World};
+use crate::agenda::{MINUTE, Micros, SECOND};
+use crate::checker::Knows;
+use crate::fault::Fault;
+
+impl World {
+    pub(super) fn fault(&mut self) {
+        if !self.rough {
+            return;
+        }
+        let every = 2 * self.plan.fault_every;
+        self.after(every, Item::Fault);
+        let Some(fault) = self.plan.pick_fault(&mut self.rng) else { return };
+        self.count(fault);
+        let instance = self.rng.usize(..self.instances.len());
+        let host = self.rng.usize(..self.hosts.len());
+        let boot = self.hosts[host].boot;
+        match fault {
+            Fault::OrchestratorCrash => self.kill(instance),
+            Fault::OrchestratorStop => {
+                let boot = self.instances[instance].boot;
+                let what = Process::Event(Event::Stop);
+                self.after(SECOND, Item::Process { instance, boot, what });
+            }
+            Fault::Reconfigured => self.reconfigure(instance),
+            Fault::OrchestratorPause => self.pause(instance),
+            Fault::OrchestratorCutOff => self.cut_off(Peer::Instance(instance)),
+            Fault::WorkerCutOff => self.cut_off(Peer::Host(host)),
+            Fault::BusCrash => self.kill_bus(),
+            Fault::WorkerCrash => {
+                self.hosts[host].kill();
+                self.after(20 * SECOND, Item::StartWorker { host, boot });
+            }
+            Fault::PowerCut => self.reboot(host, boot),
+            Fault::LockAway => {
+                self.locks.is_up = false;
+                self.after(MINUTE, Item::LocksBack);
+            }
+            Fault::ClockStep => self.step_clock(instance, host),
+            Fault::StoreLost
+            | Fault::StoreOlder
+            | Fault::DataLost
+            | Fault::PausedInTheAct
+            | Fault::KilledInTheAct
+            | Fault::AcksForgotten
+            | Fault::WorkerStateLost
+            | Fault::SaveFails
+            | Fault::UpgradeReboots
+            | Fault::SlowBoot
+            | Fault::NoReboot
+            | Fault::HandlerFails
+            | Fault::HandlerHangs
+            | Fault::AnswersTwice
+            | Fault::Lies
+            | Fault::MessageLost
+            | Fault::MessageLate
+            | Fault::AnswerLost
+            | Fault::MessageSlow
+            | Fault::DeliveredTwice
+            | Fault::SentWhenBack
+            | Fault::LockDenied
+            | Fault::LockLate
+            | Fault::LockOdd
+            | Fault::LockLies => {}
+        }
+    }
+
+    pub(super) fn kill(&mut self, instance: usize) {
+        self.instances[instance].kill();
+        let away = if self.rng.bool() { SECOND } else { MINUTE };
+        self.after(away, Item::Start { instance });
+    }
+
+    /// The settings of one instance change, which it learns by being started anew.
+    fn reconfigure(&mut self, instance: usize) {
+        let settings = &mut self.instances[instance].settings;
+        for slots in settings.groups.values_mut() {
+            *slots = self.rng.u32(1..=3);
+        }
+        let settings = settings.clone();
+        self.checker.settings_may_be(&settings);
+        self.kill(instance);
+    }
+
+    pub(super) fn pause(&mut self, index: usize) {
+        let instance = &mut self.instances[index];
+        if instance.node.is_none() || instance.stands_still.is_some() {
+            return;
+        }
+        instance.stands_still = Some(Vec::new());
+        let boot = instance.boot;
+        let longest: Micros = if self.rng.bool() { 10 * SECOND } else { 3 * MINUTE };
+        self.after(longest, Item::Resume { instance: index, boot });
+    }
+
+    fn cut_off(&mut self, peer: Peer) {
+        match peer {
+            Peer::Instance(instance) => self.instances[instance].linked = false,
+            Peer::Host(host) => self.hosts[host].linked = false,
+        }
+        self.link_lost(peer);
+        let longest = if self.rng.bool() { 3 * SECOND } else { MINUTE };
+        self.after(longest, Item::LinkBack(peer));
+    }
+
+    fn kill_bus(&mut self) {
+        if !self.bus_up {
+            return;
+        }
+        self.bus_up = false;
+        for peer in self.peers() {
+            self.link_lost(peer);
+        }
+        if self.occurs(Fault::DataLost) {
+            self.lose_data();
+        } else if self.occurs(Fault::AcksForgotten) {
+            self.bus.forget_acks(self.now);
+        }
+        let longest = if self.rng.bool() { 2 * SECOND } else { MINUTE };
+        self.after(longest, Item::BusBack);
+    }
+
+    /// The end of the journal is gone, or of the control stream, or of both.
+    fn lose_data(&mut self) {
+        let (journal, control) = (self.bus.journal_len(), self.bus.control_len());
+        let of = |rng: &mut fastrand::Rng, last: u64| last - rng.u64(..=last.min(20));
+        let journal_kept = if self.rng.u32(..3) > 0 { of(&mut self.rng, journal) } else { journal };
+        let control_kept = if self.rng.u32(..3) > 0 { of(&mut self.rng, control) } else { control };
+        self.bus.forget_after(journal_kept, control_kept);
+        self.trace
+            .note(self.now, || format!("only {journal_kept} of {journal} and {control_kept} of {control}"));
+        let knows = |index: usize| {
+            let instance = &self.instances[index];
+            let live = instance.node.as_ref().map(|node| (node.position(), node.state().control));
+            let stored = instance.store.reached.as_ref().map(|store| (store.sequence, store.control));
+            let missed = |(sequence, read): (u64, u64)| sequence > journal_kept || read > control_kept;
+            Knows {
+                live: live.is_some_and(missed).then_some(instance.boot),
+                told: None,
+                process: instance.boot,
+                stored: stored.is_some_and(missed),
+                journal: stored.is_some_and(|(sequence, _)| sequence > journal_kept),
+                control: stored.map_or(0, |(_, read)| read),
+            }
+        };
+        let knows = (0..self.instances.len()).map(knows).collect();
+        self.checker.data_lost(knows);
+    }
+
+    pub(super) fn bus_back(&mut self) {
+        self.bus_up = true;
+        for peer in self.peers() {
+            self.link_restored(peer);
+        }
+    }
+
+    pub(super) fn link_back(&mut self, peer: Peer) {
+        match peer {
+            Peer::Instance(instance) => self.instances[instance].linked = true,
+            Peer::Host(host) => self.hosts[host].linked = true,
+        }
+        self.link_restored(peer);
+    }
+
+    fn peers(&self) -> Vec<Peer> {
+        let instances = (0..self.instances.len()).map(Peer::Instance);
+        instances.chain((0..self.hosts.len()).map(Peer::Host)).collect()
+    }
+
+    /// Who has lost its link notices sooner or later, or not at all when it is back soon enough.
+    fn link_lost(&mut self, peer: Peer) {
+        match peer {
+            Peer::Instance(instance) => {
+                let boot = self.instances[instance].boot;
+                let what = Process::Event(Event::Connected(false));
+                self.after(SECOND, Item::Process { instance, boot, what });
+            }
+            Peer::Host(host) => self.hosts[host].reads = false,
+        }
+    }
+
+    fn link_restored(&mut self, peer: Peer) {
+        if !self.is_linked(peer) {
+            return;
+        }
+        match peer {
+            Peer::Instance(instance) => {
+                let boot = self.instances[instance].boot;
+                for request in std::mem::take(&mut self.instances[instance].kept) {
+                    self.send(request);
+                }
+                let what = Process::Event(Event::Connected(true));
+                // After the news that it was lost.
+                let delay = SECOND + self.rng.u64(..SECOND);
+                self.at(delay, Item::Process { instance, boot, what });
+            }
+            Peer::Host(host) => {
+                let process = self.hosts[host].process_count;
+                let reconnected = Worker::Event(rules::Event::Reconnected);
+                for what in [Worker::Open, reconnected] {
+                    self.after(SECOND, Item::Worker { host, process, what });
+                }
+            }
+        }
+    }
+
+    fn step_clock(&mut self, instance: usize, host: usize) {
+        let largest = if self.rng.bool() { 20 } else { 7_200 };
+        let step = TimeDelta::seconds(self.rng.i64(-largest..=largest));
+        if self.rng.bool() {
+            self.instances[instance].clock += step;
+        } else {
+            self.hosts[host].clock += step;
+        }
+        self.trace.note(self.now, || format!("a clock steps by {step}: i{instance} or h{host}"));
+    }
+}

@@ -1,0 +1,423 @@
+//! What happens on hosts: workers' processes, handlers, reboots.
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Action as Asked, Command, Outcome, Reply, Versions, header};
+use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, Standing, StreamState, plan};
+use os_upgrade_worker_rules::{
+    self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, OutgoingReply, RebootCall,
+    Received, StateFile, Upgraded,
+};
+
+use super::{Item, Peer, Worker, World, beginning, span};
+use crate::agenda::{MILLI, MINUTE, Micros, SECOND};
+use crate::bug::Bug;
+use crate::bus::{CREATED, Delivery};
+use crate::checker::Begun;
+use crate::describe;
+use crate::fault::Fault;
+use crate::host::{PlainWork, Process};
+use crate::request::{Request, What};
+
+/// How long a worker waits for the bus.
+const PATIENCE: Micros = 5 * SECOND;
+/// How often a worker shows that it is there.
+const HEARTBEAT: Micros = 10 * SECOND;
+
+impl World {
+    pub(super) fn start_worker(&mut self, index: usize, boot: u32) {
+        let host = &self.hosts[index];
+        if host.boot != boot || !host.is_up || host.process.is_some() {
+            return;
+        }
+        if host.disk.is_some() && host.sdk && self.occurs(Fault::WorkerStateLost) {
+            self.hosts[index].disk = None;
+            self.checker.worker_state_lost(index);
+        }
+        let host = &mut self.hosts[index];
+        host.start();
+        let (name, process) = (host.name.clone(), host.process_count);
+        self.trace.note(self.now, || format!("{name} worker starts, process {process}"));
+        let loaded = match &host.disk {
+            None => Loaded::Nothing,
+            Some(bytes) => match StateFile::parse(bytes, &host.name) {
+                Ok(file) => Loaded::File(Box::new(file)),
+                Err(error) => Loaded::Corrupt { error: error.to_string() },
+            },
+        };
+        let boot_id = BootId(format!("boot-{}", host.boot));
+        let loaded = self.sabotage_loaded(index, loaded);
+        self.tell(index, rules::Event::Started { loaded, boot_id });
+        for what in [Worker::Tick, Worker::Heartbeat, Worker::Open] {
+            self.after(SECOND, Item::Worker { host: index, process, what });
+        }
+    }
+
+    pub(super) fn in_worker(&mut self, index: usize, process: u32, what: Worker) {
+        let host = &mut self.hosts[index];
+        if host.process_count != process || host.process.is_none() {
+            return;
+        }
+        match what {
+            Worker::Tick => {
+                let idle = host.sdk().is_none_or(|sdk| *sdk.logic.activity() == rules::Activity::Idle);
+                let pause = if idle { 8 * SECOND } else { SECOND };
+                self.at(pause, Item::Worker { host: index, process, what });
+                self.tell(index, rules::Event::Tick);
+            }
+            Worker::Heartbeat => {
+                self.at(HEARTBEAT, Item::Worker { host: index, process, what });
+                self.heartbeat(index);
+            }
+            Worker::Turn => self.turn(index),
+            Worker::Open => self.open(index),
+            Worker::Pull => self.pull(index),
+            Worker::Event(event) => self.tell(index, event),
+            Worker::Return { request, event } => {
+                if host.sdk().is_some_and(|sdk| sdk.waiting.remove(&request).is_some()) {
+                    self.tell(index, event);
+                }
+            }
+            Worker::TimeOut { request } => {
+                if let Some(event) = host.sdk().and_then(|sdk| sdk.waiting.remove(&request)) {
+                    self.tell(index, event);
+                }
+            }
+            Worker::PlainDone { sequence } => self.plain_done(index, sequence),
+        }
+    }
+
+    fn heartbeat(&mut self, index: usize) {
+        if !self.is_linked(Peer::Host(index)) {
+            return;
+        }
+        for instance in 0..self.instances.len() {
+            if self.is_linked(Peer::Instance(instance)) {
+                let boot = self.instances[instance].boot;
+                let event = os_upgrade_shell::node::Event::Heartbeat(self.hosts[index].name.clone());
+                let what = super::Process::Event(event);
+                self.after(MILLI, Item::Process { instance, boot, what });
+            }
+        }
+    }
+
+    /// The consumer is looked at, and made anew where that is needed.
+    fn open(&mut self, index: usize) {
+        let name = self.hosts[index].name.clone();
+        if !self.is_linked(Peer::Host(index)) {
+            return;
+        }
+        let stream = StreamState { created: CREATED, last_sequence: self.bus.control_len() };
+        let standing = match self.hosts[index].sdk() {
+            Some(sdk) => Standing {
+                settled: sdk.logic.settled(),
+                current: sdk.logic.state().current.as_ref().map(|current| current.position.sequence),
+            },
+            None => Standing::default(),
+        };
+        let existing = self.bus.consumer(&name);
+        let planned = match (self.hosts[index].sdk, existing) {
+            _ if self.bug == Some(Bug::ConsumerFromTheBeginning) => Plan::Make(DeliverFrom::Sequence(1)),
+            // A plain worker takes the consumer that is there.
+            (false, Some(_)) => Plan::Keep,
+            (_, existing) => plan(existing, standing, stream),
+        };
+        if let Plan::Make(from) = planned {
+            self.trace.note(self.now, || format!("{name} makes its consumer: {from:?}"));
+            self.bus.make_consumer(&name, from);
+        }
+        self.hosts[index].reads = true;
+        self.pull(index);
+    }
+
+    fn pull(&mut self, index: usize) {
+        let host = &self.hosts[index];
+        let (name, process) = (host.name.clone(), host.process_count);
+        if !host.reads || !self.is_linked(Peer::Host(index)) {
+            return;
+        }
+        // A plain worker works on one command and asks for the next when it is through.
+        if matches!(host.process, Some(Process::Plain(Some(_)))) {
+            return;
+        }
+        let pull = |world: &mut Self, delay| {
+            world.at(delay, Item::Worker { host: index, process, what: Worker::Pull });
+        };
+        let Some(delivery) = self.bus.deliver(&name, self.now) else {
+            if let Some(at) = self.bus.redelivery(&name)
+                && at > self.now
+            {
+                pull(self, at - self.now + MILLI);
+            }
+            return;
+        };
+        let now = self.now;
+        self.trace.note(now, || format!("{name} is given command {}", delivery.sequence));
+        self.checker.delivered(delivery.sequence);
+        if self.occurs(Fault::DeliveredTwice) {
+            self.delivered(index, &delivery);
+        }
+        self.delivered(index, &delivery);
+    }
+
+    fn delivered(&mut self, index: usize, delivery: &Delivery) {
+        let stored = &delivery.stored;
+        if self.hosts[index].sdk {
+            let received = Received {
+                sequence: delivery.sequence,
+                published: stored.time,
+                delivered: delivery.count,
+                subject: stored.subject.clone(),
+                ack_subject: delivery.generation.to_string(),
+                run_header: stored.id.as_ref().map(|id| id.run.to_string()),
+                payload: self.sabotage_payload(&stored.payload),
+            };
+            return self.tell(index, rules::Event::CommandReceived(received));
+        }
+        let Ok(command) = Command::parse(&stored.payload) else { return };
+        let work = PlainWork {
+            sequence: delivery.sequence,
+            generation: delivery.generation,
+            asked: command.action(),
+            not_after: command.not_after(),
+        };
+        if let Some(Process::Plain(at_work @ None)) = &mut self.hosts[index].process {
+            *at_work = Some(work);
+            let (time, process) = (self.handler_time(), self.hosts[index].process_count);
+            let what = Worker::PlainDone { sequence: delivery.sequence };
+            self.at(time, Item::Worker { host: index, process, what });
+        }
+    }
+
+    /// Puts `event` into the worker's mailbox.
+    pub(super) fn tell(&mut self, index: usize, event: rules::Event) {
+        let Some(sdk) = self.hosts[index].sdk() else { return };
+        sdk.mailbox.push_back(event);
+        self.next_turn(index);
+    }
+
+    fn next_turn(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        let process = host.process_count;
+        let Some(sdk) = host.sdk() else { return };
+        if !std::mem::replace(&mut sdk.turn_is_due, true) {
+            self.after(MILLI, Item::Worker { host: index, process, what: Worker::Turn });
+        }
+    }
+
+    /// The worker takes one event, or carries out one action: it may be killed between any two.
+    fn turn(&mut self, index: usize) {
+        let now = self.clock_of_host(index);
+        let Some(sdk) = self.hosts[index].sdk() else { return };
+        sdk.turn_is_due = false;
+        if let Some((decided, action)) = sdk.todo.pop_front() {
+            self.carry_out_for(index, action, decided);
+        } else if let Some(event) = sdk.mailbox.pop_front() {
+            let actions = sdk.logic.handle(now, event.clone());
+            sdk.todo.extend(actions.into_iter().map(|action| (now, action)));
+            let name = &self.hosts[index].name;
+            self.trace.note_of(self.now, name, '<', || describe::worker_event(&event));
+        }
+        if self.hosts[index].sdk().is_some_and(|sdk| !sdk.todo.is_empty() || !sdk.mailbox.is_empty()) {
+            self.next_turn(index);
+        }
+    }
+
+    fn clock_of_host(&self, index: usize) -> DateTime<Utc> {
+        beginning() + span(self.now) + self.hosts[index].clock
+    }
+
+    /// Carries out what was `decided` at that time.
+    fn carry_out_for(&mut self, index: usize, action: Action, decided: DateTime<Utc>) {
+        let name = &self.hosts[index].name;
+        self.trace.note_of(self.now, name, '>', || describe::worker_action(&action));
+        match action {
+            Action::SaveState(file) => self.save(index, &file),
+            Action::Run(call) => self.run_handler(index, &call, decided),
+            Action::Reboot(call) => self.begin_reboot(index, &call, decided),
+            Action::Reply(reply) => self.reply(index, reply, decided),
+            Action::Ack { sequence, subject } => self.ack(index, sequence, &subject, decided),
+            Action::InProgress { subject } => {
+                let generation = subject.parse().unwrap_or(0);
+                self.ask_for(index, What::InProgress { generation }, None);
+            }
+            Action::ReadVersions => {
+                let (running, published) = (Ok(Versions::default()), Ok(None));
+                self.tell(index, rules::Event::VersionsRead { running, published });
+            }
+            Action::PublishVersions { .. } | Action::Log(_) => {}
+        }
+    }
+
+    fn save(&mut self, index: usize, file: &StateFile) {
+        let event = if self.occurs(Fault::SaveFails) {
+            rules::Event::StateSaveFailed { error: "no space left on device".to_owned() }
+        } else {
+            if self.bug != Some(Bug::StateFileNotKept) {
+                self.hosts[index].disk = Some(file.to_bytes());
+            }
+            rules::Event::StateSaved
+        };
+        if let Some(sdk) = self.hosts[index].sdk() {
+            // Its outcome is handed in before anything else, as the executor does.
+            sdk.mailbox.push_front(event);
+        }
+    }
+
+    fn handler_time(&mut self) -> Micros {
+        if self.occurs(Fault::HandlerHangs) {
+            return self.rng.u64(MINUTE..10 * MINUTE);
+        }
+        self.rng.u64(MILLI..self.plan.handler_max)
+    }
+
+    fn run_handler(&mut self, index: usize, call: &HandlerCall, wall: DateTime<Utc>) {
+        let resume = call.resume && self.bug != Some(Bug::ResumedAsNew);
+        let begun = Begun { sequence: call.sequence, call: call.call, resume, wall };
+        self.checker.handler_begun(index, &begun);
+        let time = self.handler_time();
+        let host = &self.hosts[index];
+        let (process, boot, sequence) = (host.process_count, host.boot, call.sequence);
+        if call.call == Call::Upgrade && self.occurs(Fault::UpgradeReboots) {
+            // It is resumed after the boot.
+            return self.after(time, Item::Reboot { host: index, boot });
+        }
+        let failed = self.occurs(Fault::HandlerFails).then(|| "no luck".to_owned());
+        let reboots = self.hosts[index].reboots;
+        let result = match (call.call, failed) {
+            (Call::Prepare, failed) => HandlerResult::Prepare(failed.map_or(Ok(()), Err)),
+            (Call::Health, failed) => HandlerResult::Health(failed.map_or(Ok(()), Err)),
+            (Call::Upgrade, Some(error)) => HandlerResult::Upgrade(Err(error)),
+            (Call::Upgrade, None) if self.rng.u32(..1_000) < reboots => {
+                HandlerResult::Upgrade(Ok(Upgraded::RebootRequired))
+            }
+            (Call::Upgrade, None) => HandlerResult::Upgrade(Ok(Upgraded::Done)),
+        };
+        let event = rules::Event::HandlerFinished { sequence, result };
+        self.at(time, Item::Worker { host: index, process, what: Worker::Event(event) });
+    }
+
+    fn begin_reboot(&mut self, index: usize, call: &RebootCall, wall: DateTime<Utc>) {
+        self.checker.reboot_begun(index, call.sequence, wall);
+        let (process, boot) = (self.hosts[index].process_count, self.hosts[index].boot);
+        if !self.occurs(Fault::NoReboot) {
+            self.after(5 * SECOND, Item::Reboot { host: index, boot });
+        }
+        let result = if self.occurs(Fault::HandlerFails) { Err("no".to_owned()) } else { Ok(()) };
+        let event = rules::Event::RebootReturned { sequence: call.sequence, result };
+        self.after(SECOND, Item::Worker { host: index, process, what: Worker::Event(event) });
+    }
+
+    fn reply(&mut self, index: usize, reply: OutgoingReply, decided: DateTime<Utc>) {
+        let sequence = reply.sequence;
+        let in_reply_to =
+            reply.headers.into_iter().find(|(name, _)| *name == header::IN_REPLY_TO).map(|(_, value)| value);
+        let what = What::Reply { sequence, payload: Bytes::from(reply.payload), in_reply_to };
+        if self.bug == Some(Bug::AckBeforeReply) {
+            let state = self.hosts[index].sdk().and_then(|sdk| sdk.logic.state().current.clone());
+            if let Some(current) = state {
+                self.ack(index, sequence, &current.ack_subject, decided);
+            }
+        }
+        let error = "no answer".to_owned();
+        self.ask_for(index, what, Some(rules::Event::ReplyFailed { sequence, error }));
+    }
+
+    fn ack(&mut self, index: usize, sequence: u64, subject: &str, decided: DateTime<Utc>) {
+        let generation = subject.parse().unwrap_or(0);
+        let error = "no answer".to_owned();
+        let fallback = rules::Event::AckFailed { sequence, error };
+        self.ask_for(index, What::Ack { generation, sequence, decided }, Some(fallback));
+    }
+
+    /// Has a request of a worker leave; `fallback` is what it is told when no answer comes.
+    fn ask_for(&mut self, index: usize, what: What, fallback: Option<rules::Event>) {
+        self.requests += 1;
+        let (id, process) = (self.requests, self.hosts[index].process_count);
+        if let Some(fallback) = fallback
+            && let Some(sdk) = self.hosts[index].sdk()
+        {
+            sdk.waiting.insert(id, fallback);
+            let what = Worker::TimeOut { request: id };
+            self.at(PATIENCE, Item::Worker { host: index, process, what });
+        }
+        // Nothing is handed to the client while it is disconnected: it would be sent late.
+        if self.is_linked(Peer::Host(index)) {
+            let from = Peer::Host(index);
+            self.send(Request { id, from, process, what, sent: self.now, patience: PATIENCE });
+        }
+    }
+
+    fn plain_done(&mut self, index: usize, sequence: u64) {
+        let clock = self.clock_of_host(index);
+        let Some(Process::Plain(at_work)) = &mut self.hosts[index].process else { return };
+        let Some(work) = at_work.take_if(|work| work.sequence == sequence) else { return };
+        let late = work.not_after.is_some_and(|not_after| clock > not_after);
+        if !late {
+            self.plain_replies(index, &work);
+        }
+        let ack = What::Ack { generation: work.generation, sequence, decided: clock };
+        self.ask_for(index, ack, None);
+        let process = self.hosts[index].process_count;
+        self.after(SECOND, Item::Worker { host: index, process, what: Worker::Pull });
+    }
+
+    fn plain_replies(&mut self, index: usize, work: &PlainWork) {
+        let reboots = self.hosts[index].reboots;
+        let result = if self.occurs(Fault::HandlerFails) {
+            Outcome::error("no luck")
+        } else if work.asked == Asked::Upgrade && self.rng.u32(..1_000) < reboots {
+            Outcome::RebootRequired
+        } else {
+            Outcome::Done
+        };
+        let mut payload = Reply { action: work.asked, result }.to_payload();
+        if self.occurs(Fault::Lies) {
+            payload = self.lie(work.asked);
+        }
+        let times = 1 + usize::from(self.occurs(Fault::AnswersTwice));
+        for _ in 0..times {
+            let in_reply_to = self.rng.bool().then(|| work.sequence.to_string());
+            let payload = Bytes::from(payload.clone());
+            self.ask_for(index, What::Reply { sequence: work.sequence, payload, in_reply_to }, None);
+        }
+    }
+
+    fn lie(&mut self, asked: Asked) -> Vec<u8> {
+        let other = *self.rng.choice(&Asked::ALL).expect("not empty");
+        match self.rng.u32(..4) {
+            0 => b"{\"action\":\"upgrade\"".to_vec(),
+            1 => Reply { action: other, result: Outcome::Done }.to_payload(),
+            2 => Reply { action: other, result: Outcome::RebootRequired }.to_payload(),
+            _ => Reply { action: asked, result: Outcome::error("a lie") }.to_payload(),
+        }
+    }
+
+    /// The host goes down and boots anew.
+    pub(super) fn reboot(&mut self, index: usize, boot: u32) {
+        let host = &mut self.hosts[index];
+        if host.boot != boot || !host.is_up {
+            return;
+        }
+        let name = host.name.clone();
+        self.trace.note(self.now, || format!("{name} goes down"));
+        host.kill();
+        host.is_up = false;
+        let slow = self.occurs(Fault::SlowBoot);
+        let time = if slow { 5 * MINUTE } else { self.plan.boot_max };
+        self.after(time, Item::Booted { host: index });
+    }
+
+    pub(super) fn booted(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        if host.is_up {
+            return;
+        }
+        host.boot += 1;
+        host.is_up = true;
+        let boot = host.boot;
+        self.checker.booted(index);
+        self.trace.note(self.now, || format!("h{index} is up, boot {boot}"));
+        self.after(SECOND, Item::StartWorker { host: index, boot });
+    }
+}
