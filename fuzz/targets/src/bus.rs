@@ -136,11 +136,11 @@ pub fn subject(data: &[u8]) {
 
 /// What one instance of the orchestrator passes on to another, and what that one answers.
 pub fn forward(data: &[u8]) {
-    if let Ok(request) = forward::decode(data) {
+    if let Ok(passed) = forward::decode(data) {
         assert!(is_object(data));
-        if let Ok(payload) = forward::encode(&request) {
+        if let Ok(payload) = forward::encode(&passed) {
             assert!(payload.len() <= forward::REQUEST_BYTES_MAX);
-            assert_eq!(forward::decode(&payload), Ok(request));
+            assert_eq!(forward::decode(&payload), Ok(passed));
         }
     }
     if let forward::Outcome::Told(told) = forward::Outcome::read(data) {
