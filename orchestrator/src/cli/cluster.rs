@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::output::outln;
+use super::output::{Output, outln};
 use crate::http_client;
 
 /// How long the answer may take.
@@ -31,14 +31,6 @@ pub(super) struct Status {
     /// How to print it
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Tables
-    Text,
-    /// The API's answer
-    Json,
 }
 
 /// What `GET /v1/state/cluster` says.

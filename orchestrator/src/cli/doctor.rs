@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::output::outln;
+use super::output::{Output, outln};
 use crate::config::{self, Settings};
 use crate::doctor::{Check, Verdict, examine};
 
@@ -17,14 +17,6 @@ pub(super) struct Doctor {
     /// How to print it
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// A line for each check, and one for what to do
-    Text,
-    /// A JSON array
-    Json,
 }
 
 /// Shows every check; fails when there is a problem.

@@ -4,10 +4,10 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
-use super::output::{errln, outln};
+use super::output::{Output, errln, outln};
 use crate::config::Settings;
 use crate::recovery::plan::{Plan, Source, Summary, Work};
 use crate::recovery::restore::{self, Step};
@@ -56,14 +56,6 @@ pub(super) struct Restore {
     /// How to print the plan and what was done
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Output {
-    /// For people
-    Text,
-    /// One JSON object
-    Json,
 }
 
 /// Writes a backup.
