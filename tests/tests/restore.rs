@@ -255,3 +255,33 @@ async fn it_is_refused_while_an_orchestrator_is_at_work_and_without_an_answer() 
     let said = refused(&empty).await;
     assert!(said.starts_with("error: the store data/os-upgrade.db is empty or missing"), "{said}");
 }
+
+/// The store is always a little behind the journal. Where the journal is whole, what it has beyond is gone on from too.
+#[tokio::test]
+async fn what_the_journal_has_beyond_the_store_is_kept_when_only_the_control_stream_is_lost() {
+    let mut site = Site::start().await;
+    site.rest().configure("os-upgrade-test").await;
+    site.orchestrator.terminate().await;
+    let copy = tempfile::tempdir().unwrap();
+    let files = ["os-upgrade.db", "os-upgrade.db-wal", "os-upgrade.db-shm"];
+    let at = |site: &Site, name: &str| site.orchestrator.store_file().with_file_name(name);
+    for name in files {
+        let _ = fs::copy(at(&site, name), copy.path().join(name));
+    }
+    site.orchestrator.start_ready().await;
+    site.orchestrator.leads().await;
+    assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-7").await, Some(200));
+    site.orchestrator.kill().await;
+    for name in files {
+        let _ = fs::remove_file(at(&site, name));
+        let _ = fs::copy(copy.path().join(name), at(&site, name));
+    }
+    site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
+
+    let done = printed(&site.orchestrator, FROM_STORE).await;
+    assert!(done.to_string().contains("the control stream"), "{done}");
+    site.orchestrator.start_ready().await;
+    site.orchestrator.leads().await;
+    assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-8").await, Some(409));
+    assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-7").await, Some(200));
+}

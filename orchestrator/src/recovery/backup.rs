@@ -101,7 +101,15 @@ async fn of_bus(
 }
 
 /// Brings the copy up to the journal's end: the store of a running site is a little behind.
-async fn catch_up(bus: &Bus, site: &str, copy: &Path, folded: Folded) -> Result<Folded, RecoveryError> {
+///
+/// # Errors
+/// The journal cannot be read from there on, or the store not be written.
+pub(super) async fn catch_up(
+    bus: &Bus,
+    site: &str,
+    copy: &Path,
+    folded: Folded,
+) -> Result<Folded, RecoveryError> {
     let Folded { state, position, .. } = folded;
     let tip = Tip { sequence: position.sequence, append_id: Some(position.append_id.clone()) };
     let mut follower = Follower::resume(state, tip);

@@ -13,6 +13,7 @@ use os_upgrade_shell::node::{Known, Loss, StoreKnowledge, Stream, Streams, losse
 use serde::Serialize;
 
 use super::archive::{self, Kind, Manifest};
+use super::backup::catch_up;
 use super::site::Site;
 use super::{RecoveryError, collect};
 use crate::loss;
@@ -117,6 +118,12 @@ async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
     let folded = folded.ok_or_else(|| RecoveryError::EmptyStore(database.clone()))?;
     let mark = site.bus.unfinished_restoration().await?;
     let found = Found::of(site, &folded).await?;
+    // A journal that has lost nothing may have more than the store, which is behind it. That must not be forgotten.
+    let folded = if mark.is_none() && found.has_more(&folded) {
+        catch_up(&site.bus, site.layout().site, &database, folded).await?
+    } else {
+        folded
+    };
     let mut because = found.describe(site).await?;
     if because.is_empty() {
         if mark.is_some() {
@@ -204,6 +211,13 @@ impl Found {
         let streams = site.bus.inspect(&known).await?;
         let losses = losses(&known, &streams);
         Ok(Self { streams, losses })
+    }
+
+    /// Whether the journal is whole and goes beyond what the store has, while something else is missing.
+    fn has_more(&self, folded: &Folded) -> bool {
+        let of_journal = |loss: &Loss| loss.stream == Stream::Journal;
+        let last = self.streams.journal.map_or(0, |journal| journal.last_sequence);
+        !self.losses.is_empty() && !self.losses.iter().any(of_journal) && last > folded.position.sequence
     }
 
     fn control_kept(&self) -> bool {
