@@ -30,7 +30,8 @@ fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             all.extend(content(&path));
-        } else {
+        } else if !path.to_string_lossy().ends_with("-shm") {
+            // That one is not content: SQLite keeps there who reads at the moment.
             all.push((path.clone(), fs::read(path).unwrap()));
         }
     }
