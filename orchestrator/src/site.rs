@@ -110,15 +110,16 @@ impl SiteHandle {
     /// The bus or the journal is away, or nothing was heard in time. Then the change may still come to be.
     pub async fn request(&self, request: Request) -> Result<Answer, Unavailable> {
         let (answer, answered) = oneshot::channel();
+        let stopped = |what: &str| Err(Unavailable { reason: format!("the orchestrator has stopped{what}") });
         let ask = async {
-            self.calls.send(Call { request, answer }).await.ok()?;
-            answered.await.ok()
+            if self.calls.send(Call { request, answer }).await.is_err() {
+                return stopped("; nothing was changed");
+            }
+            // Whoever had it is gone, and may have begun with it.
+            answered.await.unwrap_or_else(|_| stopped(": the change may still come to be, look at the state"))
         };
         match tokio::time::timeout(self.timeout, ask).await {
-            Ok(Some(answer)) => answer,
-            Ok(None) => {
-                Err(Unavailable { reason: "the orchestrator has stopped; nothing was changed".to_owned() })
-            }
+            Ok(answer) => answer,
             Err(_) => Err(Unavailable { reason: self.why_silent() }),
         }
     }

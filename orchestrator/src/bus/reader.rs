@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::Subscriber;
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy, push};
+use async_nats::jetstream::stream::RawMessageErrorKind;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -101,8 +102,11 @@ impl Bus {
         };
         loop {
             let Ok(message) = tokio::time::timeout(SILENT_FOR, messages.next()).await else {
-                if self.has_come_to(name, reading.next).await {
-                    return "the consumer is silent, and the stream has gone on".into();
+                match self.has_come_to(name, reading.next).await {
+                    Some(true) => return "the consumer is silent, and the stream has gone on".into(),
+                    // What stood at its end has been deleted.
+                    Some(false) => reading.say_end(last).await,
+                    None => {}
                 }
                 continue;
             };
@@ -126,10 +130,15 @@ impl Bus {
         }
     }
 
-    /// Whether the stream has a message at `sequence`, or after it; not, when that cannot be found out.
-    async fn has_come_to(&self, name: &str, sequence: u64) -> bool {
-        let stream = self.stream(name).await;
-        stream.is_ok_and(|stream| stream.cached_info().state.last_sequence >= sequence)
+    /// Whether a message stands in the stream at `sequence` or after it; `None` when that cannot be found out. Where it
+    /// ends says nothing, for its last messages may have been deleted.
+    async fn has_come_to(&self, name: &str, sequence: u64) -> Option<bool> {
+        let stream = self.stream(name).await.ok()?;
+        match stream.get_first_raw_message_by_subject(">", sequence).await {
+            Ok(_) => Some(true),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Some(false),
+            Err(_) => None,
+        }
     }
 }
 
