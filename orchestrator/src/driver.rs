@@ -17,7 +17,7 @@ use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
 use os_upgrade_shell::forward::Told;
 use os_upgrade_shell::journal::append::AppendOutcome;
-use os_upgrade_shell::lease::LeaseHolder;
+use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{Action, CallId, Event, Halt, Known, Node, NodeSettings, Warning};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -299,7 +299,10 @@ impl Driver {
         match action {
             Action::Inspect(known) => self.inspect(known),
             Action::Account(halt) => self.account(halt),
-            Action::Lease(action) => self.spawn(|bus| async move { Event::Lease(bus.lease(&action).await) }),
+            Action::Lease(LeaseQuestion { number, action }) => self.spawn(|bus| async move {
+                let outcome = bus.lease(&action).await;
+                Event::Lease { number, outcome }
+            }),
             Action::FollowJournal { from } => self.follow_journal(from),
             Action::StopJournal => self.journal.stop(),
             Action::Append { expected, message } => self.spawn(|bus| async move {

@@ -18,7 +18,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// What was seen so many renewals ago is recent: the time that a follower waits for its leader, and one more.
 const RECENT_RENEWALS: u64 = 3;
 /// How long an answer may take before the question is asked again.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// What stands in the lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,16 @@ pub struct LeaseHolder {
     pub instance: String,
     /// The process: never the same twice.
     pub nonce: String,
+}
+
+/// A question about the lease. Its answer has the same number: that of an earlier one says nothing any more, because
+/// the time for which the lease is held counts from when it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseQuestion {
+    /// Its number.
+    pub number: u64,
+    /// What is to be done.
+    pub action: LeaseAction,
 }
 
 /// What the shell has to do about the lease.
@@ -89,6 +99,8 @@ pub struct Lease {
     /// Who else held it.
     other: Option<Other>,
     asked: Option<Asked>,
+    /// How many questions there have been.
+    questions: u64,
     next: Duration,
     /// Whether it is to be given back, and not to be asked for again.
     leaving: bool,
@@ -112,6 +124,7 @@ struct Held {
 
 #[derive(Debug)]
 struct Asked {
+    number: u64,
     at: Duration,
     wall: DateTime<Utc>,
 }
@@ -127,7 +140,16 @@ impl Asked {
 impl Lease {
     /// A lease that `me` does not hold yet.
     pub fn new(me: LeaseHolder) -> Self {
-        Self { me, held: None, other: None, asked: None, next: Duration::ZERO, leaving: false, skew: None }
+        Self {
+            me,
+            held: None,
+            other: None,
+            asked: None,
+            questions: 0,
+            next: Duration::ZERO,
+            leaving: false,
+            skew: None,
+        }
     }
 
     /// This process.
@@ -168,7 +190,7 @@ impl Lease {
     }
 
     /// Time has passed: what to do, and what has changed by that alone.
-    pub fn tick(&mut self, now: Now) -> (Option<LeaseAction>, Option<LeaseChange>) {
+    pub fn tick(&mut self, now: Now) -> (Option<LeaseQuestion>, Option<LeaseChange>) {
         let expired = self.held.as_ref().is_some_and(|held| held.until <= now.monotonic);
         let change = expired.then(|| {
             self.held = None;
@@ -194,7 +216,7 @@ impl Lease {
     }
 
     /// Gives the lease back, once what is under way has been answered, and asks for it no more.
-    pub fn leave(&mut self, now: Now) -> Option<LeaseAction> {
+    pub fn leave(&mut self, now: Now) -> Option<LeaseQuestion> {
         self.leaving = true;
         self.tick(now).0
     }
@@ -208,9 +230,10 @@ impl Lease {
     pub fn outcome(
         &mut self,
         now: Now,
+        number: u64,
         outcome: &LeaseOutcome,
-    ) -> (Option<LeaseAction>, Option<LeaseChange>) {
-        let Some(asked) = self.asked.take() else {
+    ) -> (Option<LeaseQuestion>, Option<LeaseChange>) {
+        let Some(asked) = self.asked.take_if(|asked| asked.number == number) else {
             return (None, None);
         };
         self.next = now.monotonic + LOOK_INTERVAL;
@@ -239,8 +262,10 @@ impl Lease {
         }
     }
 
-    fn ask(&mut self, now: Now, action: LeaseAction) -> LeaseAction {
-        self.asked = Some(Asked { at: now.monotonic, wall: now.wall });
-        action
+    fn ask(&mut self, now: Now, action: LeaseAction) -> LeaseQuestion {
+        self.questions += 1;
+        let number = self.questions;
+        self.asked = Some(Asked { number, at: now.monotonic, wall: now.wall });
+        LeaseQuestion { number, action }
     }
 }

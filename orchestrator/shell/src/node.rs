@@ -35,7 +35,7 @@ use crate::journal::append::{Appender, Step};
 use crate::journal::codec::Message;
 use crate::journal::follow::Follower;
 use crate::journal::{JournalError, Tip};
-use crate::lease::{Lease, LeaseAction, LeaseChange, LeaseHolder};
+use crate::lease::{Lease, LeaseChange, LeaseHolder, LeaseQuestion};
 
 /// An append that takes longer than this makes the instance not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
@@ -263,8 +263,8 @@ impl Node {
             Event::Inspected { known, streams } => self.inspected(now, &known, streams),
             // Asked for by one that has stopped, which is answered above.
             Event::Accounted(_) => {}
-            Event::Lease(outcome) => {
-                let (action, change) = self.lease.outcome(now, &outcome);
+            Event::Lease { number, outcome } => {
+                let (action, change) = self.lease.outcome(now, number, &outcome);
                 self.lease_changed(action, change.as_ref());
                 if let Some(skew) = self.lease.skew() {
                     self.inventory.clocks_compared(skew);
@@ -432,8 +432,8 @@ impl Node {
         self.connected && self.inspection == Inspection::Done
     }
 
-    fn lease_changed(&mut self, action: Option<LeaseAction>, change: Option<&LeaseChange>) {
-        self.out.extend(action.map(Action::Lease));
+    fn lease_changed(&mut self, question: Option<LeaseQuestion>, change: Option<&LeaseChange>) {
+        self.out.extend(question.map(Action::Lease));
         if let Some(LeaseChange::Lost) = change {
             self.step_down("the lease is lost");
         }

@@ -6,7 +6,45 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use os_upgrade_shell::clock::Now;
-use os_upgrade_shell::lease::{LEASE_TTL, Lease, LeaseAction, LeaseChange, LeaseHolder, LeaseOutcome};
+use os_upgrade_shell::lease::{self, LEASE_TTL, LeaseAction, LeaseChange, LeaseHolder, LeaseOutcome};
+
+/// A lease whose last question is the one that is answered.
+struct Lease(lease::Lease, u64);
+
+impl Lease {
+    fn new(me: LeaseHolder) -> Self {
+        Self(lease::Lease::new(me), 0)
+    }
+
+    fn asked(&mut self, question: Option<lease::LeaseQuestion>) -> Option<LeaseAction> {
+        let question = question?;
+        self.1 = question.number;
+        Some(question.action)
+    }
+
+    fn tick(&mut self, now: Now) -> (Option<LeaseAction>, Option<LeaseChange>) {
+        let (question, change) = self.0.tick(now);
+        (self.asked(question), change)
+    }
+
+    fn outcome(&mut self, now: Now, outcome: &LeaseOutcome) -> (Option<LeaseAction>, Option<LeaseChange>) {
+        let (question, change) = self.0.outcome(now, self.1, outcome);
+        (self.asked(question), change)
+    }
+
+    fn leave(&mut self, now: Now) -> Option<LeaseAction> {
+        let question = self.0.leave(now);
+        self.asked(question)
+    }
+}
+
+impl std::ops::Deref for Lease {
+    type Target = lease::Lease;
+
+    fn deref(&self) -> &lease::Lease {
+        &self.0
+    }
+}
 
 fn at(secs: u64) -> Now {
     Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(secs) }
@@ -50,6 +88,20 @@ fn it_is_lost_when_it_cannot_be_renewed() {
     }
     assert_eq!(changes, [(LEASE_TTL.as_secs(), LeaseChange::Lost)]);
     assert!(!lease.is_held());
+}
+
+/// It would be taken to last from when the later question was asked, which the server knows nothing of.
+#[test]
+fn the_answer_to_an_earlier_question_says_nothing() {
+    let mut lease = held();
+    assert!(lease.tick(at(2)).0.is_some());
+    let earlier = lease.1;
+    assert!(lease.tick(at(4)).0.is_some());
+    let written = LeaseOutcome::Written { revision: 2, at: None };
+    assert_eq!(lease.0.outcome(at(5), earlier, &written), (None, None));
+    assert_eq!(lease.held_until(), Some(LEASE_TTL));
+    assert_eq!(lease.outcome(at(5), &written), (None, None));
+    assert_eq!(lease.held_until(), Some(Duration::from_secs(4) + LEASE_TTL));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::json;
-use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
+use os_upgrade_shell::lease::{ANSWER_WITHIN, LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
 
 use super::Bus;
 use super::streams::StreamsError;
@@ -39,9 +39,10 @@ impl Bus {
         }
     }
 
-    /// Carries out what the lease wants.
+    /// Carries out what the lease wants, within the time after which it is asked for anew.
     pub async fn lease(&self, action: &LeaseAction) -> LeaseOutcome {
-        self.try_lease(action).await.unwrap_or(LeaseOutcome::Failed)
+        let outcome = tokio::time::timeout(ANSWER_WITHIN, self.try_lease(action)).await;
+        outcome.ok().flatten().unwrap_or(LeaseOutcome::Failed)
     }
 
     async fn try_lease(&self, action: &LeaseAction) -> Option<LeaseOutcome> {

@@ -70,10 +70,14 @@ bugs! {
     StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"];
     /// 202 counts as a grant.
     GrantOn202: "grant-on-202", [LockOdd] => ["S4"];
+    /// The lock server is asked however long the process stood still before.
+    LockWithoutLease: "lock-without-lease", [PausedInTheAct] => ["lease"];
     /// A slot is given back as soon as a host fails, whatever the setting.
     SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"];
     /// The projection drops a record now and then.
     RecordNotProjected: "record-not-projected", [] => ["store"];
+    /// A loss is believed at once, though a server of a cluster may only be behind.
+    LossBelievedAtOnce: "loss-believed-at-once", [StaleLook, OrchestratorCutOff] => ["journal"];
     /// A handler that was cut off is told that its command is new.
     ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"];
     /// A worker's consumer is made anew from the beginning of the stream, again and again.

@@ -14,6 +14,7 @@ use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
 use os_upgrade_worker_rules::limits::ACK_WAIT;
 
 use crate::agenda::Micros;
+use crate::checker::Ends;
 
 /// When everything was created.
 pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
@@ -88,6 +89,11 @@ pub(crate) struct Delivery {
 }
 
 impl Bus {
+    /// Where the streams end.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends { journal: self.journal_len(), control: self.control_len() }
+    }
+
     pub(crate) fn journal_len(&self) -> u64 {
         self.journal.len() as u64
     }
@@ -121,15 +127,22 @@ impl Bus {
         }
     }
 
-    pub(crate) fn inspect(&self, known: &Known) -> Streams {
+    /// The streams, as they were so many messages ago.
+    pub(crate) fn inspect(&self, known: &Known, ago: u64) -> Streams {
+        let journal = self.journal_len().saturating_sub(ago);
+        let control = self.control_len().saturating_sub(ago);
         let facts = |last_sequence| Some(StreamFacts { created: CREATED, first_sequence: 1, last_sequence });
-        let reached = |stored| self.snapshots.iter().rev().find(|start| **start <= stored + 1).copied();
-        let at_known = Some(known.journal.sequence).filter(|sequence| *sequence > 0);
+        let reached = |stored: u64| {
+            let usable = |start: &&u64| **start <= (stored + 1).min(journal);
+            self.snapshots.iter().rev().find(usable).copied()
+        };
+        let at_known = Some(known.journal.sequence).filter(|sequence| (1..=journal).contains(sequence));
         let at_known = at_known.and_then(|sequence| self.journal_at(sequence));
-        let at_mark = known.mark.as_ref().and_then(|mark| self.control.get(index(mark.sequence))?.as_ref());
+        let mark = known.mark.as_ref().filter(|mark| mark.sequence <= control);
+        let at_mark = mark.and_then(|mark| self.control.get(index(mark.sequence))?.as_ref());
         Streams {
-            journal: facts(self.journal_len()),
-            control: facts(self.control_len()),
+            journal: facts(journal),
+            control: facts(control),
             at_known: at_known.map(|message| message.append_id.clone()),
             at_mark: at_mark.map(|stored| stored.subject.clone()),
             follow_from: known.stored.and_then(reached).unwrap_or(1),
@@ -177,6 +190,11 @@ impl Bus {
         let until = now + Micros::try_from(LEASE_TTL.as_micros()).expect("a lease is short");
         self.lease = Some(Lease { holder: holder.clone(), revision: self.revisions, until });
         LeaseOutcome::Written { revision: self.revisions, at: Some(time) }
+    }
+
+    /// Whether the lease is the process's of this name.
+    pub(crate) fn is_leased_to(&self, nonce: &str, now: Micros) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.holder.nonce == nonce && now < lease.until)
     }
 
     /// Appends `message` if `expected` is the journal's last sequence; its own.

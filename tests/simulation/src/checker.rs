@@ -12,6 +12,7 @@
 //! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |
 //! | S5 | an answer 2xx is never forgotten | `answers` |
 //! | S6 | a slot is never freed by time alone | `steps` |
+//! | lease | the lock server is asked by nobody but who holds the lease | `steps` |
 //! | once | no command stands in the stream twice | `commands` |
 //! | worker | an executed command is acknowledged after its reply; a reboot follows its `reboot-required` | `workers` |
 //! | journal | it can be followed, and nobody stops | `journal` |
@@ -37,7 +38,7 @@ use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::node::CallId;
 
 use self::commands::CommandSeen;
-pub(crate) use self::loss::Knows;
+pub(crate) use self::loss::{Ends, Knows};
 use self::steps::Step;
 pub(crate) use self::workers::Begun;
 use self::workers::HostSeen;
@@ -76,6 +77,8 @@ pub(crate) struct Checker {
     /// What each instance's store has reached.
     stores: BTreeMap<usize, u64>,
     runs: BTreeMap<RunId, RunSeen>,
+    /// Who put a configuration that came into force.
+    actors: BTreeSet<String>,
     /// Every configuration with the time from which on it was in force.
     configs: Vec<(Micros, Option<Config>)>,
     /// Hosts that hold a slot by the journal.
@@ -88,8 +91,12 @@ pub(crate) struct Checker {
     locks: Vec<LockChange>,
     /// Runs of which somebody was told that they were not begun.
     refused: BTreeSet<RunId>,
+    /// Who was told that the configuration they put was not.
+    refused_actors: BTreeSet<String>,
     /// Until when a slot of each client may have been given back at its own wish.
     unlocks: BTreeMap<ClientId, Micros>,
+    /// Whether the bus has ever forgotten acknowledgements.
+    acks_forgotten: bool,
     /// What each instance knows of what the bus has lost, once it has lost something.
     lost: Option<Vec<Knows>>,
     /// Clients that have been told that they hold a slot and have not asked to give it back since.
@@ -140,7 +147,10 @@ impl Checker {
             calls: BTreeMap::new(),
             locks: Vec::new(),
             refused: BTreeSet::new(),
+            refused_actors: BTreeSet::new(),
+            actors: BTreeSet::new(),
             unlocks: BTreeMap::new(),
+            acks_forgotten: false,
             lost: None,
             clients: BTreeSet::new(),
         }

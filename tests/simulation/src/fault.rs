@@ -68,6 +68,8 @@ faults! {
     BusCrash: "bus killed", itself 60;
     /// The bus, killed, comes back without the end of what it had acknowledged. It ends the world's rough time.
     DataLost: "bus killed and its data lost", occasion 400;
+    /// A server of a cluster that stood still shows the streams as they were some time ago.
+    StaleLook: "streams shown as they were", itself 60;
     /// The bus, killed, has forgotten the last acknowledgements of consumers.
     AcksForgotten: "consumers' acknowledgements forgotten", occasion 500;
     /// A worker's process is killed, and started again after a while.

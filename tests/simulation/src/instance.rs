@@ -1,6 +1,7 @@
 //! An instance of the orchestrator: its process, its store, its clock.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use os_upgrade_kernel::Settings;
@@ -111,11 +112,11 @@ impl Instance {
             settings: self.settings.clone(),
             dispatch: DispatchSettings {
                 publishes_max: plan.publishes_max,
-                lock_retry: std::time::Duration::from_secs(5),
+                lock_retry: Duration::from_secs(5),
             },
             facts_per_snapshot: plan.facts_per_snapshot,
             store: self.store.reached.clone(),
-            loss_certain_after: plan.loss_certain_after,
+            loss_certain_after: if plan.believes_at_once { Duration::ZERO } else { plan.loss_certain_after },
         }));
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) publishes_max: usize,
     pub(crate) facts_per_snapshot: usize,
     pub(crate) loss_certain_after: Duration,
+    /// Whether it is believed at once all the same, by a planted bug.
+    pub(crate) believes_at_once: bool,
     pub(crate) tick: Micros,
     /// The time that a message mostly takes, at most.
     pub(crate) latency: Micros,
@@ -72,6 +74,7 @@ impl Plan {
             config: draw_config(rng),
             publishes_max: *rng.choice(&[1, 4, 64]).expect("not empty"),
             facts_per_snapshot: *rng.choice(&[5, 20, 1_000]).expect("not empty"),
+            believes_at_once: false,
             loss_certain_after: if rng.bool() { Duration::ZERO } else { Duration::from_secs(30) },
             tick: *rng.choice(&[100 * MILLI, 500 * MILLI, SECOND]).expect("not empty"),
             latency: *rng.choice(&[MILLI, 20 * MILLI, 300 * MILLI]).expect("not empty"),
@@ -96,6 +99,7 @@ impl Plan {
             self.act_every = 2 * SECOND;
             self.settings.provider = LockProvider::Embedded;
         }
+        self.believes_at_once = bug == Bug::LossBelievedAtOnce;
         self
     }
 

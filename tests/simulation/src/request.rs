@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 use os_upgrade_shell::journal::codec::Message;
-use os_upgrade_shell::lease::{LeaseAction, LeaseHolder};
+use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{CallId, Event, Known};
 use os_upgrade_worker_rules as rules;
 
@@ -29,7 +29,7 @@ pub(crate) struct Request {
 #[derive(Debug, Clone)]
 pub(crate) enum What {
     Inspect(Box<Known>),
-    Lease(LeaseAction),
+    Lease(LeaseQuestion),
     Append {
         expected: u64,
         message: Message,
@@ -62,16 +62,27 @@ pub(crate) enum What {
         to: LeaseHolder,
         payload: Vec<u8>,
     },
-    Lock {
+    /// A question to the lock server, which must not leave at this monotonic time or later.
+    Locks {
+        ask: LockRequest,
         host: HostName,
         group: GroupName,
         before: Duration,
     },
-    Unlock {
-        host: HostName,
-        group: GroupName,
-        before: Duration,
-    },
+    /// What a worker wants of the bus.
+    Worker(WorkerRequest),
+}
+
+/// What the lock server is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LockRequest {
+    Lock,
+    Unlock,
+}
+
+/// What a worker wants of the bus.
+#[derive(Debug, Clone)]
+pub(crate) enum WorkerRequest {
     Reply {
         sequence: u64,
         payload: Bytes,
@@ -91,7 +102,7 @@ pub(crate) enum What {
 impl What {
     /// Whether it is for the lock server.
     pub(crate) fn is_for_lock_server(&self) -> bool {
-        matches!(self, Self::Lock { .. } | Self::Unlock { .. })
+        matches!(self, Self::Locks { .. })
     }
 }
 

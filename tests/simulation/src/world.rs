@@ -145,6 +145,8 @@ pub(crate) struct World {
     pub(crate) agenda: Agenda<Item>,
     pub(crate) bus: Bus,
     pub(crate) bus_up: bool,
+    /// Until when a server shows the streams as they were.
+    pub(crate) stale_until: Micros,
     pub(crate) locks: LockServer,
     pub(crate) instances: Vec<Instance>,
     pub(crate) hosts: Vec<Host>,
@@ -193,6 +195,7 @@ impl World {
             agenda: Agenda::new(),
             bus: Bus::default(),
             bus_up: true,
+            stale_until: 0,
             hosts,
             rough: true,
             faults: BTreeMap::new(),

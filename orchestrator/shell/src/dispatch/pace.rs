@@ -39,6 +39,9 @@ impl Pace {
     /// What is under way belongs to an earlier leadership from now on.
     pub(super) fn leadership_begins(&mut self) {
         self.outdated = self.under_way;
+        // What it has tried to give back may have been given back and taken anew by another leader.
+        self.unlocking = false;
+        self.unlocks = 0;
     }
 
     /// From now on a slot is to be given back: the first time at once.

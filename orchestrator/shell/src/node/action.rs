@@ -9,7 +9,7 @@ use crate::dispatch::Dispatch;
 use crate::forward::Passed;
 use crate::inventory::InventoryError;
 use crate::journal::codec::Message;
-use crate::lease::{LeaseAction, LeaseHolder};
+use crate::lease::{LeaseHolder, LeaseQuestion};
 
 /// Something for the shell to carry out.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub enum Action {
     /// Find out what exactly is missing, for the operator.
     Account(Halt),
     /// Do this about the lease.
-    Lease(LeaseAction),
+    Lease(LeaseQuestion),
     /// Hand in the journal from this sequence on, instead of whatever was followed before.
     FollowJournal {
         /// The first sequence wanted.

@@ -34,7 +34,12 @@ pub enum Event {
     /// What exactly is missing, in a sentence.
     Accounted(String),
     /// What came of the last lease action.
-    Lease(LeaseOutcome),
+    Lease {
+        /// The number of the question.
+        number: u64,
+        /// What came of it.
+        outcome: LeaseOutcome,
+    },
     /// A message of the journal that is being followed.
     Journal {
         /// Its sequence.

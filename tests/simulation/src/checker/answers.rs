@@ -54,11 +54,28 @@ impl Checker {
         {
             self.unlocks.insert(id.clone(), self.now + MAY_YET_COME);
         }
-        if let Request::Trigger { run, .. } = request
-            && reason.contains("nothing was changed")
-        {
-            self.refused.insert(run.clone());
-            self.check_refused(run);
+        if !reason.contains("nothing was changed") {
+            return;
+        }
+        match request {
+            Request::Trigger { run, .. } => {
+                self.refused.insert(run.clone());
+                self.check_refused(run);
+            }
+            Request::PutConfig { actor, .. } => {
+                self.refused_actors.insert(actor.clone());
+                self.check_refused_actor(actor);
+            }
+            Request::Cancel { .. } | Request::Lock { .. } | Request::Unlock { .. } => {}
+        }
+    }
+
+    /// Somebody's configuration has come into force, or was refused. Each has an actor of its own.
+    pub(super) fn check_refused_actor(&mut self, actor: &String) {
+        if self.refused_actors.contains(actor) && self.actors.contains(actor) {
+            let text =
+                format!("{actor}'s configuration is in force, though they heard that nothing was changed");
+            self.violated("S5", text);
         }
     }
 

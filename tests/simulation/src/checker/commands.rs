@@ -58,13 +58,6 @@ impl Checker {
         }
     }
 
-    /// A fence stands in the stream.
-    pub(crate) fn fence_stored(&mut self, sequence: u64) {
-        if self.commands.contains_key(&sequence) {
-            self.violated("once", format!("two messages stand at {sequence}"));
-        }
-    }
-
     /// A worker is given a command.
     pub(crate) fn delivered(&mut self, sequence: u64) {
         if let Some(command) = self.commands.get_mut(&sequence) {

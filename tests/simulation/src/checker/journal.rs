@@ -33,7 +33,11 @@ impl Checker {
 
     fn fact(&mut self, fact: &Fact) {
         match fact {
-            Fact::ConfigReplaced { config, .. } => self.configs.push((self.now, config.clone())),
+            Fact::ConfigReplaced { config, actor } => {
+                self.configs.push((self.now, config.clone()));
+                self.actors.insert(actor.clone());
+                self.check_refused_actor(actor);
+            }
             Fact::RunStarted { run, not_after, .. } => {
                 let not_after = *not_after;
                 let seen =

@@ -1,25 +1,36 @@
 //! What must be so once the bus has lost what it had acknowledged.
+//!
+//! It is asked for as long as the streams are shorter than what is known of them. Once another instance, which knew of
+//! no loss, has let them grow again, append ids tell, which is tested apart from here.
 
 use super::Checker;
 use crate::agenda::Micros;
 use crate::world::Peer;
 
-/// What an instance knows of what is lost.
+/// How far the streams go, or are known to go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) journal: u64,
+    pub(crate) control: u64,
+}
+
+impl Ends {
+    fn is_beyond(self, other: Self) -> bool {
+        self.journal > other.journal || self.control > other.control
+    }
+}
+
+/// What an instance knows of the streams when the bus loses something.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Knows {
-    /// Its process of that time, if that had seen some of it.
-    pub(crate) live: Option<u32>,
-    /// When that was told that the bus is back.
-    pub(crate) told: Option<Micros>,
     /// Its last process of that time.
     pub(crate) process: u32,
-    /// Whether its store has some of it.
-    pub(crate) stored: bool,
-    /// Whether that is of the journal, where every message tells its predecessor.
-    pub(crate) journal: bool,
-    /// Up to where its store had taken the control stream into account. A control stream that another instance, which
-    /// knew of no loss, has let grow again beyond that shows nothing any more.
-    pub(crate) control: u64,
+    /// What that one knows, if it lives.
+    pub(crate) live: Option<Ends>,
+    /// When that one was told that the bus is back.
+    pub(crate) told: Option<Micros>,
+    /// What its store knows.
+    pub(crate) stored: Option<Ends>,
 }
 
 impl Checker {
@@ -40,26 +51,25 @@ impl Checker {
         }
     }
 
-    /// A process has written to the journal, or sent a command, which left it at `sent`.
-    pub(crate) fn wrote(&mut self, from: Peer, process: u32, sent: Micros) {
+    /// A process writes to the journal, or sends a command, which left it at `sent`; the streams end at `ends` then.
+    pub(crate) fn wrote(&mut self, from: Peer, process: u32, sent: Micros, ends: Ends) {
         let (Some(knows), Peer::Instance(instance)) = (&self.lost, from) else { return };
         let knows = knows[instance];
-        let must_know = if knows.live == Some(process) {
-            knows.told.is_some_and(|told| told < sent)
+        let of_it = if process == knows.process {
+            knows.live.filter(|_| knows.told.is_some_and(|told| told < sent))
         } else {
-            knows.stored && knows.journal && process > knows.process
+            knows.stored
         };
-        if must_know {
+        if of_it.is_some_and(|of_it| of_it.is_beyond(ends)) {
             self.violated("loss", format!("i{instance} goes on though it knows that data is lost"));
         }
     }
 
     /// Whether each instance has stopped, after some time.
-    pub(crate) fn have_stopped(&mut self, stopped: &[bool], control_len: u64) {
+    pub(crate) fn have_stopped(&mut self, stopped: &[bool], ends: Ends) {
         let Some(knows) = self.lost.clone() else { return };
         for (instance, (knows, stopped)) in knows.iter().zip(stopped).enumerate() {
-            let shows = knows.journal || control_len < knows.control;
-            if knows.stored && shows && !stopped {
+            if knows.stored.is_some_and(|stored| stored.is_beyond(ends)) && !stopped {
                 self.violated("loss", format!("i{instance} has not stopped though its store has more"));
             }
         }

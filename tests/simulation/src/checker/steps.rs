@@ -114,6 +114,13 @@ impl Checker {
         }
     }
 
+    /// A question to the lock server leaves a process, which holds the lease or not.
+    pub(crate) fn lock_server_asked(&mut self, host: &HostName, leads: bool) {
+        if !leads {
+            self.violated("lease", format!("the lock server is asked about {host} without the lease"));
+        }
+    }
+
     /// The lock server is asked to take the slot of `host` back.
     pub(crate) fn unlock_asked(&mut self, host: &HostName) {
         self.slot_freed(host, true);

@@ -20,6 +20,8 @@ pub(super) struct HostSeen {
     upgraded: BTreeSet<RunId>,
     /// The run whose upgrade answered `reboot-required`, until the host boots.
     pub(super) reboot_due: Option<RunId>,
+    /// Whether its state file was ever lost.
+    has_lost_state: bool,
     /// The `upgrade` that answered so last.
     pub(super) upgrade: Option<u64>,
 }
@@ -27,7 +29,15 @@ pub(super) struct HostSeen {
 impl HostSeen {
     pub(super) fn new(name: HostName, plan: &HostPlan) -> Self {
         let group = plan.group.clone();
-        Self { name, group, sdk: plan.sdk, upgraded: BTreeSet::new(), reboot_due: None, upgrade: None }
+        Self {
+            name,
+            group,
+            sdk: plan.sdk,
+            upgraded: BTreeSet::new(),
+            reboot_due: None,
+            has_lost_state: false,
+            upgrade: None,
+        }
     }
 }
 
@@ -92,9 +102,27 @@ impl Checker {
     /// A worker's state file is gone: without one no reboot is due, and what was begun is not known to have been.
     pub(crate) fn worker_state_lost(&mut self, host: usize) {
         self.hosts[host].reboot_due = None;
+        self.hosts[host].has_lost_state = true;
+        self.forgive_repetitions();
         let name = &self.hosts[host].name;
         for command in self.commands.values_mut().filter(|command| command.id.host == *name) {
             command.executed = false;
+        }
+    }
+
+    /// The bus has forgotten acknowledgements.
+    pub(crate) fn acks_forgotten(&mut self) {
+        self.acks_forgotten = true;
+        self.forgive_repetitions();
+    }
+
+    /// A host whose state file is gone, and whose `prepare` the bus delivers again because it has forgotten that it was
+    /// acknowledged, cannot know that it has been upgraded.
+    fn forgive_repetitions(&mut self) {
+        if self.acks_forgotten {
+            for host in self.hosts.iter_mut().filter(|host| host.has_lost_state) {
+                host.upgraded.clear();
+            }
         }
     }
 

@@ -36,7 +36,11 @@ impl World {
         } else {
             draw_config(&mut self.rng)
         };
-        Request::PutConfig { config, actor: "operator".to_owned(), validate: self.rng.u32(..10) == 0 }
+        Request::PutConfig {
+            config,
+            actor: format!("operator {}", self.operators.calls),
+            validate: self.rng.u32(..10) == 0,
+        }
     }
 
     /// A FleetLock client asks this site for a slot, or gives it back. Some call themselves like hosts of ours.

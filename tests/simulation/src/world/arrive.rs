@@ -14,33 +14,32 @@ use crate::bug::Bug;
 use crate::bus::Publication;
 use crate::describe;
 use crate::fault::Fault;
-use crate::request::{Answer, Request, What};
+use crate::request::{Answer, LockRequest, Request, What, WorkerRequest};
 
 impl World {
     pub(super) fn arrive(&mut self, request: Request) {
         self.trace.note_of(self.now, request.from, '~', || describe::request(&request.what));
-        if request.what.is_for_lock_server() {
-            return self.lock_server_asked(&request);
-        }
-        if !self.is_linked(request.from) {
+        if !request.what.is_for_lock_server() && !self.is_linked(request.from) {
             return;
         }
         let event = match &request.what {
             What::Inspect(known) => {
-                Event::Inspected { known: known.clone(), streams: Ok(self.bus.inspect(known)) }
+                let ago = self.how_stale();
+                Event::Inspected { known: known.clone(), streams: Ok(self.bus.inspect(known, ago)) }
             }
-            What::Lease(action) => {
-                let time = self.time();
-                Event::Lease(self.bus.lease(action, self.now, time))
+            What::Lease(question) => {
+                let outcome = self.bus.lease(&question.action, self.now, self.time());
+                Event::Lease { number: question.number, outcome }
             }
             What::Append { expected, message } => {
                 let expected = match self.bug {
                     Some(Bug::JournalUnfenced) => self.bus.journal_len(),
                     _ => *expected,
                 };
+                let ends = self.bus.ends();
                 let outcome = match self.bus.append(expected, message) {
                     Some(sequence) => {
-                        self.checker.wrote(request.from, request.process, request.sent);
+                        self.checker.wrote(request.from, request.process, request.sent, ends);
                         self.checker.appended(sequence, message);
                         AppendOutcome::Stored { sequence }
                     }
@@ -53,7 +52,6 @@ impl World {
             }
             What::Fence { epoch } => {
                 let sequence = self.bus.publish_fence(self.time());
-                self.checker.fence_stored(sequence);
                 Event::FencePublished { epoch: *epoch, stored: Some(sequence) }
             }
             What::Command { .. } => self.command_arrives(&request),
@@ -66,13 +64,19 @@ impl World {
                 }
                 Event::Withdrawn { host: host.clone(), sequence: *sequence, deleted: Some(deleted) }
             }
-            What::Reply { .. } | What::Ack { .. } | What::InProgress { .. } => {
-                return self.worker_asks(&request);
-            }
+            What::Worker(asked) => return self.worker_asks(&request, asked),
             What::Forward { .. } => return self.forward_arrives(request),
-            What::Lock { .. } | What::Unlock { .. } => return,
+            What::Locks { ask, host, group, .. } => {
+                return self.lock_server_asked(&request, *ask, host, group);
+            }
         };
         self.answer(&request, Answer::Node(event));
+    }
+
+    /// By how many messages a look at the streams is behind. Only a cluster has servers that are.
+    fn how_stale(&mut self) -> u64 {
+        let is_cluster = self.plan.loss_certain_after > std::time::Duration::ZERO;
+        if is_cluster && self.now < self.stale_until && self.rng.bool() { self.rng.u64(1..10) } else { 0 }
     }
 
     fn command_arrives(&mut self, request: &Request) -> Event {
@@ -87,9 +91,10 @@ impl World {
         if self.bug == Some(Bug::LostAckIsFailure) {
             self.bus.forget_id(id);
         }
+        let ends = self.bus.ends();
         let outcome = match self.bus.publish_command(id, *not_after, fence, time) {
             Publication::Stored(sequence) => {
-                self.checker.wrote(request.from, request.process, request.sent);
+                self.checker.wrote(request.from, request.process, request.sent, ends);
                 self.checker.command_stored(sequence, id, *not_after, request.sent, &self.locks);
                 self.wake(&id.host);
                 PublishOutcome::Stored
@@ -118,67 +123,46 @@ impl World {
         self.at(latency, Item::Worker { host, process, what: Worker::Pull });
     }
 
-    fn worker_asks(&mut self, request: &Request) {
+    fn worker_asks(&mut self, request: &Request, asked: &WorkerRequest) {
         let Peer::Host(host) = request.from else { return };
         let name = self.hosts[host].name.clone();
-        match &request.what {
-            What::Reply { sequence, payload, in_reply_to } => {
+        match asked {
+            WorkerRequest::Reply { sequence, payload, in_reply_to } => {
                 let time = self.time();
                 let stored = self.bus.publish_reply(&name, payload.clone(), in_reply_to.clone(), time);
                 self.checker.reply_stored(host, stored, payload, in_reply_to.as_deref());
                 let event = rules::Event::ReplyStored { sequence: *sequence };
                 self.answer(request, Answer::Worker(event));
             }
-            What::Ack { generation, sequence, decided } => {
+            WorkerRequest::Ack { generation, sequence, decided } => {
                 self.bus.ack(&name, *generation, *sequence);
                 self.checker.acked(host, *sequence, *decided);
                 self.wake(&name);
                 self.answer(request, Answer::Worker(rules::Event::Acked { sequence: *sequence }));
             }
-            What::InProgress { generation } => self.bus.in_progress(&name, *generation, self.now),
-            What::Inspect(_)
-            | What::Lease(_)
-            | What::Append { .. }
-            | What::ReadJournal { .. }
-            | What::Fence { .. }
-            | What::Command { .. }
-            | What::Withdraw { .. }
-            | What::Delete { .. }
-            | What::Forward { .. }
-            | What::Lock { .. }
-            | What::Unlock { .. } => {}
+            WorkerRequest::InProgress { generation } => {
+                self.bus.in_progress(&name, *generation, self.now);
+            }
         }
     }
 
-    fn lock_server_asked(&mut self, request: &Request) {
+    fn lock_server_asked(&mut self, request: &Request, ask: LockRequest, host: &HostName, group: &GroupName) {
         if !self.locks.is_up {
             return;
         }
-        match &request.what {
-            What::Lock { host, group, .. } => {
+        match ask {
+            LockRequest::Lock => {
                 let (status, body) = self.lock(group, host);
                 let status = if self.bug == Some(Bug::GrantOn202) && status == 202 { 200 } else { status };
                 let outcome = read_answer(&HttpAnswer { status, location: None, body: &body });
                 self.lock_answer(request, Event::Locked { host: host.clone(), outcome });
             }
-            What::Unlock { host, group, .. } => {
+            LockRequest::Unlock => {
                 self.checker.unlock_asked(host);
                 self.locks.unlock(group, host.as_str());
                 let outcome = LockOutcome::Granted;
                 self.lock_answer(request, Event::Unlocked { host: host.clone(), outcome });
             }
-            What::Inspect(_)
-            | What::Lease(_)
-            | What::Append { .. }
-            | What::ReadJournal { .. }
-            | What::Fence { .. }
-            | What::Command { .. }
-            | What::Withdraw { .. }
-            | What::Delete { .. }
-            | What::Forward { .. }
-            | What::Reply { .. }
-            | What::Ack { .. }
-            | What::InProgress { .. } => {}
         }
     }
 

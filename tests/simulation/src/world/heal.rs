@@ -59,7 +59,7 @@ impl World {
                 instance.node.as_ref().is_some_and(|node| node.halted().is_some())
             };
             let halted: Vec<bool> = self.instances.iter().map(halted).collect();
-            return self.checker.have_stopped(&halted, self.bus.control_len());
+            return self.checker.have_stopped(&halted, self.bus.ends());
         }
         if !self.until("somebody leads", |world| world.leader().is_some()) {
             return;
@@ -110,7 +110,11 @@ impl World {
 
     fn plain_configuration(&mut self) -> os_upgrade_kernel::Request {
         let config = self.plan.config.clone();
-        os_upgrade_kernel::Request::PutConfig { config, actor: "operator".to_owned(), validate: false }
+        os_upgrade_kernel::Request::PutConfig {
+            config,
+            actor: format!("operator {}", self.operators.calls),
+            validate: false,
+        }
     }
 
     fn last_trigger(&mut self) -> os_upgrade_kernel::Request {

@@ -17,7 +17,7 @@ use crate::describe;
 use crate::fault::Fault;
 use crate::instance::Reader;
 use crate::plan::application;
-use crate::request::{Request, What};
+use crate::request::{LockRequest, Request, What};
 
 /// How long an orchestrator waits for the bus, and for the lock server.
 const PATIENCE: Micros = 3 * SECOND;
@@ -159,8 +159,9 @@ impl World {
             }
             // What exactly is missing is told to operators; nothing is decided by it.
             Action::Account(_) => {}
-            Action::Lease(action) => {
-                self.ask(index, What::Lease(action), Event::Lease(LeaseOutcome::Failed));
+            Action::Lease(question) => {
+                let fallback = Event::Lease { number: question.number, outcome: LeaseOutcome::Failed };
+                self.ask(index, What::Lease(question), fallback);
             }
             Action::FollowJournal { from } => {
                 let reader = self.reader(index, from, true);
@@ -227,12 +228,14 @@ impl World {
             Dispatch::Lock { host, group, before } => {
                 let outcome = LockOutcome::Unreachable { detail: "no answer".to_owned() };
                 let fallback = Event::Locked { host: host.clone(), outcome };
-                self.ask(index, What::Lock { host, group, before }, fallback);
+                let ask = LockRequest::Lock;
+                self.ask(index, What::Locks { ask, host, group, before }, fallback);
             }
             Dispatch::Unlock { host, group, before } => {
                 let outcome = LockOutcome::Unreachable { detail: "no answer".to_owned() };
                 let fallback = Event::Unlocked { host: host.clone(), outcome };
-                self.ask(index, What::Unlock { host, group, before }, fallback);
+                let ask = LockRequest::Unlock;
+                self.ask(index, What::Locks { ask, host, group, before }, fallback);
             }
             Dispatch::Withdraw { host, sequence } => {
                 let fallback = Event::Withdrawn { host: host.clone(), sequence, deleted: None };
@@ -248,10 +251,7 @@ impl World {
         let from = Peer::Instance(index);
         let request = Request { id, from, process, what, sent: self.now, patience: PATIENCE };
         self.instances[index].waiting.insert(id, fallback);
-        let is_act = matches!(
-            request.what,
-            What::Append { .. } | What::Command { .. } | What::Lock { .. } | What::Unlock { .. }
-        );
+        let is_act = matches!(request.what, What::Append { .. } | What::Command { .. } | What::Locks { .. });
         if is_act && self.occurs(Fault::PausedInTheAct) {
             self.pause(index);
         }
@@ -277,10 +277,13 @@ impl World {
             }
             self.checker.command_sent(id, *not_after, wall);
         }
-        if let What::Lock { before, .. } | What::Unlock { before, .. } = &request.what
-            && self.clock_of(index).monotonic >= *before
-        {
-            return;
+        if let What::Locks { before, host, .. } = &request.what {
+            let too_late = self.clock_of(index).monotonic >= *before;
+            if too_late && self.bug != Some(Bug::LockWithoutLease) {
+                return;
+            }
+            let leads = self.bus.is_leased_to(&self.instances[index].nonce(), self.now);
+            self.checker.lock_server_asked(host, leads);
         }
         let from = Peer::Instance(index);
         if !request.what.is_for_lock_server() && !self.is_linked(from) {

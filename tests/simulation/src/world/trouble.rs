@@ -6,7 +6,7 @@ use os_upgrade_worker_rules as rules;
 
 use super::{Item, Peer, Process, Worker, World};
 use crate::agenda::{MINUTE, Micros, SECOND};
-use crate::checker::Knows;
+use crate::checker::{Ends, Knows};
 use crate::fault::Fault;
 
 impl World {
@@ -38,6 +38,10 @@ impl World {
                 self.after(20 * SECOND, Item::StartWorker { host, boot });
             }
             Fault::PowerCut => self.reboot(host, boot),
+            Fault::StaleLook => {
+                let until = self.now + self.rng.u64(..10 * SECOND);
+                self.stale_until = self.stale_until.max(until);
+            }
             Fault::LockAway => {
                 self.locks.is_up = false;
                 self.after(MINUTE, Item::LocksBack);
@@ -121,6 +125,7 @@ impl World {
             self.lose_data();
         } else if self.occurs(Fault::AcksForgotten) {
             self.bus.forget_acks(self.now);
+            self.checker.acks_forgotten();
         }
         let longest = if self.rng.bool() { 2 * SECOND } else { MINUTE };
         self.after(longest, Item::BusBack);
@@ -137,17 +142,11 @@ impl World {
             .note(self.now, || format!("only {journal_kept} of {journal} and {control_kept} of {control}"));
         let knows = |index: usize| {
             let instance = &self.instances[index];
-            let live = instance.node.as_ref().map(|node| (node.position(), node.state().control));
-            let stored = instance.store.reached.as_ref().map(|store| (store.sequence, store.control));
-            let missed = |(sequence, read): (u64, u64)| sequence > journal_kept || read > control_kept;
-            Knows {
-                live: live.is_some_and(missed).then_some(instance.boot),
-                told: None,
-                process: instance.boot,
-                stored: stored.is_some_and(missed),
-                journal: stored.is_some_and(|(sequence, _)| sequence > journal_kept),
-                control: stored.map_or(0, |(_, read)| read),
-            }
+            let live = instance.node.as_ref();
+            let live = live.map(|node| Ends { journal: node.position(), control: node.state().control });
+            let stored = instance.store.reached.as_ref();
+            let stored = stored.map(|store| Ends { journal: store.sequence, control: store.control });
+            Knows { process: instance.boot, live, told: None, stored }
         };
         let knows = (0..self.instances.len()).map(knows).collect();
         self.checker.data_lost(knows);

@@ -17,7 +17,7 @@ use crate::checker::Begun;
 use crate::describe;
 use crate::fault::Fault;
 use crate::host::{PlainWork, Process};
-use crate::request::{Request, What};
+use crate::request::{Request, What, WorkerRequest};
 
 /// How long a worker waits for the bus.
 const PATIENCE: Micros = 5 * SECOND;
@@ -239,7 +239,7 @@ impl World {
             Action::Ack { sequence, subject } => self.ack(index, sequence, &subject, decided),
             Action::InProgress { subject } => {
                 let generation = subject.parse().unwrap_or(0);
-                self.ask_for(index, What::InProgress { generation }, None);
+                self.ask_for(index, WorkerRequest::InProgress { generation }, None);
             }
             Action::ReadVersions => {
                 let (running, published) = (Ok(Versions::default()), Ok(None));
@@ -312,7 +312,7 @@ impl World {
         let sequence = reply.sequence;
         let in_reply_to =
             reply.headers.into_iter().find(|(name, _)| *name == header::IN_REPLY_TO).map(|(_, value)| value);
-        let what = What::Reply { sequence, payload: Bytes::from(reply.payload), in_reply_to };
+        let what = WorkerRequest::Reply { sequence, payload: Bytes::from(reply.payload), in_reply_to };
         if self.bug == Some(Bug::AckBeforeReply) {
             let state = self.hosts[index].sdk().and_then(|sdk| sdk.logic.state().current.clone());
             if let Some(current) = state {
@@ -327,11 +327,11 @@ impl World {
         let generation = subject.parse().unwrap_or(0);
         let error = "no answer".to_owned();
         let fallback = rules::Event::AckFailed { sequence, error };
-        self.ask_for(index, What::Ack { generation, sequence, decided }, Some(fallback));
+        self.ask_for(index, WorkerRequest::Ack { generation, sequence, decided }, Some(fallback));
     }
 
     /// Has a request of a worker leave; `fallback` is what it is told when no answer comes.
-    fn ask_for(&mut self, index: usize, what: What, fallback: Option<rules::Event>) {
+    fn ask_for(&mut self, index: usize, asked: WorkerRequest, fallback: Option<rules::Event>) {
         self.requests += 1;
         let (id, process) = (self.requests, self.hosts[index].process_count);
         if let Some(fallback) = fallback
@@ -344,6 +344,7 @@ impl World {
         // Nothing is handed to the client while it is disconnected: it would be sent late.
         if self.is_linked(Peer::Host(index)) {
             let from = Peer::Host(index);
+            let what = What::Worker(asked);
             self.send(Request { id, from, process, what, sent: self.now, patience: PATIENCE });
         }
     }
@@ -356,7 +357,7 @@ impl World {
         if !late {
             self.plain_replies(index, &work);
         }
-        let ack = What::Ack { generation: work.generation, sequence, decided: clock };
+        let ack = WorkerRequest::Ack { generation: work.generation, sequence, decided: clock };
         self.ask_for(index, ack, None);
         let process = self.hosts[index].process_count;
         self.after(SECOND, Item::Worker { host: index, process, what: Worker::Pull });
@@ -379,7 +380,7 @@ impl World {
         for _ in 0..times {
             let in_reply_to = self.rng.bool().then(|| work.sequence.to_string());
             let payload = Bytes::from(payload.clone());
-            self.ask_for(index, What::Reply { sequence: work.sequence, payload, in_reply_to }, None);
+            self.ask_for(index, WorkerRequest::Reply { sequence: work.sequence, payload, in_reply_to }, None);
         }
     }
 
