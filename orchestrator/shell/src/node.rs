@@ -31,7 +31,7 @@ use crate::control::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
 use crate::forward::{Forwards, Passed};
 use crate::inventory::Inventory;
-use crate::journal::append::{Appender, Step};
+use crate::journal::append::{Appender, ReadBack, Step};
 use crate::journal::codec::Message;
 use crate::journal::follow::Follower;
 use crate::journal::{JournalError, Tip};
@@ -47,6 +47,8 @@ const NO_ANSWER: &str =
 const NO_LEADER: &str = "no instance leads yet, as far as this one knows";
 /// Why nothing can be asked for yet.
 const HOSTS_UNREAD: &str = "the hosts that have announced themselves are still being read";
+/// Looks at the streams that are further apart than this say nothing of the time between them.
+const LOOKED_WITHIN: Duration = Duration::from_secs(10);
 /// How long to wait before the streams are inspected again, after they did not answer.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
 /// How long an inspection may take before it counts as forgotten. A bus under load takes seconds for each look.
@@ -106,7 +108,7 @@ pub struct Node {
     /// Why they could not be looked at, when that was tried last.
     unseen: Option<String>,
     /// Since when something that had been acknowledged has not been found.
-    missing_since: Option<Duration>,
+    missing: Option<Missing>,
     store: Option<StoreKnowledge>,
     stopping: Stopping,
     out: Vec<Action>,
@@ -128,6 +130,13 @@ enum Role {
         /// What is missing, and what to do about it, once that has been looked up.
         account: Option<String>,
     },
+}
+
+/// Something that had been acknowledged was not there, at every look from the first to the last of these times.
+#[derive(Debug, Clone, Copy)]
+struct Missing {
+    since: Duration,
+    last: Duration,
 }
 
 /// Whether the streams have been looked at since the bus came, or came back.
@@ -159,7 +168,7 @@ impl Node {
                 .as_ref()
                 .map_or((None, None), |store| (Some(store.journal_created), Some(store.control_created))),
             unseen: None,
-            missing_since: None,
+            missing: None,
             connected: true,
             store: settings.store.clone(),
             stopping: Stopping::No,
@@ -277,6 +286,9 @@ impl Node {
                 self.step(now, step);
             }
             Event::ReadBack { sequence, found } => {
+                // What is not there would be published again, which must wait like everything else.
+                let must_wait = found == ReadBack::Absent && !self.may_publish();
+                let found = if must_wait { ReadBack::Failed } else { found };
                 let step = self.appender.read_back(sequence, &found, now);
                 self.step(now, step);
             }
@@ -385,7 +397,7 @@ impl Node {
         let streams = match streams {
             Ok(streams) => streams,
             Err(why) => {
-                self.missing_since = None;
+                self.missing = None;
                 self.look_again(now, why);
                 return;
             }
@@ -396,7 +408,7 @@ impl Node {
         }
         self.inspection = Inspection::Done;
         self.unseen = None;
-        self.missing_since = None;
+        self.missing = None;
         let (Some(journal), Some(control)) = (streams.journal, streams.control) else {
             // Nothing is known to have stood in one that is not there. Whoever starts makes them.
             self.look_again(now, "the streams are not there".to_owned());
@@ -412,7 +424,10 @@ impl Node {
     /// Something that had been acknowledged is not there. Nothing is published until it is, or until it is certain
     /// that it never will be.
     fn found_missing(&mut self, now: Now, halt: Halt) {
-        let since = *self.missing_since.get_or_insert(now.monotonic);
+        // A process that stood still has not looked meanwhile.
+        let earlier = self.missing.filter(|missing| now.monotonic <= missing.last + LOOKED_WITHIN);
+        let since = earlier.map_or(now.monotonic, |missing| missing.since);
+        self.missing = Some(Missing { since, last: now.monotonic });
         if since + self.settings.loss_certain_after <= now.monotonic {
             self.inspection = Inspection::Done;
             self.halt(halt);
