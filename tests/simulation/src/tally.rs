@@ -29,6 +29,8 @@ pub struct Tally {
     pub granted: u64,
     /// How often each fault happened.
     pub faults: BTreeMap<Fault, u64>,
+    /// In how many seeds something was seen that must not be.
+    pub violated: u64,
     /// The first seeds in which something was seen that must not be.
     pub violations: BTreeMap<u64, Violation>,
 }
@@ -72,6 +74,7 @@ impl Tally {
             *self.faults.entry(fault).or_default() += times;
         }
         if let Some(violation) = outcome.violation {
+            self.violated += 1;
             self.violations.insert(seed, violation);
             if self.violations.len() > VIOLATIONS_MAX {
                 self.violations.pop_last();
@@ -91,7 +94,7 @@ impl fmt::Display for Tally {
         for (fault, times) in &self.faults {
             writeln!(f, "{fault:<40} {times:>14}")?;
         }
-        write!(f, "{:<40} {:>14}", "seeds with a violation", self.violations.len())
+        write!(f, "{:<40} {:>14}", "seeds with a violation", self.violated)
     }
 }
 
