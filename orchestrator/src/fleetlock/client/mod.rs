@@ -4,12 +4,13 @@
 //! [`os_upgrade_shell::fleetlock`]; here is what becomes of a request that has none.
 
 use std::error::Error as _;
+use std::fmt::Display;
 use std::time::Duration;
 
 use os_upgrade_kernel::LockOutcome;
+use os_upgrade_protocol::GroupName;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
-use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::dispatch::LOCK_LEASE_LEFT;
 use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, read_answer};
 use reqwest::{Client, Response, Url, header};
@@ -91,16 +92,16 @@ impl FleetLockClient {
     }
 
     /// Asks for a slot of `group` for `id`. Asking again while it is held is granted again.
-    pub async fn lock(&self, group: &GroupName, id: &HostName) -> LockOutcome {
-        self.ask(&self.lock, group, id).await
+    pub async fn lock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
+        self.ask(&self.lock, group, id.to_string()).await
     }
 
     /// Gives the slot of `group` held for `id` back. That it was not held is granted too.
-    pub async fn unlock(&self, group: &GroupName, id: &HostName) -> LockOutcome {
-        self.ask(&self.unlock, group, id).await
+    pub async fn unlock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
+        self.ask(&self.unlock, group, id.to_string()).await
     }
 
-    async fn ask(&self, endpoint: &Endpoint, group: &GroupName, id: &HostName) -> LockOutcome {
+    async fn ask(&self, endpoint: &Endpoint, group: &GroupName, id: String) -> LockOutcome {
         let params = serde_json::json!({ "client_params": { "id": id, "group": group } });
         let request = self.http.post(endpoint.0.clone()).header("fleet-lock-protocol", "true").json(&params);
         match request.send().await {
