@@ -20,6 +20,7 @@ mod reply;
 mod run;
 mod runs;
 mod serve;
+mod slots;
 mod state;
 
 use std::any::Any;
@@ -69,6 +70,7 @@ pub fn router(site: SiteHandle, history: History) -> Router {
             .merge(cluster::routes())
             .merge(health::routes())
             .merge(fleet_lock::routes())
+            .merge(slots::routes())
             .with_state(api),
     )
 }

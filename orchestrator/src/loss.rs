@@ -264,11 +264,14 @@ fn name(fact: &Fact) -> Option<(u8, String)> {
         Fact::LateCommandSeen { host, .. } => Some((2, format!("late command of {host} seen"))),
         Fact::LockGranted { id, .. } => Some((2, format!("slot granted to {id}"))),
         Fact::LockReleased { id, .. } => Some((2, format!("slot of {id} given back"))),
+        Fact::HoldPlaced { id, actor, .. } => Some((1, format!("slot held for {id} by {actor}"))),
+        Fact::HolderReleased { id, actor, .. } => Some((1, format!("slot of {id} released by {actor}"))),
         Fact::UpgradesBegan { .. }
         | Fact::Fenced { .. }
         | Fact::FencePassed { .. }
         | Fact::SlotReleaseDue { .. }
         | Fact::Withdrawn { .. }
+        | Fact::LockAwaited { .. }
         | Fact::Ignored { .. } => None,
     }
 }

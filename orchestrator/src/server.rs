@@ -25,7 +25,7 @@ use crate::bus::Bus;
 use crate::bus::connect::{ConnectError, connect};
 use crate::bus::streams::{Layout, StreamsError};
 use crate::cluster::{About, Cluster};
-use crate::config::{NatsMode, OnFailure, Settings};
+use crate::config::{NatsMode, Settings};
 use crate::driver::{Driver, Parts};
 use crate::fleetlock::client::{BuildError, FleetLockClient};
 use crate::recovery::plan::knowledge;
@@ -253,11 +253,10 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         settings: kernel::Settings {
             provider,
             default_group: fleet_lock.default_group.clone(),
-            on_failure: match fleet_lock.on_failure {
-                OnFailure::Hold => kernel::OnFailure::Hold,
-                OnFailure::Release => kernel::OnFailure::Release,
-            },
+            on_failure: fleet_lock.on_failure,
             groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
+            reclaim: fleet_lock.reclaim,
+            stuck_after: kernel::duration::Duration::from_secs(fleet_lock.stuck_after.get().as_secs()),
         },
         dispatch: DispatchSettings {
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{ApplicationName, GroupName};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::duration::Duration;
 
 /// The intended configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +139,29 @@ pub struct Settings {
     pub on_failure: OnFailure,
     /// Slots of the embedded semaphores, by group.
     pub groups: BTreeMap<GroupName, u32>,
+    /// Whose slots may be taken back because they are gone.
+    #[serde(default, skip_serializing_if = "Reclaim::is_default")]
+    pub reclaim: Reclaim,
+    /// How long a slot may be held before it is shown as stuck. Nothing else follows from that.
+    #[serde(default = "stuck_after", skip_serializing_if = "is_stuck_after")]
+    pub stuck_after: Duration,
+}
+
+impl Settings {
+    /// Whether a slot that has been held since `since` is stuck at `now`.
+    pub fn is_stuck(&self, since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        since + self.stuck_after.to_delta() <= now
+    }
+}
+
+/// Longer than an upgrade takes, and short enough to be seen to on the same night.
+const fn stuck_after() -> Duration {
+    Duration::from_secs(2 * 3_600)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_stuck_after(duration: &Duration) -> bool {
+    *duration == stuck_after()
 }
 
 impl Default for Settings {
@@ -147,6 +173,8 @@ impl Default for Settings {
             groups: BTreeMap::from([(default_group.clone(), 1)]),
             default_group,
             on_failure: OnFailure::Hold,
+            reclaim: Reclaim::Never,
+            stuck_after: stuck_after(),
         }
     }
 }
@@ -169,6 +197,32 @@ pub enum OnFailure {
     Hold,
     /// It is released at once.
     Release,
+}
+
+/// Whose slots may be taken back because they are gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reclaim {
+    /// Nobody's: an operator has to release each, and say why.
+    #[default]
+    Never,
+    /// Theirs who are not in the inventory of hosts any more.
+    Inventory,
+}
+
+impl Reclaim {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The word in the settings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Inventory => "inventory",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod control;
 mod locks;
 mod release;
 mod request;
+mod slots;
 mod turn;
 
 pub(crate) use self::turn::{has_room, is_asked_for};

@@ -110,12 +110,42 @@ pub enum Fact {
         /// The client.
         id: ClientId,
     },
-    /// A FleetLock client from outside has given its slot back.
+    /// A FleetLock client from outside was refused a slot, and is remembered for a while.
+    LockAwaited {
+        /// The group.
+        group: GroupName,
+        /// The client.
+        id: ClientId,
+    },
+    /// A FleetLock client from outside has given its slot back, or waits for none any more.
     LockReleased {
         /// The group.
         group: GroupName,
         /// The client.
         id: ClientId,
+    },
+    /// An operator wants a slot of an embedded semaphore held.
+    HoldPlaced {
+        /// The group.
+        group: GroupName,
+        /// In whose name.
+        id: ClientId,
+        /// Who wants it.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
+    /// An operator has taken a slot back: neither the client nor an operator holds it any more. What a run holds is
+    /// released by a fact of its own.
+    HolderReleased {
+        /// The group.
+        group: GroupName,
+        /// Who held it.
+        id: ClientId,
+        /// Who took it back.
+        actor: String,
+        /// Why.
+        reason: String,
     },
     /// A command appeared though its host's part in its run was over; it is to be withdrawn, and if a slot is still
     /// held in case it appears, it is held for it from here on.
@@ -178,7 +208,10 @@ impl Fact {
             Self::SlotReleaseDue { .. } => "slot-release-due",
             Self::SlotReleased { .. } => "slot-released",
             Self::LockGranted { .. } => "lock-granted",
+            Self::LockAwaited { .. } => "lock-awaited",
             Self::LockReleased { .. } => "lock-released",
+            Self::HoldPlaced { .. } => "hold-placed",
+            Self::HolderReleased { .. } => "holder-released",
             Self::LateCommandSeen { .. } => "late-command-seen",
             Self::Withdrawn { .. } => "withdrawn",
             Self::Restored { .. } => "restored",
@@ -201,6 +234,8 @@ pub enum ReleaseCause {
     NotNeeded,
     /// `done` came at last, after the host had been given up.
     LateDone,
+    /// An operator said so.
+    Operator,
 }
 
 impl Fact {
@@ -219,6 +254,7 @@ impl ReleaseCause {
             Self::NeverSent => "never-sent",
             Self::NotNeeded => "not-needed",
             Self::LateDone => "late-done",
+            Self::Operator => "operator",
         }
     }
 }
@@ -276,7 +312,15 @@ mod tests {
             Fact::SlotReleaseDue { host: host.clone(), why },
             Fact::SlotReleased { host: host.clone(), why },
             Fact::LockGranted { group: group.clone(), id: id.clone() },
-            Fact::LockReleased { group, id },
+            Fact::LockAwaited { group: group.clone(), id: id.clone() },
+            Fact::LockReleased { group: group.clone(), id: id.clone() },
+            Fact::HoldPlaced {
+                group: group.clone(),
+                id: id.clone(),
+                actor: "eve".to_owned(),
+                reason: "disk".to_owned(),
+            },
+            Fact::HolderReleased { group, id, actor: "eve".to_owned(), reason: "gone".to_owned() },
             Fact::LateCommandSeen { host: host.clone(), action: Action::Upgrade, sequence: 1 },
             Fact::Withdrawn { host, sequence: 1, deleted: true },
             Fact::Restored {

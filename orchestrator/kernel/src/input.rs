@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::client_id::ClientId;
 use crate::config::{Config, ConfigError, Settings};
 use crate::duration::Duration;
+use crate::run::HostStatus;
 use crate::semaphore::{Denied, DeniedKind};
 
 /// Anything that may lead to facts.
@@ -99,6 +100,37 @@ pub enum Request {
         /// The client.
         id: ClientId,
     },
+    /// A slot that an operator wants held in the name of `id`, until it is released.
+    Hold {
+        /// The group.
+        group: GroupName,
+        /// In whose name.
+        id: ClientId,
+        /// Who asks.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
+    /// Takes a slot back, whoever holds it and for whatever, unless its host is at work.
+    Release {
+        /// The group.
+        group: GroupName,
+        /// Who holds it.
+        id: ClientId,
+        /// Who asks.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
+    /// The same for one that has left the inventory, where the settings let that be reason enough.
+    Reclaim {
+        /// The group.
+        group: GroupName,
+        /// Who holds it.
+        id: ClientId,
+        /// Who asks.
+        actor: String,
+    },
 }
 
 /// What becomes of a request.
@@ -152,6 +184,45 @@ pub enum Refusal {
     ClockSkew {
         /// By how much.
         seconds: i64,
+    },
+    /// Nobody of that name holds a slot there.
+    #[error("{id} holds no slot of group {group}")]
+    NoHolder {
+        /// The group.
+        group: GroupName,
+        /// The name.
+        id: ClientId,
+    },
+    /// The slot's host is being upgraded.
+    #[error(
+        "{id} is {status} in run {run}: its slot can be released when it has come to its end, or the run has"
+    )]
+    HolderAtWork {
+        /// The host.
+        id: ClientId,
+        /// What it is at.
+        status: HostStatus,
+        /// The run.
+        run: RunId,
+    },
+    /// A command of the slot's host may still appear.
+    #[error("whether {id} has been sent a command is being looked up; try again in a moment")]
+    HolderUncertain {
+        /// The host.
+        id: ClientId,
+    },
+    /// The settings do not let slots be taken back because their holders have left.
+    #[error(
+        "slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = \"inventory\", or release it with a reason"
+    )]
+    ReclaimsNothing,
+    /// The holder has not left.
+    #[error("{id} is in the inventory: its workers have announced themselves on {applications}")]
+    InInventory {
+        /// The holder.
+        id: ClientId,
+        /// What its workers announced, joined by commas.
+        applications: String,
     },
     /// A FleetLock client is not granted what it asks for.
     #[error("{value}")]

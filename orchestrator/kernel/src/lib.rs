@@ -7,7 +7,6 @@
 //! decide(state, view, input, now) -> facts     what an input means, given the state
 //! state.apply(at, fact)                        one fact folded into the state
 //! effects(state)                               what should be under way, given the state
-//! next_wakeup(state)                           when time alone will matter
 //! explain(state, view, host)                   why a host is not moving
 //! ```
 //!
@@ -32,11 +31,10 @@ pub mod semaphore;
 pub mod slot;
 pub mod state;
 pub mod view;
-pub mod wakeup;
 
 pub use batch::Batch;
 pub use client_id::{ClientId, ClientIdError};
-pub use config::{Config, LockProvider, OnFailure, Settings};
+pub use config::{Config, LockProvider, OnFailure, Reclaim, Settings};
 pub use decide::{Decision, decide};
 pub use effects::{Effect, duties, effects, sends};
 pub use explain::{Explanation, explain};
@@ -49,4 +47,3 @@ pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, S
 pub use slot::{Slot, Standing};
 pub use state::{ApplyError, State};
 pub use view::{Reachability, SeenHost, View};
-pub use wakeup::next_wakeup;

@@ -1,13 +1,17 @@
 //! The embedded FleetLock semaphores: counting, owned, recursive, one per group.
 
+mod holder;
+mod waiters;
+
 use std::fmt::Write as _;
-use std::ops::Not;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_protocol::{GroupName, RunId, time};
 use serde::{Deserialize, Serialize};
 
+pub use self::holder::{Hold, Holder};
+pub use self::waiters::{NOTED_AGAIN, REMEMBERED, WAITERS_MAX, Waiter, Waiters};
 use crate::client_id::ClientId;
 
 /// How many holders a refusal names before it says how many more there are.
@@ -20,22 +24,9 @@ pub struct Semaphore {
     pub slots: u32,
     /// Who holds one, by FleetLock client id.
     pub holders: OrdMap<String, Holder>,
-}
-
-/// Someone who holds a slot, for one or both of two reasons. The slot is free when neither is left.
-///
-/// To FleetLock a client id is one holder, whoever speaks for it, and locks are recursive; so a host of ours and a
-/// client that calls itself by the host's name share one slot. But neither gives back for the other: a FleetLock agent
-/// unlocks each time it starts, also in the middle of an upgrade that has just rebooted its host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// Since when.
-    pub since: DateTime<Utc>,
-    /// The run on whose behalf, if it is a host of ours.
-    pub run: Option<RunId>,
-    /// Whether a FleetLock client from outside holds it.
-    #[serde(default, skip_serializing_if = "Not::not")]
-    pub client: bool,
+    /// Which clients from outside were refused one.
+    #[serde(default, skip_serializing_if = "Waiters::is_empty")]
+    pub waiters: Waiters,
 }
 
 /// Why a lock is refused; `kind` and `value` as FleetLock wants them.
@@ -91,11 +82,34 @@ impl Semaphores {
     /// Whether `id` may hold a slot of `group` now; it may if it does already.
     pub fn admits(&self, group: &GroupName, id: &str) -> Result<(), Denied> {
         let semaphore = self.known(group)?;
-        let held = semaphore.holders.len();
-        if semaphore.holders.contains_key(id) || held < semaphore.slots as usize {
+        if semaphore.holders.contains_key(id) || semaphore.free() > 0 {
             return Ok(());
         }
         Err(Denied { kind: DeniedKind::FailedLockSemaphoreFull, value: semaphore.describe_holders() })
+    }
+
+    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run. To hosts
+    /// and clients from outside slots are given by arrival; so for each client that was refused before, one is left.
+    pub fn admits_host(
+        &self,
+        group: &GroupName,
+        host: &str,
+        arrived: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<(), Denied> {
+        self.admits(group, host)?;
+        let semaphore = self.known(group)?;
+        let before = semaphore.waiters.remembered(now).take_while(|(_, waiter)| waiter.turn <= arrived);
+        let mut before = before.filter(|(id, _)| id.as_str() != host);
+        // The first that has no free slot of its own to come, if there are so many.
+        match semaphore.free().checked_sub(1).and_then(|others| before.nth(others)) {
+            Some((id, waiter)) if !semaphore.holders.contains_key(host) => {
+                let since = time::format(waiter.since);
+                let value = format!("what is free is left to who came before: {id} has waited since {since}");
+                Err(Denied { kind: DeniedKind::FailedLockSemaphoreFull, value })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The semaphore of `group`, or the refusal of whoever asks for it.
@@ -110,12 +124,13 @@ impl Semaphores {
     pub(crate) fn configure<'a>(&mut self, slots: impl IntoIterator<Item = (&'a GroupName, &'a u32)>) {
         let mut groups: OrdMap<GroupName, Semaphore> = OrdMap::new();
         for (group, slots) in slots {
-            let holders = self.groups.get(group).map(|old| old.holders.clone()).unwrap_or_default();
-            groups.insert(group.clone(), Semaphore { slots: *slots, holders });
+            let old = self.groups.get(group).cloned().unwrap_or_default();
+            groups.insert(group.clone(), Semaphore { slots: *slots, ..old });
         }
         for (group, old) in &self.groups {
             if !old.holders.is_empty() && !groups.contains_key(group) {
-                groups.insert(group.clone(), Semaphore { slots: 0, holders: old.holders.clone() });
+                let (slots, holders, waiters) = (0, old.holders.clone(), Waiters::default());
+                groups.insert(group.clone(), Semaphore { slots, holders, waiters });
             }
         }
         self.groups = groups;
@@ -130,6 +145,22 @@ impl Semaphores {
     /// Notes that a client from outside holds a slot. Whether it may has been decided before, by [`Self::admits`].
     pub(crate) fn lock_for_client(&mut self, group: &GroupName, id: &ClientId, at: DateTime<Utc>) {
         self.holder(group, id.as_str(), at).client = true;
+        if let Some(semaphore) = self.groups.get_mut(group) {
+            semaphore.waiters.granted(id, at);
+        }
+    }
+
+    /// Notes that an operator wants a slot held. Whether there is one has been decided before, by [`Self::admits`].
+    pub(crate) fn hold(&mut self, group: &GroupName, id: &ClientId, hold: Hold) {
+        let since = hold.since;
+        self.holder(group, id.as_str(), since).hold = Some(hold);
+    }
+
+    /// Notes that a client from outside was refused a slot.
+    pub(crate) fn refused(&mut self, group: &GroupName, id: &ClientId, at: DateTime<Utc>) {
+        if let Some(semaphore) = self.groups.get_mut(group) {
+            semaphore.waiters.refused(id, at);
+        }
     }
 
     /// Notes that no run needs the slot of `host` any more.
@@ -137,33 +168,55 @@ impl Semaphores {
         self.give_back(group, host, |holder| holder.run = None);
     }
 
-    /// Notes that the client does not hold a slot any more.
+    /// Notes that the client neither holds a slot any more nor waits for one.
     pub(crate) fn unlock_for_client(&mut self, group: &GroupName, id: &ClientId) {
         self.give_back(group, id.as_str(), |holder| holder.client = false);
+        if let Some(semaphore) = self.groups.get_mut(group) {
+            semaphore.waiters.left(id);
+        }
+    }
+
+    /// Notes that neither the client nor an operator holds the slot of `id` any more.
+    pub(crate) fn release(&mut self, group: &GroupName, id: &ClientId) {
+        self.give_back(group, id.as_str(), |holder| {
+            holder.client = false;
+            holder.hold = None;
+        });
     }
 
     fn holder(&mut self, group: &GroupName, id: &str, at: DateTime<Utc>) -> &mut Holder {
         let holders = &mut self.groups.entry(group.clone()).or_default().holders;
-        holders.entry(id.to_owned()).or_insert(Holder { since: at, run: None, client: false })
+        holders.entry(id.to_owned()).or_insert(Holder::new(at))
     }
 
     fn give_back(&mut self, group: &GroupName, id: &str, change: impl FnOnce(&mut Holder)) {
         let Some(semaphore) = self.groups.get_mut(group) else { return };
         let Some(holder) = semaphore.holders.get_mut(id) else { return };
         change(holder);
-        if holder.run.is_none() && !holder.client {
+        if !holder.is_needed() {
             semaphore.holders.remove(id);
         }
     }
 }
 
 impl Semaphore {
+    /// How many slots nobody holds.
+    pub fn free(&self) -> usize {
+        (self.slots as usize).saturating_sub(self.holders.len())
+    }
+
+    /// How many hold a slot beyond those that there are: the slots became fewer, and nobody is made to give one back.
+    pub fn excess(&self) -> usize {
+        self.holders.len().saturating_sub(self.slots as usize)
+    }
+
     fn describe_holders(&self) -> String {
-        let mut text = match self.slots {
-            0 if self.holders.is_empty() => "the group has no slots".to_owned(),
-            0 => "the group has no slots any more; still held".to_owned(),
-            1 => "the only slot is held".to_owned(),
-            slots => format!("all {slots} slots are held"),
+        let mut text = match (self.slots, self.excess()) {
+            (0, 0) => "the group has no slots".to_owned(),
+            (0, _) => "the group has no slots any more; still held".to_owned(),
+            (1, 0) => "the only slot is held".to_owned(),
+            (slots, 0) => format!("all {slots} slots are held"),
+            (slots, _) => format!("the slots were lowered to {slots}, {} are still held", self.holders.len()),
         };
         for (index, (id, holder)) in self.holders.iter().take(HOLDERS_NAMED_MAX).enumerate() {
             let lead = if index == 0 { " by" } else { "," };
@@ -224,7 +277,7 @@ mod tests {
             semaphores.configure([(&default, &1)]);
             semaphores.lock_for_run(&default, "a", &run, at());
             semaphores.lock_for_client(&default, &client("a"), at() + TimeDelta::seconds(9));
-            let both = Holder { since: at(), run: Some(run.clone()), client: true };
+            let both = Holder { since: at(), run: Some(run.clone()), client: true, hold: None };
             assert_eq!(semaphores.get(&default).unwrap().holders.get("a"), Some(&both));
             for free_client in [client_first, !client_first] {
                 assert!(semaphores.admits(&default, "b").is_err());
@@ -246,6 +299,8 @@ mod tests {
         semaphores.lock_for_client(&default, &client("a"), at());
         semaphores.lock_for_client(&default, &client("b"), at());
         semaphores.configure([(&default, &1)]);
+        let denied = semaphores.admits(&default, "c").unwrap_err().value;
+        assert!(denied.starts_with("the slots were lowered to 1, 2 are still held by a since"));
         semaphores.unlock_for_client(&default, &client("a"));
         assert!(semaphores.admits(&default, "c").is_err());
         semaphores.unlock_for_client(&default, &client("b"));
@@ -254,5 +309,55 @@ mod tests {
         semaphores.configure([]);
         assert_eq!(semaphores.get(&default).unwrap().holders.len(), 1);
         assert!(semaphores.admits(&default, "d").unwrap_err().value.starts_with("the group has no slots"));
+    }
+
+    #[test]
+    fn an_operators_hold_outlasts_the_client_and_a_release_ends_both() {
+        let (mut semaphores, default) = (Semaphores::default(), group("default"));
+        semaphores.configure([(&default, &1)]);
+        let hold = Hold { actor: "eve".to_owned(), reason: "a new disk".to_owned(), since: at() };
+        semaphores.lock_for_client(&default, &client("a"), at());
+        semaphores.hold(&default, &client("a"), hold.clone());
+        semaphores.unlock_for_client(&default, &client("a"));
+        assert!(semaphores.admits(&default, "b").is_err());
+        semaphores.release(&default, &client("a"));
+        assert_eq!(semaphores.admits(&default, "b"), Ok(()));
+        // What a run holds is not released by this.
+        semaphores.hold(&default, &client("a"), hold);
+        semaphores.lock_for_run(&default, "a", &RunId::new("r1").unwrap(), at());
+        semaphores.release(&default, &client("a"));
+        assert!(semaphores.admits(&default, "b").is_err());
+    }
+
+    #[test]
+    fn a_host_leaves_what_is_free_to_clients_that_came_before() {
+        let (mut semaphores, default) = (Semaphores::default(), group("default"));
+        let later = |seconds| at() + TimeDelta::seconds(seconds);
+        let admits = |semaphores: &Semaphores, arrived| {
+            semaphores.admits_host(&default, "h", later(arrived), later(100)).is_ok()
+        };
+        semaphores.configure([(&default, &2)]);
+        semaphores.refused(&default, &client("a"), later(10));
+        assert!(admits(&semaphores, 20), "one is left for the client");
+        semaphores.refused(&default, &client("b"), later(15));
+        assert!(admits(&semaphores, 14));
+        assert!(!admits(&semaphores, 15), "at the same time, the client is first");
+        assert_eq!(
+            semaphores.admits_host(&default, "h", later(20), later(100)).unwrap_err().value,
+            "what is free is left to who came before: b has waited since 2026-11-21T01:00:15Z"
+        );
+        let forgotten = later(10) + REMEMBERED;
+        assert_eq!(semaphores.admits_host(&default, "h", later(20), forgotten), Ok(()));
+        // A newcomer that is faster uses up the arrival of the first.
+        semaphores.lock_for_client(&default, &client("c"), later(30));
+        assert!(!admits(&semaphores, 20));
+        semaphores.unlock_for_client(&default, &client("c"));
+        assert!(admits(&semaphores, 20));
+        semaphores.unlock_for_client(&default, &client("b"));
+        semaphores.lock_for_client(&default, &client("a"), later(40));
+        assert!(admits(&semaphores, 50));
+        semaphores.lock_for_run(&default, "h", &RunId::new("r1").unwrap(), at());
+        semaphores.refused(&default, &client("d"), later(41));
+        assert!(admits(&semaphores, 50), "it holds one already");
     }
 }

@@ -10,7 +10,7 @@ use crate::fact::Fact;
 use crate::fence::Fence;
 use crate::record::Record;
 use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run};
-use crate::semaphore::Semaphores;
+use crate::semaphore::{Hold, Semaphores};
 use crate::slot::{SentCommand, Slot, Standing};
 
 /// Everything durable about a site. Cheap to clone: what is large is shared between copies.
@@ -147,8 +147,21 @@ impl State {
                 self.semaphores.lock_for_client(group, id, at);
                 Ok(())
             }
+            Fact::LockAwaited { group, id } => {
+                self.semaphores.refused(group, id, at);
+                Ok(())
+            }
             Fact::LockReleased { group, id } => {
                 self.semaphores.unlock_for_client(group, id);
+                Ok(())
+            }
+            Fact::HoldPlaced { group, id, actor, reason } => {
+                let (actor, reason) = (actor.clone(), reason.clone());
+                self.semaphores.hold(group, id, Hold { actor, reason, since: at });
+                Ok(())
+            }
+            Fact::HolderReleased { group, id, actor: _, reason: _ } => {
+                self.semaphores.release(group, id);
                 Ok(())
             }
             Fact::LateCommandSeen { host, action, sequence } => {

@@ -12,11 +12,12 @@ use std::collections::BTreeSet;
 use common::{application, client, config, group, host, run, start};
 use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
-use os_upgrade_kernel::semaphore::Holder;
+use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore, Waiter};
 use os_upgrade_kernel::{
-    Fact, HostEvent, HostStatus, LockProvider, OnFailure, Outstanding, Phase, Reason, Record, RestoreSource,
-    RunResult, Settings, Standing, State, StopCause, Trigger,
+    Fact, HostEvent, HostStatus, LockProvider, OnFailure, Outstanding, Phase, Reason, Reclaim, Record,
+    RestoreSource, RunResult, Settings, Standing, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -55,6 +56,9 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::LockGranted { .. } => 15,
         Fact::LockReleased { .. } => 16,
         Fact::Restored { .. } => 17,
+        Fact::LockAwaited { .. } => 18,
+        Fact::HoldPlaced { .. } => 19,
+        Fact::HolderReleased { .. } => 20,
     }
 }
 
@@ -66,7 +70,10 @@ fn facts() {
         default_group: group("default"),
         on_failure: OnFailure::Release,
         groups: [(group("default"), 1), (group("edge"), 2)].into(),
+        ..Settings::default()
     };
+    let reclaiming =
+        Settings { reclaim: Reclaim::Inventory, stuck_after: Duration::from_secs(60), ..Settings::default() };
     let enlisted = |name: &str, skipped| Enlisted {
         host: host(name),
         application: application("debian"),
@@ -80,6 +87,10 @@ fn facts() {
         (
             Fact::SettingsAdopted { settings },
             r#"{"type":"settings-adopted","settings":{"provider":"external","default-group":"default","on-failure":"release","groups":{"default":1,"edge":2}}}"#,
+        ),
+        (
+            Fact::SettingsAdopted { settings: reclaiming },
+            r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reclaim":"inventory","stuck-after":"1m"}}"#,
         ),
         (
             Fact::ConfigReplaced { config: Some(config()), actor: "admin".to_owned() },
@@ -185,8 +196,30 @@ fn facts() {
             Fact::LockReleased { group: group("edge"), id: client("Node 7") },
             r#"{"type":"lock-released","group":"edge","id":"Node 7"}"#,
         ),
+        (
+            Fact::LockAwaited { group: group("edge"), id: client("Node 7") },
+            r#"{"type":"lock-awaited","group":"edge","id":"Node 7"}"#,
+        ),
+        (
+            Fact::HoldPlaced {
+                group: group("edge"),
+                id: client("Node 7"),
+                actor: "eve".to_owned(),
+                reason: "a new disk".to_owned(),
+            },
+            r#"{"type":"hold-placed","group":"edge","id":"Node 7","actor":"eve","reason":"a new disk"}"#,
+        ),
+        (
+            Fact::HolderReleased {
+                group: group("edge"),
+                id: client("Node 7"),
+                actor: "eve".to_owned(),
+                reason: "it burnt".to_owned(),
+            },
+            r#"{"type":"holder-released","group":"edge","id":"Node 7","actor":"eve","reason":"it burnt"}"#,
+        ),
     ];
-    check(&table, fact_variant, 18);
+    check(&table, fact_variant, 21);
 }
 
 fn event_variant(event: &HostEvent) -> usize {
@@ -349,6 +382,7 @@ fn causes() {
         ReleaseCause::NeverSent => 2,
         ReleaseCause::NotNeeded => 3,
         ReleaseCause::LateDone => 4,
+        ReleaseCause::Operator => 5,
     };
     let table = [
         (ReleaseCause::Upgraded, r#""upgraded""#),
@@ -356,8 +390,9 @@ fn causes() {
         (ReleaseCause::NeverSent, r#""never-sent""#),
         (ReleaseCause::NotNeeded, r#""not-needed""#),
         (ReleaseCause::LateDone, r#""late-done""#),
+        (ReleaseCause::Operator, r#""operator""#),
     ];
-    check(&table, released, 5);
+    check(&table, released, 6);
     for (cause, json) in &table {
         assert_eq!(format!("{:?}", cause.as_str()), *json);
     }
@@ -412,13 +447,34 @@ fn records_and_snapshots() {
     check(&[(record, json)], |_| 0, 1);
 
     // Who holds a slot: a host of ours, a client from outside, both under one name.
-    let holder = |run: Option<&str>, client| Holder { since: start(), run: run.map(common::run), client };
+    let holder =
+        |run: Option<&str>, client| Holder { since: start(), run: run.map(common::run), client, hold: None };
+    let hold = Hold { actor: "eve".to_owned(), reason: "a new disk".to_owned(), since: start() };
     let table = [
         (holder(Some("r1"), false), r#"{"since":"2026-11-21T01:00:00Z","run":"r1"}"#),
         (holder(None, true), r#"{"since":"2026-11-21T01:00:00Z","run":null,"client":true}"#),
         (holder(Some("r1"), true), r#"{"since":"2026-11-21T01:00:00Z","run":"r1","client":true}"#),
+        (
+            Holder { hold: Some(hold), ..holder(None, false) },
+            concat!(
+                r#"{"since":"2026-11-21T01:00:00Z","run":null,"#,
+                r#""hold":{"actor":"eve","reason":"a new disk","since":"2026-11-21T01:00:00Z"}}"#,
+            ),
+        ),
     ];
     check(&table, |_| 0, 1);
+
+    // Who waits for one.
+    let mut waiting = Semaphore { slots: 1, ..Semaphore::default() };
+    waiting.waiters = [(client("n1"), Waiter { since: start(), asked: start(), turn: start() })]
+        .into_iter()
+        .collect::<imbl::OrdMap<_, _>>()
+        .into();
+    let json = concat!(
+        r#"{"slots":1,"holders":{},"waiters":{"n1":{"since":"2026-11-21T01:00:00Z","#,
+        r#""asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"}}}"#,
+    );
+    check(&[(waiting, json)], |_| 0, 1);
 
     // A site in the middle of things: whatever an older program wrote, a newer one must read.
     let mut site = common::Site::ready(&["h1", "h2"]);

@@ -180,7 +180,10 @@ impl Dispatcher {
                 | Fact::SlotReleaseDue { .. }
                 | Fact::SlotReleased { .. }
                 | Fact::LockGranted { .. }
+                | Fact::LockAwaited { .. }
                 | Fact::LockReleased { .. }
+                | Fact::HoldPlaced { .. }
+                | Fact::HolderReleased { .. }
                 | Fact::Restored { .. }
                 | Fact::LateCommandSeen { .. }
                 | Fact::Withdrawn { .. }

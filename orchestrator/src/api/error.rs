@@ -14,6 +14,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use os_upgrade_kernel::Refusal;
+use os_upgrade_kernel::semaphore::DeniedKind;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -102,10 +103,16 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
             Refusal::InvalidConfig { .. } | Refusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
-            Refusal::NoConfiguration => StatusCode::NOT_FOUND,
-            // Asked for by FleetLock clients only, who are answered in their own dialect.
-            Refusal::LockDenied { .. } => StatusCode::CONFLICT,
-            Refusal::NoHosts { .. } | Refusal::RunActive { .. } | Refusal::NoRun => StatusCode::CONFLICT,
+            Refusal::NoConfiguration | Refusal::NoHolder { .. } => StatusCode::NOT_FOUND,
+            Refusal::LockDenied { lock_kind: DeniedKind::UnknownGroup, .. } => StatusCode::NOT_FOUND,
+            Refusal::LockDenied { .. }
+            | Refusal::HolderAtWork { .. }
+            | Refusal::HolderUncertain { .. }
+            | Refusal::ReclaimsNothing
+            | Refusal::InInventory { .. }
+            | Refusal::NoHosts { .. }
+            | Refusal::RunActive { .. }
+            | Refusal::NoRun => StatusCode::CONFLICT,
             Refusal::ClockSkew { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };
         let problem = Self::new(status, refusal.to_string());

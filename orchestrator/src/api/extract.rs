@@ -184,6 +184,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
+/// The path's `COUNT` named segments.
+pub(super) struct Names<const COUNT: usize>(pub(super) [String; COUNT]);
+
+impl<const COUNT: usize, S: Send + Sync> FromRequestParts<S> for Names<COUNT> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let names = Path::<Vec<String>>::from_request_parts(parts, state).await;
+        let Path(names) = names.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
+        let names = names.try_into().map_err(|_| Problem::internal("a route without its names"))?;
+        Ok(Self(names))
+    }
+}
+
 /// Who asks, as the audit has it: `api`, with the peer's address where it is known.
 pub(super) struct Actor(pub(super) String);
 

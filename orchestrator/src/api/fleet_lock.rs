@@ -184,6 +184,11 @@ impl From<Refusal> for LockError {
             | Refusal::NoHosts { .. }
             | Refusal::RunActive { .. }
             | Refusal::NoRun
+            | Refusal::NoHolder { .. }
+            | Refusal::HolderAtWork { .. }
+            | Refusal::HolderUncertain { .. }
+            | Refusal::ReclaimsNothing
+            | Refusal::InInventory { .. }
             | Refusal::ClockSkew { .. } => Self::new(Kind::Internal, refusal.to_string()),
         }
     }

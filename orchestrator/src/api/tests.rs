@@ -4,6 +4,7 @@ mod errors;
 mod locks;
 mod reads;
 mod served;
+mod slots;
 mod writes;
 
 use std::sync::Arc;

@@ -8,11 +8,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
+use os_upgrade_kernel::{OnFailure, Reclaim};
 use os_upgrade_protocol::GroupName;
 
 use super::merged::Merged;
 use super::problem::Problem;
-use super::value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, OnFailure, Shape, SiteName, Value};
+use super::value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, Shape, SiteName, Value};
 
 /// One `[section]`.
 #[derive(Debug)]
@@ -186,6 +187,11 @@ sections! {
         /// What becomes of the slot of a host whose upgrade failed: `hold` keeps it, because the host may be down,
         /// until an operator releases it or it succeeds; `release` frees it.
         "on-failure" => on_failure: OnFailure = Initial::Is("hold");
+        /// Whose slots may be taken back with `os-upgrade lock forget` because they are gone: `never` anybody's, or theirs
+        /// who are not in the `inventory` of hosts. Nothing is taken back by time.
+        "reclaim" => reclaim: Reclaim = Initial::Is("never");
+        /// How long a slot may be held before it is shown as stuck, in the state and in the metrics.
+        "stuck-after" => stuck_after: Interval<1_000, 2_592_000_000> = Initial::Is("2h");
         /// Time between two requests for a slot that was denied.
         "retry-interval" => retry_interval: Interval<100, 86_400_000> = Initial::Is("10s");
         /// Groups of the orchestrator's own semaphores and how many of their hosts may be upgraded at once, 0 to 10000.

@@ -24,7 +24,7 @@ use std::path::Path;
 pub use keys::{Api, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store};
 pub use problem::{Error, Origin, Problem};
 pub use settings::NatsMode;
-pub use value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, OnFailure, Shape, SiteName};
+pub use value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, Shape, SiteName};
 
 /// The largest configuration file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;

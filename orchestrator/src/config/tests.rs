@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use os_upgrade_kernel::OnFailure;
+
 use super::*;
 
 fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String> {

@@ -110,7 +110,10 @@ impl Changes {
             | Fact::SlotReleaseDue { .. }
             | Fact::SlotReleased { .. }
             | Fact::LockGranted { .. }
+            | Fact::LockAwaited { .. }
             | Fact::LockReleased { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::HolderReleased { .. }
             | Fact::Restored { .. }
             | Fact::LateCommandSeen { .. }
             | Fact::Withdrawn { .. }
@@ -158,8 +161,12 @@ fn actor(fact: &Fact) -> Option<&str> {
         | Fact::RunStopping {
             cause: StopCause::Cancelled { actor } | StopCause::Restored { actor }, ..
         }
-        | Fact::Restored { actor, .. } => Some(actor),
-        Fact::LockGranted { id, .. } | Fact::LockReleased { id, .. } => Some(id.as_str()),
+        | Fact::Restored { actor, .. }
+        | Fact::HoldPlaced { actor, .. }
+        | Fact::HolderReleased { actor, .. } => Some(actor),
+        Fact::LockGranted { id, .. } | Fact::LockAwaited { id, .. } | Fact::LockReleased { id, .. } => {
+            Some(id.as_str())
+        }
         Fact::SettingsAdopted { .. }
         | Fact::Fenced { .. }
         | Fact::FencePassed { .. }
@@ -196,7 +203,10 @@ fn host_of(fact: &Fact) -> Option<&HostName> {
         | Fact::RunStopping { .. }
         | Fact::RunEnded { .. }
         | Fact::LockGranted { .. }
-        | Fact::LockReleased { .. } => None,
+        | Fact::LockAwaited { .. }
+        | Fact::LockReleased { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HolderReleased { .. } => None,
     }
 }
 
@@ -237,6 +247,9 @@ fn run_of(fact: &Fact, before: &State) -> Option<RunId> {
         | Fact::Fenced { .. }
         | Fact::FencePassed { .. }
         | Fact::LockGranted { .. }
-        | Fact::LockReleased { .. } => None,
+        | Fact::LockAwaited { .. }
+        | Fact::LockReleased { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HolderReleased { .. } => None,
     }
 }

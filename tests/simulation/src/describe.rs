@@ -150,7 +150,11 @@ fn fact(fact: &Fact) -> String {
         | Fact::SlotReleased { host, .. }
         | Fact::LateCommandSeen { host, .. }
         | Fact::Withdrawn { host, .. } => format!("{host} {}", fact.name()),
-        Fact::LockGranted { id, .. } | Fact::LockReleased { id, .. } => format!("{id} {}", fact.name()),
+        Fact::LockGranted { id, .. }
+        | Fact::LockAwaited { id, .. }
+        | Fact::LockReleased { id, .. }
+        | Fact::HoldPlaced { id, .. }
+        | Fact::HolderReleased { id, .. } => format!("{id} {}", fact.name()),
         other => other.name().to_owned(),
     }
 }

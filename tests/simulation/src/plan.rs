@@ -158,6 +158,7 @@ fn draw_settings(rng: &mut Rng) -> Settings {
             .into_iter()
             .map(|(name, slots)| (group(name), *rng.choice(&slots).expect("not empty")))
             .collect(),
+        ..Settings::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Admission: a slot for the next host, or the reason why it has to wait.
 
+use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -8,7 +9,7 @@ use super::{non_empty, release};
 use crate::config::LockProvider;
 use crate::fact::{Fact, ReleaseCause};
 use crate::reason::Reason;
-use crate::run::{HostEvent, Run};
+use crate::run::{HostEvent, HostStatus, Run};
 use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;
@@ -17,7 +18,7 @@ use crate::view::View;
 type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
 
 /// A slot for the next host.
-pub(super) fn admit(state: &State, view: &View, run: &Run) -> Option<Vec<Fact>> {
+pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     if !has_room(run) || run.ready().is_empty() {
         return None;
     }
@@ -40,7 +41,7 @@ pub(super) fn admit(state: &State, view: &View, run: &Run) -> Option<Vec<Fact>> 
         return Some(facts);
     }
     match state.settings.provider {
-        LockProvider::Embedded => admit_embedded(state, run, &fronts),
+        LockProvider::Embedded => admit_embedded(state, run, &fronts, now),
         LockProvider::External => admit_external(state, run, &fronts),
     }
 }
@@ -66,16 +67,19 @@ fn give_back_unfit(state: &State, host: &HostName) -> Option<Fact> {
     release::release(state, host, ReleaseCause::NotNeeded)
 }
 
-fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
-    let admitted = |(group, host, slot): &&Front<'_>| {
-        !is_given_back(*slot) && state.semaphores.admits(group, host.as_str()).is_ok()
+fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let admits = |group: &GroupName, host: &HostName| {
+        let waiting = run.host(host).filter(|in_run| in_run.status == HostStatus::Waiting);
+        let arrived = waiting.map_or(now, |in_run| in_run.since);
+        state.semaphores.admits_host(group, host.as_str(), arrived, now)
     };
+    let admitted = |(group, host, slot): &&Front<'_>| !is_given_back(*slot) && admits(group, host).is_ok();
     if let Some((group, host, _)) = fronts.iter().find(admitted) {
         let event = HostEvent::SlotGranted { group: (*group).clone(), provider: LockProvider::Embedded };
         return Some(vec![Fact::of_host(&run.id, host, event)]);
     }
     non_empty(wait_each(run, fronts, |group, host| {
-        let denied = state.semaphores.admits(group, host.as_str()).err()?;
+        let denied = admits(group, host).err()?;
         let value = format!("{}{}", denied.value, why_held(state, group));
         Some(Reason::SlotDenied { group: group.clone(), lock_kind: denied.kind.as_str().to_owned(), value })
     }))

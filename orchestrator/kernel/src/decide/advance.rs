@@ -19,7 +19,7 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
             .or_else(|| expire(state, run, now))
             .or_else(|| stop(state, run))
             .or_else(|| begin_upgrades(run))
-            .or_else(|| admission::admit(state, view, run))
+            .or_else(|| admission::admit(state, view, run, now))
     });
     of_run.flatten().or_else(|| forget_unsent(state)).unwrap_or_default()
 }

@@ -1,21 +1,19 @@
 //! Requests of operators and of FleetLock clients.
 
 use chrono::{DateTime, SubsecRound, Utc};
-use os_upgrade_protocol::{ApplicationName, GroupName, RunId};
+use os_upgrade_protocol::{ApplicationName, RunId};
 
-use super::Decision;
-use crate::client_id::ClientId;
-use crate::config::{Config, LockProvider, UnreachablePolicy};
+use super::{Decision, slots};
+use crate::config::{Config, UnreachablePolicy};
 use crate::duration::Duration;
 use crate::fact::Fact;
 use crate::input::{Accepted, Refusal, Request};
 use crate::reason::Reason;
 use crate::run::{Enlisted, StopCause, Trigger};
-use crate::semaphore::{Denied, DeniedKind};
 use crate::state::State;
 use crate::view::{Reachability, View};
 
-type Decided = Result<(Vec<Fact>, Accepted), Refusal>;
+pub(super) type Decided = Result<(Vec<Fact>, Accepted), Refusal>;
 
 pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTime<Utc>) -> Decision {
     let decided = match request {
@@ -24,8 +22,11 @@ pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTim
             trigger(state, view, run, *timeout, actor, now).map(|facts| perform(facts, *validate))
         }
         Request::Cancel { actor } => cancel(state, actor),
-        Request::Lock { group, id } => lock(state, group, id),
-        Request::Unlock { group, id } => unlock(state, group, id),
+        Request::Lock { group, id } => return slots::lock(state, group, id, now),
+        Request::Unlock { group, id } => slots::unlock(state, group, id),
+        Request::Hold { group, id, actor, reason } => slots::hold(state, group, id, actor, reason),
+        Request::Release { group, id, actor, reason } => slots::release(state, group, id, actor, reason),
+        Request::Reclaim { group, id, actor } => slots::reclaim(state, view, group, id, actor),
     };
     match decided {
         Ok((facts, accepted)) => Decision { facts, answer: Some(Ok(accepted)) },
@@ -112,37 +113,4 @@ fn cancel(state: &State, actor: &str) -> Decided {
     }
     let cause = StopCause::Cancelled { actor: actor.to_owned() };
     Ok((vec![Fact::RunStopping { run: run.id.clone(), cause }], Accepted::Done))
-}
-
-/// A slot of the semaphore that our own hosts take theirs from. A client that holds one already is granted it again,
-/// also where it holds it as a host of ours: to FleetLock the same id is the same holder.
-fn lock(state: &State, group: &GroupName, id: &ClientId) -> Decided {
-    match state.settings.provider {
-        LockProvider::Embedded => {}
-        // Hosts of ours take no slot here, so one given to somebody else would be counted by nobody.
-        LockProvider::External => {
-            let value = "the slots of this site are another lock server's: ask that one".to_owned();
-            return Err(Denied { kind: DeniedKind::OtherLockServer, value }.into());
-        }
-    }
-    state.semaphores.admits(group, id.as_str())?;
-    if is_held_by_client(state, group, id)? {
-        return Ok((Vec::new(), Accepted::Done));
-    }
-    Ok((vec![Fact::LockGranted { group: group.clone(), id: id.clone() }], Accepted::Done))
-}
-
-/// The client's slot back. A slot that a host of that name holds for a run is not the client's to give: a FleetLock
-/// agent asks for this each time it starts, also after the reboot in the middle of an upgrade. It is told that it
-/// holds nothing, which is true of itself, because such an agent does nothing else until it is told so.
-fn unlock(state: &State, group: &GroupName, id: &ClientId) -> Decided {
-    if !is_held_by_client(state, group, id)? {
-        return Ok((Vec::new(), Accepted::Done));
-    }
-    Ok((vec![Fact::LockReleased { group: group.clone(), id: id.clone() }], Accepted::Done))
-}
-
-fn is_held_by_client(state: &State, group: &GroupName, id: &ClientId) -> Result<bool, Denied> {
-    let semaphore = state.semaphores.known(group)?;
-    Ok(semaphore.holders.get(id.as_str()).is_some_and(|holder| holder.client))
 }

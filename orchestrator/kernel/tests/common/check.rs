@@ -71,7 +71,8 @@ fn slots_are_counted(after: &State, lowered: bool) {
     for (group, semaphore) in after.semaphores.iter() {
         assert!(lowered || semaphore.holders.len() <= semaphore.slots as usize, "{group}: {semaphore:?}");
         for (id, holder) in &semaphore.holders {
-            assert!(holder.client || holder.run.is_some(), "{id} in {group} holds it for nobody");
+            let is_held = holder.client || holder.run.is_some() || holder.hold.is_some();
+            assert!(is_held, "{id} in {group} holds it for nobody");
             let slot = after.slots.iter().find(|(host, _)| host.as_str() == id).map(|(_, slot)| slot);
             let embedded =
                 slot.filter(|slot| slot.provider == LockProvider::Embedded && slot.group == *group);

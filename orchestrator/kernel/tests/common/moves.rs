@@ -60,6 +60,12 @@ pub(crate) enum Move {
         group: usize,
         unlock: bool,
     },
+    /// An operator holds a slot, releases it, or takes it back from one that has left.
+    Operator {
+        id: usize,
+        group: usize,
+        asked: usize,
+    },
     Lie(Lie),
 }
 
@@ -103,7 +109,12 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
             .prop_map(|(external, release, slots, groups)| Move::Settings { external, release, slots, groups }),
         1 => Just(Move::Fence),
         3 => client(),
+        1 => operator(),
     ]
+}
+
+fn operator() -> impl Strategy<Value = Move> {
+    (index(), index(), index()).prop_map(|(id, group, asked)| Move::Operator { id, group, asked })
 }
 
 fn client() -> impl Strategy<Value = Move> {
@@ -123,6 +134,7 @@ pub(crate) fn busy() -> impl Strategy<Value = Move> {
         1 => (any::<bool>(), prop::array::uniform3(1..3_u32))
             .prop_map(|(external, slots)| Move::Settings { external, release: false, slots, groups: 3 }),
         2 => client(),
+        1 => operator(),
     ]
 }
 

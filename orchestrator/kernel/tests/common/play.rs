@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Request, Run,
-    Settings, Standing,
+    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Reclaim,
+    Request, Run, Settings, Standing,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
@@ -170,6 +170,8 @@ impl Play {
                     default_group: group("default"),
                     on_failure: if release { OnFailure::Release } else { OnFailure::Hold },
                     groups: (0..groups).map(|index| (group_of(index), slots[index])).collect(),
+                    reclaim: Reclaim::Inventory,
+                    ..Settings::default()
                 }));
             }
             Move::Fence => {
@@ -187,6 +189,19 @@ impl Play {
                     (Some(Ok(_)), false) => drop(self.granted.insert(known)),
                     (Some(Ok(_)), true) => drop(self.granted.remove(&known)),
                     (Some(Err(_)) | None, _) => {}
+                }
+            }
+            Move::Operator { id, group, asked } => {
+                let (group, id) = (group_of(group), CLIENTS[id % CLIENTS.len()]);
+                let known = (group.clone(), id);
+                let (id, actor, reason) = (client(id), "eve".to_owned(), "disk".to_owned());
+                let request = match asked % 3 {
+                    0 => Request::Hold { group, id, actor, reason },
+                    1 => Request::Release { group, id, actor, reason },
+                    _ => Request::Reclaim { group, id, actor },
+                };
+                if let (Some(Ok(_)), 1 | 2) = (self.site.input(Input::Request(request)).answer, asked % 3) {
+                    self.granted.remove(&known);
                 }
             }
             Move::Lie(lie) => self.lie(lie),

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::{
-    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Request,
-    Settings, explain,
+    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Reclaim,
+    Request, Settings, explain,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -75,10 +75,6 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
         "explain" => {
             vec![render::explanation(&explain(&site.state, &site.view, &host(words.at(1))))]
         }
-        "wakeup" => vec![
-            os_upgrade_kernel::next_wakeup(&site.state)
-                .map_or("never".to_owned(), os_upgrade_protocol::time::format),
-        ],
         "fence" => site.fence().iter().map(|fact| format!("+ {}", render::fact(fact))).collect(),
         "deliver" => deliver(site),
         "sent" => told(&sent(site, &words)),
@@ -192,6 +188,15 @@ fn input(words: &Words<'_>) -> Input {
         "cancel" => Input::Request(Request::Cancel { actor }),
         "lock" => Input::Request(Request::Lock { group: group(words.at(1)), id: client(words.at(2)) }),
         "unlock" => Input::Request(Request::Unlock { group: group(words.at(1)), id: client(words.at(2)) }),
+        "hold" | "release" | "reclaim" => {
+            let (group, id) = (group(words.at(1)), client(words.at(2)));
+            let reason = words.rest(3).to_owned();
+            Input::Request(match words.at(0) {
+                "hold" => Request::Hold { group, id, actor, reason },
+                "release" => Request::Release { group, id, actor, reason },
+                _ => Request::Reclaim { group, id, actor },
+            })
+        }
         "settings" => Input::Settings(settings(words)),
         "fence-stored" => {
             Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }
@@ -216,6 +221,8 @@ fn settings(words: &Words<'_>) -> Settings {
         default_group: group("default"),
         on_failure: if words.has("release") { OnFailure::Release } else { OnFailure::Hold },
         groups: groups.map(|(name, slots)| (group(name), slots.parse().unwrap())).collect(),
+        reclaim: if words.has("reclaim") { Reclaim::Inventory } else { Reclaim::Never },
+        ..Settings::default()
     }
 }
 

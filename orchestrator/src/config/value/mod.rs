@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono_tz::{TZ_VARIANTS, Tz};
+use os_upgrade_kernel::{OnFailure, Reclaim};
 use os_upgrade_protocol::{GroupName, HostName};
 
 mod groups;
@@ -234,15 +235,6 @@ impl Value for GroupName {
     }
 }
 
-/// What becomes of the slot of a host whose upgrade failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
-    /// The host keeps it.
-    Hold,
-    /// It is free for the next host.
-    Release,
-}
-
 impl Value for OnFailure {
     const SHAPE: Shape = Shape::String;
 
@@ -254,6 +246,22 @@ impl Value for OnFailure {
         match text {
             "hold" => Ok(Self::Hold),
             "release" => Ok(Self::Release),
+            _ => Err(String::new()),
+        }
+    }
+}
+
+impl Value for Reclaim {
+    const SHAPE: Shape = Shape::String;
+
+    fn expected() -> String {
+        "\"never\" or \"inventory\"".to_owned()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "never" => Ok(Self::Never),
+            "inventory" => Ok(Self::Inventory),
             _ => Err(String::new()),
         }
     }

@@ -66,7 +66,12 @@ impl Checker {
                 self.refused_actors.insert(actor.clone());
                 self.check_refused_actor(actor);
             }
-            Request::Cancel { .. } | Request::Lock { .. } | Request::Unlock { .. } => {}
+            Request::Cancel { .. }
+            | Request::Lock { .. }
+            | Request::Unlock { .. }
+            | Request::Hold { .. }
+            | Request::Release { .. }
+            | Request::Reclaim { .. } => {}
         }
     }
 
@@ -98,6 +103,8 @@ impl Checker {
             Request::Trigger { run, .. } => self.runs.contains_key(run),
             Request::Lock { group, id } => self.client_held(group, id, asked, true),
             Request::Unlock { group, id } => self.client_held(group, id, asked, false),
+            // Nobody asks for these here yet.
+            Request::Hold { .. } | Request::Release { .. } | Request::Reclaim { .. } => false,
             Request::Cancel { .. } => self
                 .runs
                 .values()
@@ -144,6 +151,11 @@ impl Checker {
             | Refusal::TimeoutTooShort
             | Refusal::NoHosts { .. }
             | Refusal::ClockSkew { .. }
+            | Refusal::NoHolder { .. }
+            | Refusal::HolderAtWork { .. }
+            | Refusal::HolderUncertain { .. }
+            | Refusal::ReclaimsNothing
+            | Refusal::InInventory { .. }
             | Refusal::LockDenied { .. } => true,
         }
     }

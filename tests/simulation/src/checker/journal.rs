@@ -67,7 +67,10 @@ impl Checker {
             }
             Fact::LockGranted { group, id } => self.lock_changed(group, id, true),
             Fact::LockReleased { group, id } => self.lock_changed(group, id, false),
-            Fact::SettingsAdopted { .. }
+            Fact::LockAwaited { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::HolderReleased { .. }
+            | Fact::SettingsAdopted { .. }
             | Fact::Fenced { .. }
             | Fact::FencePassed { .. }
             | Fact::UpgradesBegan { .. }

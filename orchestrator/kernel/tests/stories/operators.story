@@ -1,0 +1,139 @@
+# What operators can do about slots.
+> host h1
+> host h2
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> settings embedded default:1
+> hold default rack-7 a new disk
+  + hold-placed actor=admin group=default id=rack-7 reason="a new disk"
+  = done
+> hold default rack-7 a new disk
+  = done
+> hold default rack-7 two new disks
+  + hold-placed actor=admin group=default id=rack-7 reason="two new disks"
+  = done
+> hold default rack-8 another disk
+  = refused: the only slot is held by rack-7 since 2026-11-21T01:00:00Z
+> hold nowhere rack-8 a disk
+  = refused: there is no group nowhere
+> lock default node-1
+  + lock-awaited group=default id=node-1
+  = refused: the only slot is held by rack-7 since 2026-11-21T01:00:00Z
+# A client of that name is the same holder, and does not end the hold.
+> lock default rack-7
+  + lock-granted group=default id=rack-7
+  = done
+> unlock default rack-7
+  + lock-released group=default id=rack-7
+  = done
+> release default rack-7 the disk is in
+  + holder-released actor=admin group=default id=rack-7 reason="the disk is in"
+  = done
+> release default rack-7 twice
+  = refused: rack-7 holds no slot of group default
+> release nowhere rack-7 why not
+  = refused: there is no group nowhere
+# The slot of a host at work is not released; one of a host that failed is.
+> unlock default node-1
+  + lock-released group=default id=node-1
+  = done
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare done
+  + r1 h2: prepared
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+> release default h1 too slow
+  = refused: h1 is upgrading in run r1: its slot can be released when it has come to its end, or the run has
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=6
+  ! nothing
+> release default h1 too slow
+  = refused: h1 is upgrading in run r1: its slot can be released when it has come to its end, or the run has
+> reply h1 upgrade no
+  + r1 h1: failed reason=(worker-error action=upgrade message=no)
+  + run-stopping cause=(failed host=h1) run=r1
+  + r1 h2: cancelled reason=(run-failed host=h1)
+  + run-ended result=failed run=r1
+> release edge h1 wrong group
+  = refused: there is no group edge
+> release default h1 it burnt
+  + slot-released host=h1 why=operator
+  + holder-released actor=admin group=default id=h1 reason="it burnt"
+  = done
+> state
+  r1 failed
+  h1 failed: upgrade failed: no
+  h2 cancelled: the run was ended by the failure of h1
+# Who has left the inventory loses its slot where the settings say so, and only then.
+> lock default h2
+  + lock-granted group=default id=h2
+  = done
+> reclaim default h2
+  = refused: slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = "inventory", or release it with a reason
+> settings embedded default:1 reclaim
+  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded reclaim=inventory)
+> reclaim default h2
+  = refused: h2 is in the inventory: its workers have announced themselves on debian
+> gone h2
+> reclaim default h2
+  + holder-released actor=admin group=default id=h2 reason="it has left the inventory"
+  = done
+> reclaim default h2
+  = refused: h2 holds no slot of group default
+# With another lock server the host's slot is given back there.
+> host h2
+> settings external
+  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+> hold default rack-7 a disk
+  = refused: the slots of this site are another lock server's: ask that one
+> trigger r2
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r2 h1: command-sent action=prepare attempt=1 sequence=8
+  + r2 h2: command-sent action=prepare attempt=1 sequence=9
+  ! nothing
+> reply h1 prepare done
+  + r2 h1: prepared
+> reply h2 prepare done
+  + r2 h2: prepared
+  + upgrades-began run=r2
+  + slot-requested group=default host=h1 run=r2
+  + r2 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default
+> locked h1 granted
+  + r2 h1: slot-granted group=default provider=external
+  ! send r2/h1/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r2 h1: command-sent action=upgrade attempt=1 sequence=12
+  ! nothing
+> reply h1 upgrade no
+  + r2 h1: failed reason=(worker-error action=upgrade message=no)
+  + run-stopping cause=(failed host=h1) run=r2
+  + r2 h2: cancelled reason=(run-failed host=h1)
+  + run-ended result=failed run=r2
+> release default h1 it burnt again
+  + slot-release-due host=h1 why=operator
+  + holder-released actor=admin group=default id=h1 reason="it burnt again"
+  = done
+  ! unlock h1 of default
+> unlocked h1 granted
+  + slot-released host=h1 why=operator
+  ! nothing
+> release default h1 once more
+  = refused: there is no group default

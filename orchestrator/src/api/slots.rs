@@ -1,0 +1,278 @@
+//! `/v1/state/fleet-lock`: who holds a slot, since when and why, who waits for one, and what operators can do about it.
+//! An extension of the specification.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{delete, get, post};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore};
+use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, Standing, State as Site};
+use os_upgrade_protocol::{GroupName, HostName, RunId};
+use serde::{Deserialize, Serialize};
+
+use super::Api;
+use super::error::Problem;
+use super::extract::{Actor, Body, Names, Nothing, Params};
+use super::reply::{self, Stamp};
+
+/// Longest reason that an operator may give, in bytes.
+const REASON_BYTES_MAX: usize = 1_000;
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new()
+        .route("/v1/state/fleet-lock", get(read))
+        .route("/v1/state/fleet-lock/hold", post(hold))
+        .route("/v1/state/fleet-lock/release", post(release))
+        .route("/v1/state/fleet-lock/{group}/{id}", delete(reclaim))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct SlotsState<'a> {
+    /// Who grants slots to hosts of runs: `embedded`, the semaphores here, or an `external` lock server.
+    provider: LockProvider,
+    /// Whose slots a `DELETE` takes back: nobody's, `never`, or theirs who have left the `inventory`.
+    reclaim: &'static str,
+    groups: Vec<GroupState<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct GroupState<'a> {
+    group: &'a GroupName,
+    /// Absent where another lock server counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slots: Option<u32>,
+    held: usize,
+    /// How many more are held than there are slots, since those became fewer.
+    excess: usize,
+    holders: Vec<HolderState<'a>>,
+    waiters: Vec<WaiterState<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct HolderState<'a> {
+    id: &'a str,
+    since: Stamp,
+    on_behalf_of: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a RunId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<HoldState<'a>>,
+    reason: String,
+    /// Whether it has been held for longer than `[fleet-lock] stuck-after`.
+    stuck: bool,
+}
+
+#[derive(Serialize)]
+struct HoldState<'a> {
+    actor: &'a str,
+    reason: &'a str,
+    since: Stamp,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct WaiterState<'a> {
+    id: &'a str,
+    /// `host` for one of a run, `client` for one from outside.
+    kind: &'static str,
+    since: Stamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_asked: Option<Stamp>,
+}
+
+/// 200, by any instance.
+async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    let present = api.site.present();
+    let now = Utc::now();
+    let entries = groups(&present.state, now).map(|group| group.holders.len() + group.waiters.len()).sum();
+    api.render(entries, move || serde_json::to_vec(&slots(&present.state, now))).await
+}
+
+pub(super) fn slots(site: &Site, now: DateTime<Utc>) -> SlotsState<'_> {
+    SlotsState {
+        provider: site.settings.provider,
+        reclaim: site.settings.reclaim.as_str(),
+        groups: groups(site, now).collect(),
+    }
+}
+
+/// Every group with a semaphore here, or with a slot that another lock server has given to a host.
+fn groups(site: &Site, now: DateTime<Utc>) -> impl Iterator<Item = GroupState<'_>> {
+    let mut groups: BTreeMap<&GroupName, GroupState<'_>> = BTreeMap::new();
+    let counts_here = |semaphore: &Semaphore| {
+        site.settings.provider == LockProvider::Embedded || !semaphore.holders.is_empty()
+    };
+    for (group, semaphore) in site.semaphores.iter().filter(|(_, semaphore)| counts_here(semaphore)) {
+        groups.insert(group, of_semaphore(site, group, semaphore, now));
+    }
+    for (host, slot) in site.slots.iter().filter(|(_, slot)| slot.provider == LockProvider::External) {
+        let entry = groups.entry(&slot.group).or_insert_with(|| GroupState {
+            group: &slot.group,
+            slots: None,
+            held: 0,
+            excess: 0,
+            holders: Vec::new(),
+            waiters: Vec::new(),
+        });
+        entry.held += 1;
+        entry.holders.push(of_slot(site, host, slot, now));
+    }
+    groups.into_values()
+}
+
+fn of_semaphore<'a>(
+    site: &'a Site,
+    group: &'a GroupName,
+    semaphore: &'a Semaphore,
+    now: DateTime<Utc>,
+) -> GroupState<'a> {
+    let holders = semaphore.holders.iter().map(|(id, holder)| of_holder(site, id, holder, now)).collect();
+    let clients = semaphore.waiters.remembered(now).map(|(id, waiter)| WaiterState {
+        id: id.as_str(),
+        kind: "client",
+        since: Stamp(waiter.since),
+        last_asked: Some(Stamp(waiter.asked)),
+    });
+    let hosts = site.run.iter().flat_map(|run| {
+        let waiting = run.waiting().iter().filter_map(|name| Some((name, run.host(name)?)));
+        waiting.filter(|(_, host)| host.group == *group).map(|(name, host)| WaiterState {
+            id: name.as_str(),
+            kind: "host",
+            since: Stamp(host.since),
+            last_asked: None,
+        })
+    });
+    let mut waiters: Vec<_> = clients.chain(hosts).collect();
+    waiters.sort_by_key(|waiter| waiter.since.0);
+    GroupState {
+        group,
+        slots: Some(semaphore.slots),
+        held: semaphore.holders.len(),
+        excess: semaphore.excess(),
+        holders,
+        waiters,
+    }
+}
+
+fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<Utc>) -> HolderState<'a> {
+    let Holder { since, run, client, hold } = holder;
+    let held = |Hold { actor, reason, .. }: &Hold| format!("held by {actor}: {reason}");
+    let reasons = [
+        run.as_ref().map(|run| of_run(site, id, run)),
+        client.then(|| "taken by a FleetLock client".to_owned()),
+        hold.as_ref().map(held),
+    ];
+    let behalf = [run.as_ref().map(|_| "run"), client.then_some("client"), hold.as_ref().map(|_| "operator")];
+    HolderState {
+        id,
+        since: Stamp(*since),
+        on_behalf_of: behalf.into_iter().flatten().collect(),
+        run: run.as_ref(),
+        hold: hold.as_ref().map(|Hold { actor, reason, since }| HoldState {
+            actor,
+            reason,
+            since: Stamp(*since),
+        }),
+        reason: reasons.into_iter().flatten().collect::<Vec<_>>().join("; "),
+        stuck: site.settings.is_stuck(*since, now),
+    }
+}
+
+fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime<Utc>) -> HolderState<'a> {
+    let reason = match slot.standing {
+        Standing::Requested => format!("being asked for in run {}", slot.run),
+        Standing::Held => of_run(site, host.as_str(), &slot.run),
+        Standing::Releasing { why } => format!("being given back: {}", why.as_str()),
+    };
+    HolderState {
+        id: host.as_str(),
+        since: Stamp(slot.since),
+        on_behalf_of: vec!["run"],
+        run: Some(&slot.run),
+        hold: None,
+        reason,
+        stuck: site.settings.is_stuck(slot.since, now),
+    }
+}
+
+/// What a host is at, or how it ended, in the run that took its slot.
+fn of_run(site: &Site, id: &str, run: &RunId) -> String {
+    let runs = site.run.iter().chain(&site.last_run);
+    let host = HostName::new(id).ok();
+    let in_run = host.and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(&host)));
+    match in_run {
+        Some(in_run) => {
+            let why = in_run.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            format!("{} in run {run}{why}", in_run.status)
+        }
+        None => format!("taken in run {run}"),
+    }
+}
+
+/// Whose slot it is about, and why.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct About {
+    group: GroupName,
+    id: ClientId,
+    reason: String,
+}
+
+impl About {
+    fn check(self) -> Result<(GroupName, ClientId, String), Problem> {
+        let Self { group, id, reason } = self;
+        let reason = reason.trim().to_owned();
+        if reason.is_empty() {
+            return Err(Problem::bad_request("reason: say why, for the audit"));
+        }
+        if reason.len() > REASON_BYTES_MAX || reason.chars().any(char::is_control) {
+            let wanted = format!("reason: one line of at most {REASON_BYTES_MAX} bytes is expected");
+            return Err(Problem::bad_request(wanted));
+        }
+        Ok((group, id, reason))
+    }
+}
+
+/// 204 once the slot is held for `id` until it is released; 409 when none is free.
+async fn hold(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(Nothing {}): Params<Nothing>,
+    Body(about): Body<About>,
+) -> Result<StatusCode, Problem> {
+    let (group, id, reason) = about.check()?;
+    let accepted = api.site.request(Request::Hold { group, id, actor, reason }).await??;
+    Ok(reply::granted(&accepted))
+}
+
+/// 204 once the slot is free, or on its way back to its lock server; 409 while its host is at work.
+async fn release(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(Nothing {}): Params<Nothing>,
+    Body(about): Body<About>,
+) -> Result<StatusCode, Problem> {
+    let (group, id, reason) = about.check()?;
+    let accepted = api.site.request(Request::Release { group, id, actor, reason }).await??;
+    Ok(reply::granted(&accepted))
+}
+
+/// As a release, of one that has left the inventory; 409 unless `reclaim` is `inventory`.
+async fn reclaim(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Names([group, id]): Names<2>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<StatusCode, Problem> {
+    let group = GroupName::new(&group).map_err(|error| Problem::bad_request(format!("group: {error}")))?;
+    let id = ClientId::new(&id).map_err(|error| Problem::bad_request(format!("id: {error}")))?;
+    let accepted = api.site.request(Request::Reclaim { group, id, actor }).await??;
+    Ok(reply::granted(&accepted))
+}
