@@ -88,11 +88,16 @@
   denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
 # The other client wants no slot any more.
 > unlock default node-7
+  + lock-released group=default id=node-7
+  = done
 > unlock default h1
   + lock-released group=default id=h1
-  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="what is free is left to who came before: node-7 has waited since 2026-11-21T01:00:00Z")
+  + r1 h2: slot-granted group=default provider=embedded
   = done
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
 > deliver
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=8
+  ! nothing
 # No group of that name any more: who holds keeps, nobody gets.
 > settings embedded default:1
   + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
@@ -106,18 +111,17 @@
   = done
 # With another lock server none is granted here, and what is held can be given back.
 > lock default node-7
-  + lock-granted group=default id=node-7
-  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by node-7 since 2026-11-21T01:00:00Z")
-  = done
+  + lock-awaited group=default id=node-7
+  = refused: the only slot is held by h2 since 2026-11-21T01:00:00Z
 > reply h2 upgrade done
-  + ignored host=h2 reply=(action=upgrade result=done) sequence=8 why=nothing-outstanding
+  + r1 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + run-ended result=completed run=r1
 > lock default node-7
+  + lock-granted group=default id=node-7
   = done
 > settings external
   + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
-  + slot-requested group=default host=h2 run=r1
-  + r1 h2: waiting reason=(asking-for-slot group=default)
-  ! lock h2 of default
 > lock default node-7
   = refused: the slots of this site are another lock server's: ask that one
 > lock default node-9

@@ -56,7 +56,7 @@
 # Slots are taken away while they are held: nobody is stopped, and nobody else starts.
 > settings embedded default:1
   + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the slots are 1 by now, of 2 held 1 must be given back first; held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z; h1: upgrade failed: smoke")
+  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the slots were lowered to 1, 2 are still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z; h1: upgrade failed: smoke")
 > settings embedded default:3
   + settings-adopted settings=(default-group=default groups=(default=3) on-failure=hold provider=embedded)
   + r1 h3: slot-granted group=default provider=embedded
