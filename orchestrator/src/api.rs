@@ -1,5 +1,5 @@
 //! The REST API: `/v1/config/os-upgrade` and `/v1/state/os-upgrade...`, as the specification and its conventions
-//! have them, the health endpoints, and FleetLock.
+//! have them, the health endpoints, and FleetLock, which is told apart before the routes of all others.
 //!
 //! One file per group of endpoints, each with its router; what they share is in `extract` (what comes in), `reply`
 //! (what goes out) and `error` (the error policy). Nothing is decided here: a write goes to the core
@@ -57,10 +57,10 @@ struct Api {
     renders: Arc<Semaphore>,
 }
 
-/// Every endpoint, with limits, error bodies and logging around them.
+/// Every endpoint, with limits, error bodies and logging around them; FleetLock has its own limits and error bodies.
 pub fn router(site: SiteHandle, history: History) -> Router {
-    let api = Api { site, history, renders: Arc::new(Semaphore::new(RENDERS_MAX)) };
-    with_limits(
+    let api = Api { site: site.clone(), history, renders: Arc::new(Semaphore::new(RENDERS_MAX)) };
+    let rest = with_limits(
         Router::new()
             .merge(config::routes())
             .merge(state::routes())
@@ -69,10 +69,10 @@ pub fn router(site: SiteHandle, history: History) -> Router {
             .merge(runs::routes())
             .merge(cluster::routes())
             .merge(health::routes())
-            .merge(fleet_lock::routes())
             .merge(slots::routes())
             .with_state(api),
-    )
+    );
+    rest.layer(middleware::from_fn_with_state(site, fleet_lock::edge)).layer(middleware::from_fn(log_failure))
 }
 
 fn with_limits(routes: Router) -> Router {
@@ -82,7 +82,6 @@ fn with_limits(routes: Router) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(in_time))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn(log_failure))
 }
 
 async fn in_time(request: Request, next: Next) -> Response {
@@ -94,9 +93,14 @@ async fn in_time(request: Request, next: Next) -> Response {
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature tower-http asks for")]
 fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    Problem::internal(format!("panic: {text}")).into_response()
+    Problem::internal(panic_text(&*panic)).into_response()
+}
+
+/// What the log says of a panic.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    format!("panic: {text}")
 }
 
 /// One line for each request that fails, here at the boundary and nowhere else. Bodies, queries and headers, which

@@ -109,6 +109,14 @@ impl SiteHandle {
     /// # Errors
     /// The bus or the journal is away, or nothing was heard in time. Then the change may still come to be.
     pub async fn request(&self, request: Request) -> Result<Answer, Unavailable> {
+        self.request_within(request, self.timeout).await
+    }
+
+    /// As [`Self::request`], for an asker who waits no longer than `limit`.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub async fn request_within(&self, request: Request, limit: Duration) -> Result<Answer, Unavailable> {
         let (answer, answered) = oneshot::channel();
         let stopped = |what: &str| Err(Unavailable { reason: format!("the orchestrator has stopped{what}") });
         let ask = async {
@@ -118,7 +126,7 @@ impl SiteHandle {
             // Whoever had it is gone, and may have begun with it.
             answered.await.unwrap_or_else(|_| stopped(": the change may still come to be, look at the state"))
         };
-        match tokio::time::timeout(self.timeout, ask).await {
+        match tokio::time::timeout(limit.min(self.timeout), ask).await {
             Ok(answer) => answer,
             Err(_) => Err(Unavailable { reason: self.why_silent() }),
         }

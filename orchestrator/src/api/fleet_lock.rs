@@ -1,195 +1,166 @@
 //! FleetLock: slots for clients from outside, `POST /v1/pre-reboot` and `/v1/steady-state`, also under `/fleetlock`.
 //!
-//! Errors are in FleetLock's dialect, `{"kind":"...","value":"..."}`, not in the rest of the API's. Clients take any
-//! 2xx for a grant and may follow redirects, so there is one answer that grants, a 200 with a JSON object, and none
-//! that redirects. The `Content-Type` is not looked at, nor is the query: real clients send none, or any.
+//! Clients join these paths to their base URL with too few slashes or too many, so any number of them is taken, and
+//! requests are told apart here, before the routes of the rest of the API. What is asked here is answered here,
+//! whatever happens, in FleetLock's dialect: a 200 with a JSON object, or a `kind` ([`kind`]) and a `value`. Clients
+//! take any 2xx for a grant and may follow redirects, so there is one answer that grants, and none that redirects. The
+//! `Content-Type` is not looked at, nor is the query: real clients send none, or any.
+//!
+//! There is no limit on the request as a whole: its body and what is asked of the core have one each.
 
-use axum::Json;
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
-use axum::http::header::ALLOW;
-use axum::http::{HeaderMap, StatusCode};
+mod body;
+mod kind;
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, post};
+use futures::FutureExt as _;
 use os_upgrade_kernel as kernel;
-use os_upgrade_kernel::Refusal;
-use os_upgrade_kernel::semaphore::DeniedKind;
-use serde_json::json;
 
-use super::Api;
-use super::error::Cause;
-use super::extract::BODY_TIMEOUT;
-use crate::fleetlock::request::{Claim, ClaimError, REQUEST_BYTES_MAX};
-use crate::site::Unavailable;
+use self::kind::{Kind, LockError};
+use super::panic_text;
+use crate::fleetlock::request::Claim;
+use crate::site::SiteHandle;
 
 /// It shows that the request is meant for a FleetLock server, and has not come here by a redirect.
 const PROTOCOL_HEADER: &str = "fleet-lock-protocol";
 
-pub(super) fn routes() -> Router<Api> {
-    let endpoint = |method: MethodRouter<Api>| method.fallback(method_not_allowed);
-    let router = ["", "/fleetlock"].into_iter().fold(Router::new(), |router, base| {
-        router
-            .route(&format!("{base}/v1/pre-reboot"), endpoint(post(lock)))
-            .route(&format!("{base}/v1/steady-state"), endpoint(post(unlock)))
-    });
-    router.layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+/// How long the core may take: clients are to hear within 3 s that nobody knows.
+const BACKEND_TIMEOUT: Duration = Duration::from_millis(2_500);
+
+/// What a path asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endpoint {
+    /// A slot, answered with 200 once it is durable that the client holds it.
+    Lock,
+    /// No slot any more, answered with 200 once it is durable that the client holds none.
+    Unlock,
+    /// Nothing that there is, below `/fleetlock`.
+    Nothing,
 }
 
-/// 200 once it is durable that the client holds a slot.
-async fn lock(State(api): State<Api>, Asked(Claim { group, id }): Asked) -> Result<Response, LockError> {
-    ask(&api, kernel::Request::Lock { group, id }).await
-}
-
-/// 200 once it is durable that the client holds none.
-async fn unlock(State(api): State<Api>, Asked(Claim { group, id }): Asked) -> Result<Response, LockError> {
-    ask(&api, kernel::Request::Unlock { group, id }).await
-}
-
-async fn ask(api: &Api, request: kernel::Request) -> Result<Response, LockError> {
-    let _accepted = api.site.request(request).await??;
-    Ok(Json(json!({})).into_response())
-}
-
-async fn method_not_allowed() -> Response {
-    let error = LockError::new(Kind::MethodNotAllowed, "FleetLock requests are POSTed");
-    ([(ALLOW, "POST")], error).into_response()
-}
-
-/// A request that says who asks.
-struct Asked(Claim);
-
-impl<S: Send + Sync> FromRequest<S> for Asked {
-    type Rejection = LockError;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, LockError> {
-        if !is_meant(request.headers()) {
-            let value = format!("the header {PROTOCOL_HEADER}: true is missing");
-            return Err(LockError::new(Kind::MissingFleetLockHeader, value));
+impl Endpoint {
+    /// What `path` asks of FleetLock, if anything.
+    fn of(path: &str) -> Option<Self> {
+        let mut segments = path.split('/').filter(|segment| !segment.is_empty()).peekable();
+        let below = segments.next_if_eq(&"fleetlock").is_some();
+        match [segments.next(), segments.next(), segments.next()] {
+            [Some("v1"), Some("pre-reboot"), None] => Some(Self::Lock),
+            [Some("v1"), Some("steady-state"), None] => Some(Self::Unlock),
+            _ => below.then_some(Self::Nothing),
         }
-        let body = match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                return Err(ClaimError::TooLarge.into());
-            }
-            Ok(Err(rejection)) => return Err(LockError::new(Kind::InvalidBody, rejection.body_text())),
-            Err(_) => return Err(LockError::new(Kind::BodyTimeout, "the body did not arrive in time")),
-        };
-        Ok(Self(Claim::parse(&body)?))
     }
+}
+
+/// Answers what is asked of FleetLock; everything else goes on.
+pub(super) async fn edge(State(site): State<SiteHandle>, request: Request, next: Next) -> Response {
+    match Endpoint::of(request.uri().path()) {
+        Some(endpoint) => reply(answer(&site, endpoint, request)).await,
+        None => next.run(request).await,
+    }
+}
+
+async fn reply(answer: impl Future<Output = Result<(), LockError>>) -> Response {
+    let answer = AssertUnwindSafe(answer).catch_unwind().await;
+    match answer.unwrap_or_else(|panic| Err(LockError::internal(panic_text(&*panic)))) {
+        Ok(()) => ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], "{}").into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// A slot is held, or not held, as it was asked for.
+async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Result<(), LockError> {
+    let (parts, body) = request.into_parts();
+    let ask = match expected(endpoint, &parts) {
+        Ok(ask) => ask,
+        Err(error) => {
+            body::discard(&parts.headers, body).await;
+            return Err(error);
+        }
+    };
+    let claim = Claim::parse(&body::read(&parts.headers, body).await?)?;
+    let _accepted = site.request_within(ask(claim), BACKEND_TIMEOUT).await??;
+    Ok(())
+}
+
+/// What is to be asked of the core, unless the request's head is enough to refuse it.
+fn expected(endpoint: Endpoint, head: &Parts) -> Result<fn(Claim) -> kernel::Request, LockError> {
+    let ask: fn(Claim) -> kernel::Request = match endpoint {
+        Endpoint::Lock => |Claim { group, id }| kernel::Request::Lock { group, id },
+        Endpoint::Unlock => |Claim { group, id }| kernel::Request::Unlock { group, id },
+        Endpoint::Nothing => {
+            let value = format!("there is nothing at {}", head.uri.path());
+            return Err(LockError::new(Kind::NotFound, value));
+        }
+    };
+    if head.method != Method::POST {
+        return Err(LockError::new(Kind::MethodNotAllowed, "FleetLock requests are POSTed"));
+    }
+    if !is_meant(&head.headers) {
+        let value = format!("the header {PROTOCOL_HEADER}: true is missing");
+        return Err(LockError::new(Kind::MissingFleetLockHeader, value));
+    }
+    Ok(ask)
 }
 
 fn is_meant(headers: &HeaderMap) -> bool {
     headers.get_all(PROTOCOL_HEADER).iter().eq(["true"])
 }
 
-/// Every `kind` that a client can be answered: a small fixed set, as FleetLock asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    MissingFleetLockHeader,
-    InvalidBody,
-    InvalidId,
-    InvalidGroup,
-    BodyTooLarge,
-    BodyTimeout,
-    MethodNotAllowed,
-    Denied(DeniedKind),
-    BackendUnavailable,
-    Internal,
-}
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use axum::http::StatusCode;
 
-impl Kind {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::MissingFleetLockHeader => "missing_fleet_lock_header",
-            Self::InvalidBody => "invalid_body",
-            Self::InvalidId => "invalid_id",
-            Self::InvalidGroup => "invalid_group",
-            Self::BodyTooLarge => "body_too_large",
-            Self::BodyTimeout => "body_timeout",
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::Denied(kind) => kind.as_str(),
-            Self::BackendUnavailable => "backend_unavailable",
-            Self::Internal => "internal",
-        }
-    }
+    use super::*;
 
-    const fn status(self) -> StatusCode {
-        match self {
-            Self::MissingFleetLockHeader
-            | Self::InvalidBody
-            | Self::InvalidId
-            | Self::InvalidGroup
-            | Self::Denied(DeniedKind::UnknownGroup) => StatusCode::BAD_REQUEST,
-            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Denied(DeniedKind::FailedLockSemaphoreFull | DeniedKind::OtherLockServer) => {
-                StatusCode::CONFLICT
+    #[test]
+    fn paths() {
+        for base in ["", "/", "//", "/fleetlock", "/fleetlock/", "//fleetlock//"] {
+            for (path, expected) in [
+                ("/v1/pre-reboot", Endpoint::Lock),
+                ("/v1/pre-reboot/", Endpoint::Lock),
+                ("/v1//steady-state//", Endpoint::Unlock),
+            ] {
+                assert_eq!(Endpoint::of(&format!("{base}{path}")), Some(expected), "{base}{path}");
             }
-            Self::BackendUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+        for path in [
+            "/fleetlock",
+            "/fleetlock/",
+            "/fleetlock/v1",
+            "/fleetlock/v1/pre-reboot/x",
+            "/fleetlock/fleetlock/v1/pre-reboot",
+        ] {
+            assert_eq!(Endpoint::of(path), Some(Endpoint::Nothing), "{path}");
+        }
+        for path in [
+            "",
+            "*",
+            "/",
+            "/v1",
+            "/v1/pre-reboot/x",
+            "/v1/state/fleet-lock",
+            "/V1/pre-reboot",
+            "/x/v1/pre-reboot",
+            "/fleetlocks/v1/pre-reboot",
+        ] {
+            assert_eq!(Endpoint::of(path), None, "{path}");
         }
     }
-}
 
-/// An error as FleetLock has it.
-#[derive(Debug)]
-struct LockError {
-    kind: Kind,
-    value: String,
-}
-
-impl LockError {
-    fn new(kind: Kind, value: impl Into<String>) -> Self {
-        Self { kind, value: value.into() }
-    }
-}
-
-impl IntoResponse for LockError {
-    fn into_response(self) -> Response {
-        let body = json!({ "kind": self.kind.as_str(), "value": self.value });
-        let mut response = (self.kind.status(), Json(body)).into_response();
-        response.extensions_mut().insert(Cause(self.value));
-        response
-    }
-}
-
-impl From<ClaimError> for LockError {
-    fn from(error: ClaimError) -> Self {
-        let kind = match &error {
-            ClaimError::TooLarge => Kind::BodyTooLarge,
-            ClaimError::Body(_) => Kind::InvalidBody,
-            ClaimError::Id(_) => Kind::InvalidId,
-            ClaimError::Group(_) => Kind::InvalidGroup,
-        };
-        Self::new(kind, error.to_string())
-    }
-}
-
-impl From<Unavailable> for LockError {
-    fn from(unavailable: Unavailable) -> Self {
-        Self::new(Kind::BackendUnavailable, unavailable.reason)
-    }
-}
-
-impl From<Refusal> for LockError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::LockDenied { lock_kind, value } => Self::new(Kind::Denied(lock_kind), value),
-            // Refusals of what operators ask for; a client does not get to see them.
-            Refusal::InvalidConfig { .. }
-            | Refusal::TimeoutTooShort
-            | Refusal::NoConfiguration
-            | Refusal::NoHosts { .. }
-            | Refusal::RunActive { .. }
-            | Refusal::NoRun
-            | Refusal::NoHolder { .. }
-            | Refusal::HolderAtWork { .. }
-            | Refusal::HolderUncertain { .. }
-            | Refusal::ReclaimsNothing
-            | Refusal::InInventory { .. }
-            | Refusal::ClockSkew { .. } => Self::new(Kind::Internal, refusal.to_string()),
-        }
+    #[tokio::test]
+    async fn a_panic_is_answered_in_the_dialect() {
+        #[expect(clippy::panic, reason = "it is what is tested")]
+        let response = reply(async { panic!("secret") }).await;
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(body, r#"{"kind":"internal","value":"internal error; the log has its cause"}"#);
     }
 }

@@ -1,6 +1,7 @@
 //! The whole router in process, over a small core that owns a real kernel state and a real store.
 
 mod errors;
+mod lock_edge;
 mod locks;
 mod reads;
 mod served;

@@ -1,14 +1,17 @@
 //! The listener, over real sockets.
 
+use std::net::SocketAddr;
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::testing::run_id;
 
 /// The answer to `request`, read until the server closes the connection.
-async fn exchange(address: std::net::SocketAddr, request: &str) -> String {
+pub(super) async fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -16,15 +19,24 @@ async fn exchange(address: std::net::SocketAddr, request: &str) -> String {
     answer
 }
 
+/// Serves `api` until `shutdown`: its address, and the task.
+pub(super) async fn listen(
+    api: &TestApi,
+    shutdown: &CancellationToken,
+) -> (SocketAddr, JoinHandle<std::io::Result<()>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let served = serve(listener, api.site.clone(), api.history.clone(), shutdown.clone());
+    (address, tokio::spawn(served))
+}
+
 #[tokio::test]
 async fn requests_over_a_socket() {
     let mut site = TestSite::new(["h01"]);
     let records = [site.record(&[crate::testing::put_config()])];
     let api = TestApi::new(site, &records).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    let served = tokio::spawn(serve(listener, api.site.clone(), api.history.clone(), shutdown.clone()));
+    let (address, served) = listen(&api, &shutdown).await;
 
     let trigger = "POST /v1/state/os-upgrade/trigger-upgrade-site HTTP/1.1\r\n\
                    Host: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";

@@ -1,0 +1,184 @@
+//! What can be wrong, in FleetLock's dialect: `{"kind":"...","value":"..."}`. When it is, is decided in the parent.
+
+use axum::http::StatusCode;
+use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use os_upgrade_kernel::Refusal;
+use os_upgrade_kernel::semaphore::DeniedKind;
+use serde_json::json;
+
+use super::super::error::Cause;
+use crate::fleetlock::request::ClaimError;
+use crate::site::Unavailable;
+
+/// One line a kind: what it means, its name, its status, and its word on the wire.
+macro_rules! kinds {
+    ($(#[doc = $meaning:literal] $name:ident = $status:ident $word:literal,)*) => {
+        /// Every `kind` that a client can be answered: a small fixed set, as FleetLock asks.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $(#[doc = $meaning] $name,)*
+        }
+
+        impl Kind {
+            /// The word on the wire.
+            pub(super) const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+
+            /// The status that goes with it.
+            pub(super) const fn status(self) -> StatusCode {
+                match self {
+                    $(Self::$name => StatusCode::$status,)*
+                }
+            }
+        }
+
+        /// Every kind with its meaning, as it is documented.
+        #[cfg(test)]
+        const ALL: &[(Kind, &str)] = &[$((Kind::$name, $meaning),)*];
+    };
+}
+
+kinds! {
+    /// every slot of the group is held; `value` names holders
+    FailedLockSemaphoreFull = CONFLICT "failed_lock_semaphore_full",
+    /// no such group is configured
+    UnknownGroup = BAD_REQUEST "unknown_group",
+    /// this site takes its slots from another lock server, which is to be asked instead
+    OtherLockServer = CONFLICT "other_lock_server",
+    /// nobody can say now whether the slot is held: ask again
+    BackendUnavailable = SERVICE_UNAVAILABLE "backend_unavailable",
+    /// the header `fleet-lock-protocol` is not there once, with the value `true`
+    MissingFleetLockHeader = BAD_REQUEST "missing_fleet_lock_header",
+    /// the body is not JSON of the protocol's shape
+    InvalidBody = BAD_REQUEST "invalid_body",
+    /// the id is empty, longer than 256 bytes, or holds control characters
+    InvalidId = BAD_REQUEST "invalid_id",
+    /// the group does not match `^[a-zA-Z0-9.-]+$`, or is longer than 255 bytes
+    InvalidGroup = BAD_REQUEST "invalid_group",
+    /// the body exceeds 64 KiB
+    BodyTooLarge = PAYLOAD_TOO_LARGE "body_too_large",
+    /// the body did not arrive within 10 s
+    BodyTimeout = REQUEST_TIMEOUT "body_timeout",
+    /// it is not a POST
+    MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
+    /// there is nothing at this path below `/fleetlock`
+    NotFound = NOT_FOUND "not_found",
+    /// a fault of the orchestrator; its log has the cause
+    Internal = INTERNAL_SERVER_ERROR "internal",
+}
+
+impl From<DeniedKind> for Kind {
+    fn from(kind: DeniedKind) -> Self {
+        match kind {
+            DeniedKind::UnknownGroup => Self::UnknownGroup,
+            DeniedKind::FailedLockSemaphoreFull => Self::FailedLockSemaphoreFull,
+            DeniedKind::OtherLockServer => Self::OtherLockServer,
+        }
+    }
+}
+
+/// An error as FleetLock has it.
+#[derive(Debug)]
+pub(super) struct LockError {
+    kind: Kind,
+    value: String,
+    /// What only the log says.
+    cause: Option<String>,
+}
+
+impl LockError {
+    pub(super) fn new(kind: Kind, value: impl Into<String>) -> Self {
+        Self { kind, value: value.into(), cause: None }
+    }
+
+    /// This program is wrong; only the log says how.
+    pub(super) fn internal(cause: String) -> Self {
+        Self { cause: Some(cause), ..Self::new(Kind::Internal, "internal error; the log has its cause") }
+    }
+}
+
+impl IntoResponse for LockError {
+    fn into_response(self) -> Response {
+        let body = json!({ "kind": self.kind.as_str(), "value": self.value }).to_string();
+        let mut response = (self.kind.status(), body).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.kind == Kind::MethodNotAllowed {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response.extensions_mut().insert(Cause(self.cause.unwrap_or(self.value)));
+        response
+    }
+}
+
+impl From<ClaimError> for LockError {
+    fn from(error: ClaimError) -> Self {
+        let kind = match &error {
+            ClaimError::TooLarge => Kind::BodyTooLarge,
+            ClaimError::Body(_) => Kind::InvalidBody,
+            ClaimError::Id(_) => Kind::InvalidId,
+            ClaimError::Group(_) => Kind::InvalidGroup,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<Unavailable> for LockError {
+    fn from(unavailable: Unavailable) -> Self {
+        Self::new(Kind::BackendUnavailable, unavailable.reason)
+    }
+}
+
+impl From<Refusal> for LockError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::LockDenied { lock_kind, value } => Self::new(lock_kind.into(), value),
+            // Refusals of what operators ask for; a client does not get to see them.
+            Refusal::InvalidConfig { .. }
+            | Refusal::TimeoutTooShort
+            | Refusal::NoConfiguration
+            | Refusal::NoHosts { .. }
+            | Refusal::RunActive { .. }
+            | Refusal::NoRun
+            | Refusal::NoHolder { .. }
+            | Refusal::HolderAtWork { .. }
+            | Refusal::HolderUncertain { .. }
+            | Refusal::ReclaimsNothing
+            | Refusal::InInventory { .. }
+            | Refusal::ClockSkew { .. } => Self::new(Kind::Internal, refusal.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = include_str!("../../../../docs/fleetlock.md");
+
+    #[test]
+    fn the_kinds_are_those_that_are_documented() {
+        let documented: Vec<&str> = DOCUMENT
+            .lines()
+            .skip_while(|line| !line.starts_with("| `kind` "))
+            .skip(2)
+            .take_while(|line| line.starts_with('|'))
+            .collect();
+        let row = |(kind, meaning): &(Kind, &str)| {
+            format!("| `{}` | {} | {} |", kind.as_str(), kind.status().as_u16(), meaning.trim())
+        };
+        assert_eq!(documented, ALL.iter().map(row).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn denials_have_the_same_word_everywhere() {
+        for kind in
+            [DeniedKind::UnknownGroup, DeniedKind::FailedLockSemaphoreFull, DeniedKind::OtherLockServer]
+        {
+            assert_eq!(Kind::from(kind).as_str(), kind.as_str());
+        }
+    }
+}
