@@ -28,7 +28,7 @@ use crate::bus::Bus;
 use crate::bus::forward::{Asked, ReplyTo};
 use crate::bus::journal::Followed;
 use crate::bus::workers::Said;
-use crate::fleetlock::client::FleetLockClient;
+use crate::fleetlock::client::{FleetLockClient, Operation, Reply};
 use crate::loss;
 use crate::site::{Call, Present, Readiness, Unavailable};
 use crate::store::History;
@@ -412,8 +412,12 @@ impl Driver {
                 let outcome: PublishOutcome = bus.publish_command(&id, not_after, fence).await;
                 Event::CommandPublished { epoch, id, not_after, outcome }
             }),
-            Dispatch::Lock { host, group, before } => self.ask_lock_server(host, group, before, true),
-            Dispatch::Unlock { host, group, before } => self.ask_lock_server(host, group, before, false),
+            Dispatch::Lock { host, group, before } => {
+                self.ask_lock_server(Operation::Lock, host, group, before);
+            }
+            Dispatch::Unlock { host, group, before } => {
+                self.ask_lock_server(Operation::Unlock, host, group, before);
+            }
             Dispatch::Withdraw { host, sequence } => self.spawn(|bus| async move {
                 let deleted = bus.withdraw(&host, sequence).await;
                 Event::Withdrawn { host, sequence, deleted }
@@ -421,19 +425,20 @@ impl Driver {
         }
     }
 
-    fn ask_lock_server(&self, host: HostName, group: GroupName, before: Duration, lock: bool) {
+    fn ask_lock_server(&self, operation: Operation, host: HostName, group: GroupName, before: Duration) {
         let (client, started) = (self.locks.clone(), self.started);
+        let not_asked = |why: &str| Reply::from(LockOutcome::Unreachable { detail: why.to_owned() });
         self.spawn(move |_| async move {
-            let outcome = match &client {
+            let Reply { outcome, retry_after } = match &client {
                 // This process may have stood still since it was told to ask.
-                _ if started.elapsed() >= before => {
-                    LockOutcome::Unreachable { detail: "not asked: the lease was running out".to_owned() }
-                }
-                None => LockOutcome::Unreachable { detail: "no [fleet-lock] url is configured".to_owned() },
-                Some(client) if lock => client.lock(&group, &host).await,
-                Some(client) => client.unlock(&group, &host).await,
+                _ if started.elapsed() >= before => not_asked("not asked: the lease was running out"),
+                None => not_asked("no [fleet-lock] url is configured"),
+                Some(client) => client.ask(operation, &group, &host).await,
             };
-            if lock { Event::Locked { host, outcome } } else { Event::Unlocked { host, outcome } }
+            match operation {
+                Operation::Lock => Event::Locked { host, outcome, retry_after },
+                Operation::Unlock => Event::Unlocked { host, outcome, retry_after },
+            }
         });
     }
 

@@ -261,6 +261,7 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         dispatch: DispatchSettings {
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
             lock_retry: fleet_lock.retry_interval.get(),
+            lock_interval: fleet_lock.request_interval.get(),
         },
         facts_per_snapshot: FACTS_PER_SNAPSHOT,
         store,

@@ -104,7 +104,8 @@ impl LockServer {
 
     /// The section of the orchestrator's configuration that makes it use this server.
     pub fn config(&self) -> String {
-        format!("[fleet-lock]\nurl = \"http://{}/base\"\nretry-interval = \"100ms\"", self.address)
+        let quick = "retry-interval = \"100ms\"\nrequest-interval = \"10ms\"";
+        format!("[fleet-lock]\nurl = \"http://{}/base\"\n{quick}", self.address)
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {

@@ -1,12 +1,13 @@
 //! What comes over HTTP: requests of operators and FleetLock clients, answers of lock servers.
 
 use axum::http::Uri;
+use chrono::Utc;
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_orchestrator::api::offline;
 use os_upgrade_orchestrator::fleetlock::request::{Claim, REQUEST_BYTES_MAX};
 use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
-use os_upgrade_shell::fleetlock::{HttpAnswer, read_answer};
+use os_upgrade_shell::fleetlock::{HttpAnswer, RETRY_AFTER_MAX, RetryAfter, read_answer, read_retry_after};
 
 use crate::{is_object, split};
 
@@ -21,12 +22,17 @@ pub fn claim(data: &[u8]) {
     assert_eq!(Claim::parse(&claim.to_body()).expect("what is printed is read"), claim);
 }
 
-/// The answer of a lock server: status and location, a line each, and the body.
+/// The answer of a lock server: status and location, a line each, and the body. Its `Retry-After` is that of the
+/// location's line, and its `Date` the body.
 pub fn lock_answer(data: &[u8]) {
     let [status, location, body] = split(data, b'\n');
     let status = str::from_utf8(status).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
     let location = (!location.is_empty()).then_some(location);
-    let texts = match read_answer(&HttpAnswer { status, location, body }) {
+    let answer = HttpAnswer { status, location, retry_after: location, date: Some(body), body };
+    if let Some(RetryAfter::Slot(pause) | RetryAfter::Server(pause)) = read_retry_after(&answer, Utc::now()) {
+        assert!(status != 200 && pause <= RETRY_AFTER_MAX);
+    }
+    let texts = match read_answer(&answer) {
         LockOutcome::Granted => {
             assert_eq!(status, 200);
             return;
@@ -39,7 +45,7 @@ pub fn lock_answer(data: &[u8]) {
         LockOutcome::Unreachable { detail } => panic!("it has answered: {detail}"),
     };
     assert_ne!(status, 200);
-    assert!(texts.iter().all(|text| text.len() <= MESSAGE_BYTES_MAX));
+    assert!(texts.iter().all(|text| text.len() <= MESSAGE_BYTES_MAX && !text.chars().any(char::is_control)));
 }
 
 /// The body of `PUT /v1/config/os-upgrade`.

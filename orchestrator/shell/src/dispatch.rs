@@ -5,25 +5,33 @@
 //! of a publish is not known, nothing is guessed: a new fence is stored, everything before it is read, and what has
 //! still not been seen is sent again, for under the old fence it can no longer appear.
 
+mod lock_calls;
 mod pace;
+mod rate;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Effect, Fact, HostEvent, Record, RunHost, Standing, State, duties, sends};
+use os_upgrade_kernel::{
+    Effect, Fact, HostEvent, LockOutcome, Record, RunHost, Standing, State, duties, sends,
+};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 
+use self::lock_calls::{LockCalls, Question};
 use self::pace::Pace;
 use crate::clock::Now;
+use crate::fleetlock::RetryAfter;
 
 /// How long to wait before a fence is tried again.
 const FENCE_RETRY: Duration = Duration::from_millis(250);
 /// How long the lease must last yet when the lock server is asked: a lock server knows no fence, so that a leader
 /// whose time is over, and who does not know it, must not ask any more. It is what connecting may take.
 pub const LOCK_LEASE_LEFT: Duration = Duration::from_secs(2);
-/// How many calls to the lock server, and how many withdrawals, may be under way at once.
-const DUTIES_MAX: usize = 8;
+/// How many withdrawals may be under way at once.
+const WITHDRAWALS_MAX: usize = 8;
+/// How long to wait before a withdrawal that could not be carried out is tried again.
+const WITHDRAWAL_RETRY: Duration = Duration::from_secs(5);
 
 /// How to dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +39,10 @@ pub struct DispatchSettings {
     /// How many commands may be on their way to the stream at once: many for one server, 1 for a cluster, which
     /// refuses concurrent messages under one fence.
     pub publishes_max: usize,
-    /// How long to wait before a refused lock is asked for again.
+    /// How long to wait before a denied slot is asked for again; up to a quarter more is waited.
     pub lock_retry: Duration,
+    /// The mean time between two requests to the lock server when there is much to ask.
+    pub lock_interval: Duration,
 }
 
 /// What came of publishing a command.
@@ -126,14 +136,15 @@ pub struct Dispatcher {
     publishing: usize,
     /// Whether the fold may have new commands that are not in `todo`.
     look_again: bool,
-    locks: HashMap<HostName, Pace>,
+    locks: LockCalls,
     withdrawals: HashMap<u64, Pace>,
 }
 
 impl Dispatcher {
-    /// Nothing is under way yet.
-    pub fn new(settings: DispatchSettings) -> Self {
+    /// Nothing is under way yet, in the process called `nonce`.
+    pub fn new(settings: DispatchSettings, nonce: &str) -> Self {
         Self {
+            locks: LockCalls::new(settings.lock_retry, settings.lock_interval, nonce),
             settings,
             epoch: 0,
             fence: Fence::Needed { from: Duration::ZERO },
@@ -141,7 +152,6 @@ impl Dispatcher {
             known: HashSet::new(),
             publishing: 0,
             look_again: true,
-            locks: HashMap::new(),
             withdrawals: HashMap::new(),
         }
     }
@@ -150,7 +160,8 @@ impl Dispatcher {
     /// to the lock server that are still under way are waited for, so that no answer is taken for another's.
     pub fn begin_leadership(&mut self, now: Now) {
         self.refence(now, Duration::ZERO);
-        self.locks.values_mut().chain(self.withdrawals.values_mut()).for_each(Pace::leadership_begins);
+        self.locks.leadership_begins(now);
+        self.withdrawals.values_mut().for_each(Pace::leadership_begins);
     }
 
     /// A record has been committed.
@@ -245,27 +256,19 @@ impl Dispatcher {
     }
 
     fn pump_duties(&mut self, state: &State, leased_until: Duration, now: Now, begun: &mut Vec<Dispatch>) {
-        let before = leased_until.saturating_sub(LOCK_LEASE_LEFT);
-        let may_ask = now.monotonic < before;
-        self.locks.retain(|host, pace| pace.is_under_way() || state.slots.contains_key(host));
+        self.locks.forget_others(state);
         self.withdrawals
             .retain(|sequence, pace| pace.is_under_way() || state.withdrawals.contains_key(sequence));
         let releasing = self.groups_about_to_release(state);
+        let mut questions = Vec::new();
         for duty in duties(state) {
             match duty {
                 Effect::Lock { host, group } => {
-                    if may_ask && !releasing.contains(&group) && begin(&mut self.locks, host.clone(), now) {
-                        begun.push(Dispatch::Lock { host, group, before });
+                    if !releasing.contains(&group) {
+                        questions.push(Question { host, group, unlock: false });
                     }
                 }
-                Effect::Unlock { host, group } => {
-                    // What made the lock wait is no reason for the unlock to wait.
-                    let pace = self.locks.entry(host.clone()).or_default();
-                    pace.turn_to_unlock();
-                    if may_ask && begin(&mut self.locks, host.clone(), now) {
-                        begun.push(Dispatch::Unlock { host, group, before });
-                    }
-                }
+                Effect::Unlock { host, group } => questions.push(Question { host, group, unlock: true }),
                 Effect::NewFence { above } => {
                     if self.fence == (Fence::Stored { sequence: above }) {
                         self.refence(now, Duration::ZERO);
@@ -279,14 +282,18 @@ impl Dispatcher {
                 Effect::Send { .. } => {}
             }
         }
+        let before = leased_until.saturating_sub(LOCK_LEASE_LEFT);
+        if now.monotonic < before {
+            begun.extend(self.locks.ask(questions, now, before));
+        }
     }
 
     /// Groups in which a slot is to be given back and has not been yet: who asks for one before, is refused where
     /// there is only the one, and waits for nothing. A server that does not take it back holds up nobody.
     fn groups_about_to_release(&self, state: &State) -> HashSet<GroupName> {
         let releasing = |standing| matches!(standing, Standing::Releasing { .. });
-        let untried = |host| self.locks.get(host).is_none_or(|pace| !pace.has_tried_to_unlock());
-        let slots = state.slots.iter().filter(|(host, slot)| releasing(slot.standing) && untried(*host));
+        let untried = |host: &HostName| !self.locks.has_tried_to_unlock(host);
+        let slots = state.slots.iter().filter(|(host, slot)| releasing(slot.standing) && untried(host));
         slots.map(|(_, slot)| slot.group.clone()).collect()
     }
 
@@ -304,7 +311,7 @@ impl Dispatcher {
 
     /// Whether everything that was begun has come back, as far as it still counts.
     pub fn is_at_rest(&self) -> bool {
-        let asking = self.locks.values().chain(self.withdrawals.values()).any(Pace::is_under_way);
+        let asking = self.locks.is_under_way() || self.withdrawals.values().any(Pace::is_under_way);
         self.publishing == 0 && self.fence != Fence::Publishing && !asking
     }
 
@@ -335,17 +342,22 @@ impl Dispatcher {
         }
     }
 
-    /// The lock server came back, from either question about `host`.
-    /// What was granted is not asked for again at once either: the fact that says so is not in the journal yet.
+    /// The lock server came back, from either question about `host`; it may have said how long to leave it alone.
     /// Whether the answer counts: not when it was asked for in an earlier leadership.
-    pub fn lock_answered(&mut self, now: Now, host: &HostName) -> bool {
-        self.locks.get_mut(host).is_some_and(|pace| pace.done(now, self.settings.lock_retry))
+    pub fn lock_answered(
+        &mut self,
+        now: Now,
+        host: &HostName,
+        outcome: &LockOutcome,
+        retry_after: Option<RetryAfter>,
+    ) -> bool {
+        self.locks.answered(now, host, outcome, retry_after)
     }
 
     /// A withdrawal came back; one that could not be carried out is tried again.
     /// Whether the answer counts: not when it was asked for in an earlier leadership.
     pub fn withdrawal_answered(&mut self, now: Now, sequence: u64) -> bool {
-        self.withdrawals.get_mut(&sequence).is_some_and(|pace| pace.done(now, self.settings.lock_retry))
+        self.withdrawals.get_mut(&sequence).is_some_and(|pace| pace.done(now, WITHDRAWAL_RETRY))
     }
 
     /// Whatever is on its way under the present fence no longer counts; a new one shows what was stored.
@@ -365,8 +377,8 @@ fn is_wanted(state: &State, id: &CommandId) -> bool {
     run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
 }
 
-/// Begins what `key` stands for, if it may begin now and not too much is under way.
-fn begin<K: std::hash::Hash + Eq>(paces: &mut HashMap<K, Pace>, key: K, now: Now) -> bool {
+/// Begins the withdrawal, if it may begin now and not too much is under way.
+fn begin(paces: &mut HashMap<u64, Pace>, sequence: u64, now: Now) -> bool {
     let under_way = paces.values().filter(|pace| pace.is_under_way()).count();
-    under_way < DUTIES_MAX && paces.entry(key).or_default().begin(now)
+    under_way < WITHDRAWALS_MAX && paces.entry(sequence).or_default().begin(now)
 }

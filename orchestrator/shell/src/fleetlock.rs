@@ -1,5 +1,8 @@
 //! What a FleetLock server's answer means. How it comes here is the client's business.
 
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::json;
 use os_upgrade_protocol::limits::bounded_message;
@@ -9,6 +12,12 @@ use serde::Deserialize;
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// How much of a body that is not FleetLock's is quoted, in characters.
 const EXCERPT_CHARS_MAX: usize = 200;
+/// How much of the kind of a refusal is shown, in characters. There are few, and they are words.
+const KIND_CHARS_MAX: usize = 100;
+/// How much of its value is shown, in characters.
+const VALUE_CHARS_MAX: usize = 1000;
+/// The longest that a server can have itself left alone.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
 
 /// An answer over HTTP, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,8 +26,21 @@ pub struct HttpAnswer<'a> {
     pub status: u16,
     /// Where it redirects to, if it does.
     pub location: Option<&'a [u8]>,
+    /// Its `Retry-After`, if it has one.
+    pub retry_after: Option<&'a [u8]>,
+    /// Its `Date`, if it has one.
+    pub date: Option<&'a [u8]>,
     /// Its body; only that of an error, 400 to 599, is of any interest.
     pub body: &'a [u8],
+}
+
+/// For how long a server does not want to be asked, no more than [`RETRY_AFTER_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryAfter {
+    /// The same once more: what was asked for cannot be had for so long.
+    Slot(Duration),
+    /// Anything: it has too much to do, or is not in service.
+    Server(Duration),
 }
 
 /// The body that FleetLock gives errors.
@@ -31,7 +53,7 @@ struct Refusal {
 /// What `answer` means. 200 alone grants, whatever its body; an error with a FleetLock body is a no; anything else is
 /// not FleetLock's.
 pub fn read_answer(answer: &HttpAnswer<'_>) -> LockOutcome {
-    let HttpAnswer { status, location, body } = *answer;
+    let HttpAnswer { status, location, body, .. } = *answer;
     match status {
         200 => LockOutcome::Granted,
         300..=399 => match location {
@@ -45,6 +67,28 @@ pub fn read_answer(answer: &HttpAnswer<'_>) -> LockOutcome {
     }
 }
 
+/// How long the server wants to be left alone, if it has said so in an answer that grants nothing. `now` is when the
+/// answer came; a time of day counts from the server's own, where it gives that.
+pub fn read_retry_after(answer: &HttpAnswer<'_>, now: DateTime<Utc>) -> Option<RetryAfter> {
+    let text = answer.retry_after.filter(|_| answer.status != 200)?;
+    let text = str::from_utf8(text).ok()?.trim();
+    let pause = if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let until = http_date(text)?;
+        let said = answer.date.and_then(|date| http_date(str::from_utf8(date).ok()?));
+        // It may lie in the past.
+        (until - said.unwrap_or(now)).to_std().unwrap_or_default()
+    } else {
+        text.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
+    };
+    let pause = pause.min(RETRY_AFTER_MAX);
+    let all = matches!(answer.status, 429 | 503);
+    Some(if all { RetryAfter::Server(pause) } else { RetryAfter::Slot(pause) })
+}
+
+fn http_date(text: &str) -> Option<DateTime<Utc>> {
+    httpdate::parse_http_date(text.trim()).ok().map(Into::into)
+}
+
 fn read_error(status: u16, body: &[u8]) -> LockOutcome {
     if body.len() > ANSWER_BYTES_MAX {
         return protocol(&format!("status {status}: a body of more than {ANSWER_BYTES_MAX} bytes"));
@@ -53,9 +97,10 @@ fn read_error(status: u16, body: &[u8]) -> LockOutcome {
         return protocol(&format!("status {status}: no body"));
     }
     match json::object::<Refusal>(body) {
-        Ok(Refusal { kind, value }) if !kind.is_empty() => {
-            LockOutcome::Denied { lock_kind: bounded_message(&kind), value: bounded_message(&value) }
-        }
+        Ok(Refusal { kind, value }) if !kind.trim().is_empty() => LockOutcome::Denied {
+            lock_kind: one_line(&kind, KIND_CHARS_MAX),
+            value: one_line(&value, VALUE_CHARS_MAX),
+        },
         Ok(_) | Err(_) => protocol(&format!("status {status}: not a FleetLock error: {}", excerpt(body))),
     }
 }
@@ -66,10 +111,25 @@ fn protocol(detail: &str) -> LockOutcome {
 
 /// The beginning of `bytes` on one line.
 fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
+    one_line(&String::from_utf8_lossy(bytes), EXCERPT_CHARS_MAX)
+}
+
+/// The beginning of `text` on one line, with an ellipsis where it is longer, and with nothing in it that does something
+/// to a terminal or to the order of what stands beside it.
+fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let plain = line.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character });
-    plain.take(EXCERPT_CHARS_MAX).collect()
+    let mut plain = line.chars().map(|character| if is_plain(character) { character } else { '\u{fffd}' });
+    let mut shown: String = plain.by_ref().take(chars_max).collect();
+    if plain.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn is_plain(character: char) -> bool {
+    let turns_text_around =
+        matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !character.is_control() && !turns_text_around
 }
 
 #[cfg(test)]
@@ -77,7 +137,7 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &[u8]) -> LockOutcome {
-        read_answer(&HttpAnswer { status, location: None, body })
+        read_answer(&HttpAnswer { status, body, ..HttpAnswer::default() })
     }
 
     fn odd(detail: &str) -> LockOutcome {
@@ -115,7 +175,8 @@ mod tests {
         ] {
             assert_eq!(answer(500, body), expected);
         }
-        let moved = HttpAnswer { status: 302, location: Some(b"/login\n"), body: full };
+        let moved =
+            HttpAnswer { status: 302, location: Some(b"/login\n"), body: full, ..HttpAnswer::default() };
         assert_eq!(read_answer(&moved), odd("status 302: redirect to /login not followed"));
     }
 
@@ -123,10 +184,72 @@ mod tests {
     fn nothing_but_200_grants() {
         for status in 0..=u16::MAX {
             for body in [&b""[..], br#"{"kind":"k","value":"granted"}"#] {
-                let granted =
-                    read_answer(&HttpAnswer { status, location: Some(b"/"), body }) == LockOutcome::Granted;
-                assert_eq!(granted, status == 200, "{status}");
+                let answer = HttpAnswer { status, location: Some(b"/"), body, ..HttpAnswer::default() };
+                assert_eq!(read_answer(&answer) == LockOutcome::Granted, status == 200, "{status}");
             }
         }
+    }
+
+    #[test]
+    fn what_a_hostile_server_says_is_one_bounded_line() {
+        let refusal = |kind: &str, value: &str| {
+            let body = serde_json::json!({ "kind": kind, "value": value }).to_string();
+            let LockOutcome::Denied { lock_kind, value } = answer(409, body.as_bytes()) else {
+                panic!("{body}")
+            };
+            (lock_kind, value)
+        };
+        let same = |kind: &str, value: &str| (kind.to_owned(), value.to_owned());
+        for (kind, value, expected) in [
+            ("full", "all held", same("full", "all held")),
+            ("a\nb", "held by\r\n  x\t y\u{2028}z", same("a b", "held by x y z")),
+            ("\u{1b}[2Jk", "\0\u{7f}\u{9b}", same("\u{fffd}[2Jk", "\u{fffd}\u{fffd}\u{fffd}")),
+            ("k", "a\u{202e}b\u{2066}", same("k", "a\u{fffd}b\u{fffd}")),
+            ("k", " ", same("k", "")),
+            (&"k".repeat(101), &"ä".repeat(1001), same(&("k".repeat(100) + "…"), &("ä".repeat(1000) + "…"))),
+        ] {
+            assert_eq!(refusal(kind, value), expected, "{kind:?} {value:?}");
+        }
+        assert_eq!(
+            answer(409, br#"{"kind":"\n","value":"v"}"#),
+            odd(r#"status 409: not a FleetLock error: {"kind":"\n","value":"v"}"#)
+        );
+    }
+
+    #[test]
+    fn retry_after_is_read_in_both_forms_and_bounded() {
+        let now = "2026-03-01T12:00:00Z".parse().unwrap();
+        let read = |status, retry_after: &str, date: Option<&str>| {
+            let (retry_after, date) = (Some(retry_after.as_bytes()), date.map(str::as_bytes));
+            read_retry_after(&HttpAnswer { status, retry_after, date, ..HttpAnswer::default() }, now)
+        };
+        let seconds = Duration::from_secs;
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("7", Some(7)),
+            (" 7 ", Some(7)),
+            ("600", Some(600)),
+            ("601", Some(600)),
+            ("99999999999999999999999", Some(600)),
+            ("Sun, 01 Mar 2026 12:00:30 GMT", Some(30)),
+            ("Sunday, 01-Mar-26 12:00:30 GMT", Some(30)),
+            ("Sun Mar  1 12:00:30 2026", Some(30)),
+            ("Sun, 01 Mar 2026 11:00:00 GMT", Some(0)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(600)),
+            ("", None),
+            ("-1", None),
+            ("1.5", None),
+            ("soon", None),
+            ("2026-03-01T12:00:30Z", None),
+        ] {
+            let expected = expected.map(seconds);
+            assert_eq!(read(503, text, None), expected.map(RetryAfter::Server), "{text}");
+            assert_eq!(read(409, text, None), expected.map(RetryAfter::Slot), "{text}");
+            assert_eq!(read(200, text, None), None, "{text}");
+        }
+        let date = Some("Sun, 01 Mar 2026 13:00:00 GMT");
+        let until = "Sun, 01 Mar 2026 13:00:05 GMT";
+        assert_eq!(read(429, until, date), Some(RetryAfter::Server(seconds(5))));
+        assert_eq!(read(429, until, Some("x")), Some(RetryAfter::Server(seconds(600))));
     }
 }

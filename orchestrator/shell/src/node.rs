@@ -15,7 +15,7 @@ mod stopping;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{ControlMessage, Input, LockOutcome, Settings, State};
+use os_upgrade_kernel::{ControlMessage, Input, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
@@ -157,7 +157,7 @@ impl Node {
             follower: Follower::default(),
             appender: Appender::new(&settings.nonce),
             inventory: Inventory::default(),
-            dispatcher: Dispatcher::new(settings.dispatch.clone()),
+            dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
             forwards: Forwards::default(),
             inventory_read: false,
             role: Role::Starting,
@@ -297,8 +297,16 @@ impl Node {
             Event::CommandPublished { epoch, id, not_after, outcome } => {
                 self.dispatcher.command_published(now, epoch, (id, not_after), outcome);
             }
-            Event::Locked { host, outcome } => self.lock_answered(now, host, outcome, true),
-            Event::Unlocked { host, outcome } => self.lock_answered(now, host, outcome, false),
+            Event::Locked { host, outcome, retry_after } => {
+                if self.dispatcher.lock_answered(now, &host, &outcome, retry_after) {
+                    self.decide_on(Input::Locked { host, outcome });
+                }
+            }
+            Event::Unlocked { host, outcome, retry_after } => {
+                if self.dispatcher.lock_answered(now, &host, &outcome, retry_after) {
+                    self.decide_on(Input::Unlocked { host, outcome });
+                }
+            }
             Event::Withdrawn { host, sequence, deleted } => self.withdrawn(now, host, sequence, deleted),
             Event::Call { call, request } => self.call(now, call, request, Asker::Here),
             Event::Forwarded { call, passed: Passed { lease, request } } => {
@@ -564,14 +572,10 @@ impl Node {
         }
     }
 
-    fn lock_answered(&mut self, now: Now, host: HostName, outcome: LockOutcome, lock: bool) {
-        let counts = self.dispatcher.lock_answered(now, &host);
-        let Role::Leading(leading) = &mut self.role else { return };
-        if !counts {
-            return;
+    fn decide_on(&mut self, input: Input) {
+        if let Role::Leading(leading) = &mut self.role {
+            leading.queue.push_back(Queued::Input(input));
         }
-        let input = if lock { Input::Locked { host, outcome } } else { Input::Unlocked { host, outcome } };
-        leading.queue.push_back(Queued::Input(input));
     }
 
     fn withdrawn(&mut self, now: Now, host: HostName, sequence: u64, deleted: Option<bool>) {

@@ -128,7 +128,11 @@ fn looks_in_vain(secs: u64) -> Node {
         instance: "a".to_owned(),
         nonce: "a-1".to_owned(),
         settings: Settings::default(),
-        dispatch: DispatchSettings { publishes_max: 1, lock_retry: Duration::from_secs(5) },
+        dispatch: DispatchSettings {
+            publishes_max: 1,
+            lock_retry: Duration::from_secs(5),
+            lock_interval: Duration::from_secs(1),
+        },
         facts_per_snapshot: 100,
         store: Some(StoreKnowledge {
             sequence: 10,

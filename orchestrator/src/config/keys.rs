@@ -192,8 +192,12 @@ sections! {
         "reclaim" => reclaim: Reclaim = Initial::Is("never");
         /// How long a slot may be held before it is shown as stuck, in the state and in the metrics.
         "stuck-after" => stuck_after: Interval<1_000, 2_592_000_000> = Initial::Is("2h");
-        /// Time between two requests for a slot that was denied.
+        /// Time between two requests for a slot that was denied, and up to a quarter more. After a failure it is 1 s, and
+        /// doubles with each further one up to this, and to no more than 1 min.
         "retry-interval" => retry_interval: Interval<100, 86_400_000> = Initial::Is("10s");
+        /// Mean time between two requests to the server of `url`, of whatever kind; two may go out together. The default
+        /// suits a server that takes one request a second: give less only for one that takes more.
+        "request-interval" => request_interval: Interval<1, 60_000> = Initial::Is("1100ms");
         /// Groups of the orchestrator's own semaphores and how many of their hosts may be upgraded at once, 0 to 10000.
         "groups" => groups: Groups = Initial::Is("default=1");
     }

@@ -72,6 +72,10 @@ bugs! {
     GrantOn202: "grant-on-202", [LockOdd] => ["S4"];
     /// The lock server is asked however long the process stood still before.
     LockWithoutLease: "lock-without-lease", [PausedInTheAct] => ["lease"];
+    /// The lock server is asked as often as there is something to ask.
+    LockServerHurried: "lock-server-hurried", [] => ["rate"];
+    /// Nobody reads when the lock server wants to be asked again.
+    RetryAfterIgnored: "retry-after-ignored", [LockLimited] => ["rate"];
     /// A slot is given back as soon as a host fails, whatever the setting.
     SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"];
     /// The projection drops a record now and then.

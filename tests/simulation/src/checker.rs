@@ -13,6 +13,7 @@
 //! | S5 | an answer 2xx is never forgotten | `answers` |
 //! | S6 | a slot is never freed by time alone | `steps` |
 //! | lease | the lock server is asked by nobody but who holds the lease | `steps` |
+//! | rate | the lock server is asked no more than it takes, and left alone when it wants to be | `rate` |
 //! | once | no command stands in the stream twice | `commands` |
 //! | worker | an executed command is acknowledged after its reply; a reboot follows its `reboot-required` | `workers` |
 //! | journal | it can be followed, and nobody stops | `journal` |
@@ -25,6 +26,7 @@ mod commands;
 mod end;
 mod journal;
 mod loss;
+mod rate;
 mod steps;
 mod workers;
 
@@ -39,6 +41,7 @@ use os_upgrade_shell::node::CallId;
 
 use self::commands::CommandSeen;
 pub(crate) use self::loss::{Ends, Knows};
+use self::rate::Asked;
 use self::steps::Step;
 pub(crate) use self::workers::Begun;
 use self::workers::HostSeen;
@@ -86,6 +89,7 @@ pub(crate) struct Checker {
     commands: BTreeMap<u64, CommandSeen>,
     ids: BTreeMap<CommandId, u64>,
     steps: BTreeMap<HostName, Step>,
+    asked: Asked,
     calls: BTreeMap<CallId, (Request, Micros)>,
     /// Every slot granted to a client from outside and given back by one, by the journal.
     locks: Vec<LockChange>,
@@ -144,6 +148,7 @@ impl Checker {
             commands: BTreeMap::new(),
             ids: BTreeMap::new(),
             steps: BTreeMap::new(),
+            asked: Asked::default(),
             calls: BTreeMap::new(),
             locks: Vec::new(),
             refused: BTreeSet::new(),

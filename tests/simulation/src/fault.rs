@@ -118,6 +118,8 @@ faults! {
     LockOdd: "lock server answers 202", occasion 150;
     /// The lock server does what it was asked for and answers with an error.
     LockLies: "lock server grants and answers 500", occasion 100;
+    /// The lock server has too much to do, and says when to come back.
+    LockLimited: "lock server answers 429", occasion 100;
     /// A clock steps, forwards or backwards.
     ClockStep: "clock steps", itself 30;
     /// The settings are changed, and an orchestrator started anew with them.

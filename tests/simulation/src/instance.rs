@@ -113,6 +113,7 @@ impl Instance {
             dispatch: DispatchSettings {
                 publishes_max: plan.publishes_max,
                 lock_retry: Duration::from_secs(5),
+                lock_interval: plan.lock_interval,
             },
             facts_per_snapshot: plan.facts_per_snapshot,
             store: self.store.reached.clone(),

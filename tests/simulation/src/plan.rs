@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) publishes_max: usize,
     pub(crate) facts_per_snapshot: usize,
     pub(crate) loss_certain_after: Duration,
+    /// The time between two requests to the lock server.
+    pub(crate) lock_interval: Duration,
     /// Whether it is believed at once all the same, by a planted bug.
     pub(crate) believes_at_once: bool,
     pub(crate) tick: Micros,
@@ -76,6 +78,7 @@ impl Plan {
             facts_per_snapshot: *rng.choice(&[5, 20, 1_000]).expect("not empty"),
             believes_at_once: false,
             loss_certain_after: if rng.bool() { Duration::ZERO } else { Duration::from_secs(30) },
+            lock_interval: Duration::from_millis(1_100),
             tick: *rng.choice(&[100 * MILLI, 500 * MILLI, SECOND]).expect("not empty"),
             latency: *rng.choice(&[MILLI, 20 * MILLI, 300 * MILLI]).expect("not empty"),
             rough_for: rng.u64(60..400) * SECOND,
@@ -98,6 +101,9 @@ impl Plan {
             self.instances = 3;
             self.act_every = 2 * SECOND;
             self.settings.provider = LockProvider::Embedded;
+        }
+        if bug == Bug::LockServerHurried {
+            self.lock_interval = Duration::ZERO;
         }
         self.believes_at_once = bug == Bug::LossBelievedAtOnce;
         self

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
+use os_upgrade_shell::fleetlock::RetryAfter;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{CallId, Event, Known};
@@ -78,6 +80,21 @@ pub(crate) enum What {
 pub(crate) enum LockRequest {
     Lock,
     Unlock,
+}
+
+impl LockRequest {
+    /// What the asker is told.
+    pub(crate) fn answered(
+        self,
+        host: HostName,
+        outcome: LockOutcome,
+        retry_after: Option<RetryAfter>,
+    ) -> Event {
+        match self {
+            Self::Lock => Event::Locked { host, outcome, retry_after },
+            Self::Unlock => Event::Unlocked { host, outcome, retry_after },
+        }
+    }
 }
 
 /// What a worker wants of the bus.

@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use crate::clock::Now;
 
-/// The shortest pause after a failed unlock; it doubles with every further one.
-const UNLOCK_RETRY_MIN: Duration = Duration::from_secs(1);
-
 /// When something may be asked next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Pace {
@@ -14,9 +11,6 @@ pub(super) struct Pace {
     /// Whether the question under way was asked in an earlier leadership, whose answer says nothing any more.
     outdated: bool,
     next: Duration,
-    unlocking: bool,
-    /// How often it has been asked to take the slot back.
-    unlocks: u32,
 }
 
 impl Pace {
@@ -24,14 +18,14 @@ impl Pace {
         self.under_way
     }
 
-    /// Whether the lock server has been asked to take the slot back, and has answered or not.
-    pub(super) fn has_tried_to_unlock(&self) -> bool {
-        self.unlocks > 0
+    /// From when on it may be asked, unless it is under way or its pause is not over.
+    pub(super) fn due(&self, now: Now) -> Option<Duration> {
+        (!self.under_way && self.next <= now.monotonic).then_some(self.next)
     }
 
     /// Begins, unless it is under way or its pause is not over.
     pub(super) fn begin(&mut self, now: Now) -> bool {
-        let may = !self.under_way && self.next <= now.monotonic;
+        let may = self.due(now).is_some();
         self.under_way |= may;
         may
     }
@@ -39,37 +33,19 @@ impl Pace {
     /// What is under way belongs to an earlier leadership from now on.
     pub(super) fn leadership_begins(&mut self) {
         self.outdated = self.under_way;
-        // What it has tried to give back may have been given back and taken anew by another leader.
-        self.unlocking = false;
-        self.unlocks = 0;
     }
 
-    /// From now on a slot is to be given back: the first time at once.
-    pub(super) fn turn_to_unlock(&mut self) {
-        if !self.unlocking {
-            self.unlocking = true;
-            self.unlocks = 0;
-            self.next = Duration::ZERO;
-        }
+    /// There is no reason to wait any more.
+    pub(super) fn end_pause(&mut self) {
+        self.next = Duration::ZERO;
     }
 
-    /// The answer has come; the next question may be asked after `pause`, or earlier when a slot is to be given back.
-    /// Whether it counts; if not, the question is asked again at once.
+    /// The answer has come; the next question may be asked after `pause`. Whether it counts; if not, the question is
+    /// asked again at once.
     pub(super) fn done(&mut self, now: Now, pause: Duration) -> bool {
         self.under_way = false;
-        if std::mem::take(&mut self.outdated) {
-            self.next = now.monotonic;
-            return false;
-        }
-        let pause = if self.unlocking {
-            let doubled =
-                UNLOCK_RETRY_MIN.saturating_mul(1_u32.checked_shl(self.unlocks).unwrap_or(u32::MAX));
-            self.unlocks = self.unlocks.saturating_add(1);
-            doubled.min(pause)
-        } else {
-            pause
-        };
-        self.next = now.monotonic + pause;
-        true
+        let counts = !std::mem::take(&mut self.outdated);
+        self.next = now.monotonic + if counts { pause } else { Duration::ZERO };
+        counts
     }
 }

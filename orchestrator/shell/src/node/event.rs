@@ -8,6 +8,7 @@ use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
 use super::{Known, Streams};
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
+use crate::fleetlock::RetryAfter;
 use crate::forward::{Outcome, Passed};
 use crate::journal::append::{AppendOutcome, ReadBack};
 use crate::journal::codec::Message;
@@ -89,6 +90,8 @@ pub enum Event {
         host: HostName,
         /// What it said.
         outcome: LockOutcome,
+        /// How long it wants to be left alone.
+        retry_after: Option<RetryAfter>,
     },
     /// The lock server was asked to take a slot back.
     Unlocked {
@@ -96,6 +99,8 @@ pub enum Event {
         host: HostName,
         /// What it said.
         outcome: LockOutcome,
+        /// How long it wants to be left alone.
+        retry_after: Option<RetryAfter>,
     },
     /// A withdrawal came back: whether the command was deleted, if that is known.
     Withdrawn {

@@ -7,12 +7,14 @@ use std::error::Error as _;
 use std::fmt::Display;
 use std::time::Duration;
 
+use chrono::Utc;
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::GroupName;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_shell::dispatch::LOCK_LEASE_LEFT;
-use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, read_answer};
+use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, RetryAfter, read_answer, read_retry_after};
+use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url, header};
 
 use crate::config::HttpUrl;
@@ -35,6 +37,30 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self { connect: CONNECT_TIMEOUT, total: TOTAL_TIMEOUT }
+    }
+}
+
+/// What a server is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A slot, `pre-reboot`.
+    Lock,
+    /// To take it back, `steady-state`.
+    Unlock,
+}
+
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// What it means.
+    pub outcome: LockOutcome,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<RetryAfter>,
+}
+
+impl From<LockOutcome> for Reply {
+    fn from(outcome: LockOutcome) -> Self {
+        Self { outcome, retry_after: None }
     }
 }
 
@@ -93,20 +119,25 @@ impl FleetLockClient {
 
     /// Asks for a slot of `group` for `id`. Asking again while it is held is granted again.
     pub async fn lock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
-        self.ask(&self.lock, group, id.to_string()).await
+        self.ask(Operation::Lock, group, id).await.outcome
     }
 
     /// Gives the slot of `group` held for `id` back. That it was not held is granted too.
     pub async fn unlock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
-        self.ask(&self.unlock, group, id.to_string()).await
+        self.ask(Operation::Unlock, group, id).await.outcome
     }
 
-    async fn ask(&self, endpoint: &Endpoint, group: &GroupName, id: String) -> LockOutcome {
-        let params = serde_json::json!({ "client_params": { "id": id, "group": group } });
+    /// Asks, and tells also how long the server wants to be left alone.
+    pub async fn ask(&self, operation: Operation, group: &GroupName, id: &(impl Display + ?Sized)) -> Reply {
+        let endpoint = match operation {
+            Operation::Lock => &self.lock,
+            Operation::Unlock => &self.unlock,
+        };
+        let params = serde_json::json!({ "client_params": { "id": id.to_string(), "group": group } });
         let request = self.http.post(endpoint.0.clone()).header("fleet-lock-protocol", "true").json(&params);
         match request.send().await {
             Ok(response) => judge(response).await,
-            Err(error) => failure(false, &error),
+            Err(error) => failure(false, &error).into(),
         }
     }
 }
@@ -120,20 +151,29 @@ fn endpoint(base: &Url, path: &str) -> Endpoint {
     Endpoint(url)
 }
 
-async fn judge(response: Response) -> LockOutcome {
+async fn judge(response: Response) -> Reply {
     let status = response.status();
-    let location = response.headers().get(header::LOCATION).cloned();
+    let headers = response.headers().clone();
+    let named = |name| headers.get(name).map(HeaderValue::as_bytes);
+    let mut answer = HttpAnswer {
+        status: status.as_u16(),
+        location: named(header::LOCATION),
+        retry_after: named(header::RETRY_AFTER),
+        date: named(header::DATE),
+        body: &[],
+    };
+    let retry_after = read_retry_after(&answer, Utc::now());
     let is_error = status.is_client_error() || status.is_server_error();
     // Of an answer that is none, the body is of no interest, and need not come to its end.
     let body = if is_error { error_body(response).await } else { Ok(Vec::new()) };
-    match body {
-        Ok(body) => read_answer(&HttpAnswer {
-            status: status.as_u16(),
-            location: location.as_ref().map(header::HeaderValue::as_bytes),
-            body: &body,
-        }),
-        Err(error) => failure(true, &error),
-    }
+    let outcome = match &body {
+        Ok(body) => {
+            answer.body = body;
+            read_answer(&answer)
+        }
+        Err(error) => failure(true, error),
+    };
+    Reply { outcome, retry_after }
 }
 
 /// The whole body, or more than [`ANSWER_BYTES_MAX`] of one that is larger.

@@ -109,7 +109,7 @@ async fn answers_are_handed_over_whole() {
         ("409/kind", full.clone()),
         ("503/kind", full),
         ("503/empty", odd("status 503: no body")),
-        ("500/long", denied("k", &bounded_message(&"v".repeat(10_000)))),
+        ("500/long", denied("k", &("v".repeat(1_000) + "…"))),
         ("500/huge", odd("status 500: a body of more than 65536 bytes")),
     ] {
         assert_eq!(answer(&format!("http://{}/{path}", server.address)).await, expected, "{path}");

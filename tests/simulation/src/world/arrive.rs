@@ -3,7 +3,7 @@
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::dispatch::PublishOutcome;
-use os_upgrade_shell::fleetlock::{HttpAnswer, read_answer};
+use os_upgrade_shell::fleetlock::{HttpAnswer, read_answer, read_retry_after};
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::node::Event;
 use os_upgrade_worker_rules as rules;
@@ -150,20 +150,28 @@ impl World {
         if !self.locks.is_up {
             return;
         }
-        match ask {
+        if self.occurs(Fault::LockLimited) {
+            let seconds = self.rng.u32(..1_000).to_string();
+            let body = br#"{"kind":"too_many_requests","value":"later"}"#;
+            let retry_after = Some(seconds.as_bytes());
+            let answer = HttpAnswer { status: 429, retry_after, body, ..HttpAnswer::default() };
+            let retry_after = read_retry_after(&answer, self.time());
+            let event = ask.answered(host.clone(), read_answer(&answer), retry_after);
+            return self.lock_answer(request, event);
+        }
+        let outcome = match ask {
             LockRequest::Lock => {
                 let (status, body) = self.lock(group, host);
                 let status = if self.bug == Some(Bug::GrantOn202) && status == 202 { 200 } else { status };
-                let outcome = read_answer(&HttpAnswer { status, location: None, body: &body });
-                self.lock_answer(request, Event::Locked { host: host.clone(), outcome });
+                read_answer(&HttpAnswer { status, body: &body, ..HttpAnswer::default() })
             }
             LockRequest::Unlock => {
                 self.checker.unlock_asked(host);
                 self.locks.unlock(group, host.as_str());
-                let outcome = LockOutcome::Granted;
-                self.lock_answer(request, Event::Unlocked { host: host.clone(), outcome });
+                LockOutcome::Granted
             }
-        }
+        };
+        self.lock_answer(request, ask.answered(host.clone(), outcome, None));
     }
 
     /// What the lock server answers: status and body.

@@ -1,7 +1,9 @@
 //! What happens to orchestrators' processes, and what they want done.
 
+use std::time::Duration;
+
 use os_upgrade_kernel::LockOutcome;
-use os_upgrade_protocol::Announcement;
+use os_upgrade_protocol::{Announcement, GroupName, HostName};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
 use os_upgrade_shell::forward::{Outcome, encode};
@@ -116,12 +118,18 @@ impl World {
     /// The time as the process knows it.
     pub(super) fn clock_of(&self, index: usize) -> Now {
         let wall = beginning() + span(self.now) + self.instances[index].clock;
-        Now { wall, monotonic: std::time::Duration::from_micros(self.now) }
+        Now { wall, monotonic: Duration::from_micros(self.now) }
     }
 
     pub(super) fn hand_in(&mut self, index: usize, event: Event) {
         let now = self.clock_of(index);
         self.trace_event(index, &event);
+        if let Event::Locked { retry_after: Some(retry_after), .. }
+        | Event::Unlocked { retry_after: Some(retry_after), .. } = &event
+        {
+            let nonce = self.instances[index].nonce();
+            self.checker.lock_server_wants_peace(&nonce, *retry_after);
+        }
         let Some(event) = self.sabotage_event(index, event) else { return };
         let instance = &mut self.instances[index];
         let Some(node) = &mut instance.node else { return };
@@ -226,22 +234,31 @@ impl World {
                 self.ask(index, What::Command { epoch, fence, id, not_after }, fallback);
             }
             Dispatch::Lock { host, group, before } => {
-                let outcome = LockOutcome::Unreachable { detail: "no answer".to_owned() };
-                let fallback = Event::Locked { host: host.clone(), outcome };
-                let ask = LockRequest::Lock;
-                self.ask(index, What::Locks { ask, host, group, before }, fallback);
+                self.ask_lock_server(index, LockRequest::Lock, host, group, before);
             }
             Dispatch::Unlock { host, group, before } => {
-                let outcome = LockOutcome::Unreachable { detail: "no answer".to_owned() };
-                let fallback = Event::Unlocked { host: host.clone(), outcome };
-                let ask = LockRequest::Unlock;
-                self.ask(index, What::Locks { ask, host, group, before }, fallback);
+                self.ask_lock_server(index, LockRequest::Unlock, host, group, before);
             }
             Dispatch::Withdraw { host, sequence } => {
                 let fallback = Event::Withdrawn { host: host.clone(), sequence, deleted: None };
                 self.ask(index, What::Withdraw { host, sequence }, fallback);
             }
         }
+    }
+
+    fn ask_lock_server(
+        &mut self,
+        index: usize,
+        ask: LockRequest,
+        host: HostName,
+        group: GroupName,
+        before: Duration,
+    ) {
+        let nonce = self.instances[index].nonce();
+        self.checker.lock_server_to_be_asked(&nonce, &host, ask == LockRequest::Unlock);
+        let outcome = LockOutcome::Unreachable { detail: "no answer".to_owned() };
+        let fallback = ask.answered(host.clone(), outcome, None);
+        self.ask(index, What::Locks { ask, host, group, before }, fallback);
     }
 
     /// Has a request leave the process soon; `fallback` is what it is told when no answer comes.

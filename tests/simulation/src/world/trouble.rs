@@ -71,6 +71,7 @@ impl World {
             | Fault::LockDenied
             | Fault::LockLate
             | Fault::LockOdd
+            | Fault::LockLimited
             | Fault::LockLies => {}
         }
     }

@@ -1,0 +1,281 @@
+//! Pauses as tables, and the rate against a server that takes one request a second and three at once.
+
+use chrono::{DateTime, Utc};
+
+use super::*;
+
+const RETRY: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_millis(1_100);
+const TICK: u64 = 100;
+
+fn at(millis: u64) -> Now {
+    Now { wall: DateTime::<Utc>::UNIX_EPOCH, monotonic: Duration::from_millis(millis) }
+}
+
+fn host(number: usize) -> HostName {
+    HostName::new(&format!("h{number:03}")).unwrap()
+}
+
+fn question(number: usize, unlock: bool) -> Question {
+    Question { host: host(number), group: GroupName::new(&format!("g{number}")).unwrap(), unlock }
+}
+
+fn unreachable() -> LockOutcome {
+    LockOutcome::Unreachable { detail: "refused".to_owned() }
+}
+
+fn protocol() -> LockOutcome {
+    LockOutcome::Protocol { detail: "status 500".to_owned() }
+}
+
+fn denied() -> LockOutcome {
+    LockOutcome::Denied { lock_kind: "full".to_owned(), value: "full".to_owned() }
+}
+
+/// Asks as soon as that may be, and returns when and about whom.
+fn next(calls: &mut LockCalls, from: u64, wanted: &[Question]) -> (u64, String) {
+    (from..from + 2_000_000)
+        .find_map(|millis| {
+            let asked = calls.ask(wanted.to_vec(), at(millis), Duration::MAX);
+            let names: Vec<String> = asked.iter().map(name).collect();
+            (!names.is_empty()).then(|| (millis, names.join(" ")))
+        })
+        .unwrap()
+}
+
+fn name(dispatch: &Dispatch) -> String {
+    match dispatch {
+        Dispatch::Lock { host, .. } => format!("lock-{host}"),
+        Dispatch::Unlock { host, .. } => format!("unlock-{host}"),
+        Dispatch::Fence { .. } | Dispatch::Command { .. } | Dispatch::Withdraw { .. } => {
+            panic!("{dispatch:?}")
+        }
+    }
+}
+
+/// The pauses between questions about one host that are answered so, in milliseconds.
+fn pauses(
+    retry: Duration,
+    nonce: &str,
+    unlock: bool,
+    answers: &[(LockOutcome, Option<RetryAfter>)],
+) -> Vec<u64> {
+    let mut calls = LockCalls::new(retry, Duration::ZERO, nonce);
+    let wanted = [question(1, unlock)];
+    let (mut now, _) = next(&mut calls, 0, &wanted);
+    let pause = |(outcome, retry_after): &(LockOutcome, Option<RetryAfter>)| {
+        assert!(calls.answered(at(now), &host(1), outcome, *retry_after));
+        let asked = next(&mut calls, now, &wanted).0;
+        let pause = asked - now;
+        now = asked;
+        pause
+    };
+    answers.iter().map(pause).collect()
+}
+
+#[test]
+fn pauses_follow_from_the_answers_within_bounds() {
+    let seconds = Duration::from_secs;
+    let plain = |outcomes: &[LockOutcome]| outcomes.iter().map(|it| (it.clone(), None)).collect::<Vec<_>>();
+    let asked_for = |outcome: LockOutcome, retry_after| vec![(outcome, Some(retry_after))];
+    let (no, away, odd, yes) = (denied(), unreachable(), protocol(), LockOutcome::Granted);
+    let [n, a, o] = [&no, &away, &odd].map(Clone::clone);
+    for (name, retry, unlock, answers, expected) in [
+        ("denied", RETRY, false, plain(&[n.clone(), n.clone(), n.clone()]), vec![10, 10, 10]),
+        (
+            "away",
+            RETRY,
+            false,
+            plain(&[a.clone(), a.clone(), o.clone(), a.clone(), o.clone(), a.clone()]),
+            vec![1, 2, 4, 8, 10, 10],
+        ),
+        (
+            "an answer in between",
+            RETRY,
+            false,
+            plain(&[a.clone(), a.clone(), n.clone(), o.clone()]),
+            vec![1, 2, 10, 1],
+        ),
+        (
+            "a long interval",
+            seconds(1_800),
+            false,
+            plain(&vec![a.clone(); 8]),
+            vec![1, 2, 4, 8, 16, 32, 60, 60],
+        ),
+        (
+            "unlocks",
+            RETRY,
+            true,
+            plain(&[n.clone(), a.clone(), o.clone(), n.clone(), yes.clone()]),
+            vec![1, 2, 4, 8, 10],
+        ),
+        ("less than our own", RETRY, false, asked_for(n.clone(), RetryAfter::Slot(seconds(3))), vec![10]),
+        ("more than our own", RETRY, false, asked_for(n, RetryAfter::Slot(seconds(30))), vec![30]),
+        ("with a failure", RETRY, false, asked_for(o.clone(), RetryAfter::Server(seconds(30))), vec![30]),
+        ("a lock for long", RETRY, false, asked_for(o.clone(), RetryAfter::Server(seconds(600))), vec![600]),
+        ("an unlock for long", RETRY, true, asked_for(o.clone(), RetryAfter::Server(seconds(600))), vec![60]),
+        ("also only this one", RETRY, true, asked_for(o, RetryAfter::Slot(seconds(600))), vec![60]),
+    ] {
+        for nonce in ["a", "b", "c"] {
+            let found = pauses(retry, nonce, unlock, &answers);
+            assert_eq!(found.len(), expected.len());
+            for (pause, expected) in found.iter().zip(&expected) {
+                let range = expected * 1_000..=expected * 1_250;
+                assert!(range.contains(pause), "{name}: {found:?} instead of {expected:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn processes_hosts_and_answers_are_spread_and_each_the_same_again() {
+    let answers = vec![(denied(), None); 4];
+    let of = |nonce| pauses(RETRY, nonce, false, &answers);
+    assert_eq!(of("a"), of("a"));
+    let mut all: Vec<u64> = ["a", "b", "c"].into_iter().flat_map(of).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert!(all.len() > 9, "{all:?}");
+}
+
+#[test]
+fn a_server_that_wants_to_be_left_alone_is_and_one_slot_concerns_no_other() {
+    let mut calls = LockCalls::new(RETRY, Duration::ZERO, "a");
+    let both = [question(1, false), question(2, false)];
+    assert_eq!(next(&mut calls, 0, &both), (0, "lock-h001 lock-h002".to_owned()));
+    let pause = Duration::from_mins(5);
+    assert!(calls.answered(at(0), &host(1), &denied(), Some(RetryAfter::Slot(pause))));
+    assert!(calls.answered(at(0), &host(2), &denied(), None));
+    let (asked, who) = next(&mut calls, 0, &both);
+    assert!(who == "lock-h002" && asked <= 12_500, "{asked} {who}");
+    assert!(calls.answered(at(asked), &host(2), &protocol(), Some(RetryAfter::Server(pause))));
+    // Nobody else is asked about either, but a slot is given back before long.
+    let others = [question(2, false), question(3, false), question(4, true)];
+    let (unlocked, who) = next(&mut calls, asked, &others);
+    assert_eq!(who, "unlock-h004");
+    assert!((60_000..=75_000).contains(&(unlocked - asked)), "{asked} {unlocked}");
+    let (locked, who) = next(&mut calls, unlocked, &others[..2]);
+    assert_eq!(who, "lock-h003 lock-h002");
+    assert!((300_000..=375_000).contains(&(locked - asked)), "{asked} {locked}");
+}
+
+#[test]
+fn what_made_a_lock_wait_does_not_hold_up_its_unlock_nor_the_other_way_round() {
+    let mut calls = LockCalls::new(RETRY, Duration::ZERO, "a");
+    for (unlock, name) in [(false, "lock-h001"), (true, "unlock-h001"), (false, "lock-h001")] {
+        assert_eq!(next(&mut calls, 0, &[question(1, unlock)]), (0, name.to_owned()));
+        assert!(!calls.has_tried_to_unlock(&host(1)));
+        assert!(calls.answered(at(0), &host(1), &denied(), None));
+        assert_eq!(calls.has_tried_to_unlock(&host(1)), unlock);
+    }
+}
+
+#[test]
+fn an_answer_to_an_earlier_leadership_does_not_count_and_is_asked_for_again() {
+    let mut calls = LockCalls::new(RETRY, Duration::ZERO, "a");
+    let wanted = [question(1, false)];
+    next(&mut calls, 0, &wanted);
+    calls.leadership_begins(at(5));
+    assert!(calls.is_under_way());
+    assert!(!calls.answered(at(9), &host(1), &denied(), None));
+    assert_eq!(next(&mut calls, 9, &wanted).0, 9);
+    assert!(calls.answered(at(9), &host(1), &denied(), None));
+}
+
+#[test]
+fn a_slot_that_nobody_has_tried_to_give_back_comes_first_and_a_failing_one_holds_up_nobody() {
+    let mut calls = LockCalls::new(RETRY, INTERVAL, "a");
+    let locks: Vec<_> = (1..40).map(|number| question(number, false)).collect();
+    let mut asked = Vec::new();
+    let mut now = 0;
+    let mut ask = |calls: &mut LockCalls, wanted: &[Question], count: usize| {
+        asked.clear();
+        for _ in 0..count {
+            let (when, who) = next(calls, now, wanted);
+            now = when;
+            for name in who.split(' ') {
+                let (_, of) = name.split_once('-').unwrap();
+                assert!(calls.answered(at(now), &HostName::new(of).unwrap(), &denied(), None));
+                asked.push(name.to_owned());
+            }
+        }
+        asked.clone()
+    };
+    // More than can be asked within a retry interval: each has its turn.
+    let mut first = ask(&mut calls, &locks, 39);
+    first.sort();
+    first.dedup();
+    assert_eq!(first.len(), 39);
+    let mut wanted = locks.clone();
+    wanted.extend((50..70).map(|number| question(number, true)));
+    let next_ones = ask(&mut calls, &wanted, 20);
+    assert!(next_ones.iter().all(|name| name.starts_with("unlock")), "{next_ones:?}");
+    let later = ask(&mut calls, &wanted, 118);
+    let count = |name: &str| later.iter().filter(|asked| *asked == name).count();
+    for number in 1..40 {
+        assert!(count(&format!("lock-h{number:03}")) >= 1, "{number}: {later:?}");
+    }
+    for number in 50..70 {
+        assert!(count(&format!("unlock-h{number:03}")) >= 1, "{number}: {later:?}");
+    }
+}
+
+/// Requests that a server which takes one a second, and three at once, refuses of those that arrive at these times.
+fn refused(mut arrivals: Vec<u64>) -> usize {
+    arrivals.sort_unstable();
+    let (mut tokens, mut last) = (3_000, 0);
+    let refused = |arrival: &u64| {
+        tokens = 3_000.min(tokens + arrival - last);
+        last = *arrival;
+        let taken = tokens >= 1_000;
+        tokens -= if taken { 1_000 } else { 0 };
+        !taken
+    };
+    arrivals.iter().copied().filter(refused).count()
+}
+
+/// Numbers that look like chance.
+fn chance(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    }
+}
+
+#[test]
+fn a_server_of_one_request_a_second_and_three_at_once_refuses_none() {
+    let mut sent_in_all = 0;
+    for seed in 0..10 {
+        let mut chance = chance(seed);
+        let mut calls = LockCalls::new(Duration::from_secs(1), INTERVAL, "p0");
+        let mut started = 0;
+        let mut arrivals = Vec::new();
+        for millis in (0..600_000).step_by(usize::try_from(TICK).unwrap()) {
+            // Every so often another process leads, whose clock begins anew.
+            if chance(300) == 0 {
+                started = millis;
+                calls = LockCalls::new(Duration::from_secs(1), INTERVAL, &format!("p{millis}"));
+                calls.leadership_begins(at(0));
+            }
+            // And now and then there is nothing to ask for a while.
+            let busy = (millis / 20_000) % 3 != 1;
+            let wanted = (0..30).map(|number| question(number, number % 3 == 0)).filter(|_| busy).collect();
+            let now = at(millis - started);
+            for dispatch in calls.ask(wanted, now, Duration::MAX) {
+                // As late as it may be without being refused: the slack.
+                arrivals.push(millis + chance(1_000));
+                let (_, of) = name(&dispatch)
+                    .split_once('-')
+                    .map(|(what, of)| (what.to_owned(), of.to_owned()))
+                    .unwrap();
+                let outcome = if chance(2) == 0 { denied() } else { unreachable() };
+                calls.answered(now, &HostName::new(&of).unwrap(), &outcome, None);
+            }
+        }
+        sent_in_all += arrivals.len();
+        assert_eq!(refused(arrivals), 0, "{seed}");
+    }
+    assert!(sent_in_all > 10 * 250, "{sent_in_all}");
+}
