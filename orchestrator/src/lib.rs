@@ -8,6 +8,7 @@ pub mod child;
 pub mod cli;
 pub mod cluster;
 pub mod config;
+pub mod conformance;
 pub mod doctor;
 pub mod driver;
 pub mod file_lock;

@@ -21,3 +21,4 @@ pub mod site;
 pub mod streams;
 pub mod wait;
 pub mod worker;
+pub mod wrong_lock_server;

@@ -7,6 +7,7 @@ mod bus;
 mod cluster;
 mod dev;
 mod doctor;
+mod lock;
 mod logging;
 mod output;
 mod recovery;
@@ -15,6 +16,7 @@ mod shutdown;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config;
@@ -46,6 +48,9 @@ enum Command {
     /// Look at the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// FleetLock slots: examine any server
+    #[command(subcommand)]
+    Lock(lock::Command),
     /// Look at everything the site needs, and say what is wrong and what to do
     ///
     /// It changes nothing and needs nothing to run; streams are looked at where NATS answers. It ends with 0 when there
@@ -125,6 +130,10 @@ fn run(command: Command) -> Result<(), Failure> {
             Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
         }
         Command::Cluster(command) => Ok(block_on(cluster::run(command))?),
+        Command::Lock(command) => {
+            logging::start("warn");
+            block_on(lock::run(command))
+        }
         Command::Doctor(options) => {
             logging::start("off");
             let settings = config::load(options.config.as_deref(), std::env::vars_os());
@@ -149,8 +158,9 @@ fn run(command: Command) -> Result<(), Failure> {
 
 /// One worker thread: a step of a run is a chain of short tasks that wait for the bus, and every hand-over to another
 /// thread would cost more than its work. Large answers are written out, and SQLite works, on threads of their own.
-fn block_on(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+fn block_on<E: From<anyhow::Error>>(future: impl Future<Output = Result<(), E>>) -> Result<(), E> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = built.context("cannot start the runtime")?;
     let result = runtime.block_on(future);
     // A thread that hangs, in a system call say, must not keep the process.
     runtime.shutdown_timeout(shutdown::THREADS_WITHIN);

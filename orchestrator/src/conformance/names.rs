@@ -1,0 +1,71 @@
+//! The ids and groups of one examination: of its own, so that it touches nobody else's slot.
+
+use super::case::{Group, Id, Who};
+
+/// What all of them are made of.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// The group examined.
+    pub(super) group: String,
+    /// The beginning of every id.
+    prefix: String,
+    /// For ids that are numbers.
+    pub(super) number: u64,
+}
+
+impl Names {
+    /// Names with `random` in them.
+    pub(super) fn new(group: &str, random: u64) -> Self {
+        // A number that every reader of JSON takes for what it is.
+        let number = random >> 12;
+        Self { group: group.to_owned(), prefix: format!("conformance-{:08x}", random >> 32), number }
+    }
+
+    pub(super) fn who(&self, who: Who) -> String {
+        match who {
+            Who::Holder => self.id("a"),
+            Who::HolderInCapitals => self.id("A"),
+            Who::Other => self.id("b"),
+        }
+    }
+
+    /// One of those who fill the group.
+    pub(super) fn filler(&self, number: usize) -> String {
+        self.id(&format!("fill-{number}"))
+    }
+
+    /// One of those who ask at once.
+    pub(super) fn contender(&self, number: usize) -> String {
+        self.id(&format!("many-{number}"))
+    }
+
+    pub(super) fn second(&self) -> String {
+        self.id("c")
+    }
+
+    /// Whether `text` names one of ours.
+    pub(super) fn is_named_in(&self, text: &str) -> bool {
+        text.contains(&self.prefix)
+    }
+
+    pub(super) fn other_id(&self, id: Id) -> String {
+        match id {
+            Id::Empty => String::new(),
+            Id::Long(length) => format!("{:x<length$}", self.id("long-")),
+            Id::ControlCharacters => self.id("a\n\u{7}"),
+            Id::NotAscii => self.id("häst-馬"),
+        }
+    }
+
+    pub(super) fn other_group(&self, group: Group) -> String {
+        match group {
+            Group::Empty => String::new(),
+            Group::Unknown => self.prefix.clone(),
+            Group::Invalid => self.prefix.replace('-', "_"),
+        }
+    }
+
+    fn id(&self, end: &str) -> String {
+        format!("{}-{end}", self.prefix)
+    }
+}
