@@ -7,6 +7,7 @@ use std::process::Command;
 fn every_row_is_measured() {
     let mut bench = Command::new(env!("CARGO_BIN_EXE_bench"));
     bench.args(["--hosts", "20", "--many-hosts", "40", "--rounds", "1", "--reads-per-sec", "100", "--json"]);
+    bench.args(["--lock-secs", "1", "--waiters", "40"]);
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/bin/nats-server");
     if std::env::var_os("OS_UPGRADE_NATS_SERVER").is_none() && tools.is_file() {
         bench.env("OS_UPGRADE_NATS_SERVER", tools);
@@ -18,6 +19,14 @@ fn every_row_is_measured() {
     let rows: Vec<&str> =
         report["rows"].as_array().unwrap().iter().map(|row| row["what"].as_str().unwrap()).collect();
     let expected = [
+        "lock and unlock, 1 clients",
+        "lock or unlock, 1 clients, 99 of 100",
+        "lock and unlock, 8 clients",
+        "lock or unlock, 8 clients, 99 of 100",
+        "lock and unlock, 32 clients",
+        "lock or unlock, 32 clients, 99 of 100",
+        "memory with 40 waiters, 10 rounds later",
+        "lock refused, 40 waiters, 99 of 100",
         "hosts one by one, each of 20",
         "prepare to 20 hosts",
         "prepare to 40 hosts",

@@ -8,11 +8,13 @@
 //! - [`floor`]: the bare loop;
 //! - [`site`]: the nats-server, the orchestrator and what is asked of it over HTTP;
 //! - [`rows`]: what is measured, and how;
+//! - [`locks`]: FleetLock clients, and their floor;
 //! - [`report`]: the table.
 //!
 //! The workers answer at once and keep no state file, so this measures the orchestrator and not the worker SDK.
 
 mod floor;
+mod locks;
 mod report;
 mod rows;
 mod site;
@@ -46,6 +48,12 @@ pub(crate) struct Options {
     /// Requests per second while reading is measured.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     reads_per_sec: u32,
+    /// Seconds for which slots are taken and given back, with each number of clients.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
+    lock_secs: u64,
+    /// FleetLock clients that wait for one slot.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(4..=20_000))]
+    waiters: u32,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -70,6 +78,10 @@ pub(crate) enum RowKind {
     Reads,
     /// A restart in the middle of a run.
     Restart,
+    /// Slots taken and given back by FleetLock clients.
+    Locks,
+    /// FleetLock clients that wait for one slot.
+    Waiters,
 }
 
 impl Options {

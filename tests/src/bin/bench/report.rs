@@ -30,6 +30,8 @@ pub(crate) enum Quantity {
     Millis(f64),
     /// Mebibytes.
     Mebibytes(f64),
+    /// So many a second.
+    PerSecond(f64),
 }
 
 /// What a row should be.
@@ -39,6 +41,8 @@ pub(crate) enum Target {
     Ratio(f64),
     /// At most this, by itself.
     AtMost(Quantity),
+    /// At least this, by itself.
+    AtLeast(Quantity),
 }
 
 impl Quantity {
@@ -48,7 +52,7 @@ impl Quantity {
 
     fn number(self) -> f64 {
         match self {
-            Self::Millis(number) | Self::Mebibytes(number) => number,
+            Self::Millis(number) | Self::Mebibytes(number) | Self::PerSecond(number) => number,
         }
     }
 
@@ -57,6 +61,7 @@ impl Quantity {
             Self::Millis(millis) if millis < 10.0 => format!("{millis:.3} ms"),
             Self::Millis(millis) => format!("{millis:.0} ms"),
             Self::Mebibytes(mebibytes) => format!("{mebibytes:.0} MiB"),
+            Self::PerSecond(rate) => format!("{rate:.0}/s"),
         }
     }
 }
@@ -70,6 +75,7 @@ impl Row {
         match self.target {
             Target::Ratio(most) => self.ratio().is_some_and(|ratio| ratio <= most),
             Target::AtMost(most) => self.ours.number() <= most.number(),
+            Target::AtLeast(least) => self.ours.number() >= least.number(),
         }
     }
 
@@ -77,6 +83,7 @@ impl Row {
         let target = match self.target {
             Target::Ratio(most) => format!("<= {most:.2}x"),
             Target::AtMost(most) => format!("<= {}", most.text()),
+            Target::AtLeast(least) => format!(">= {}", least.text()),
         };
         [
             self.what.clone(),
@@ -92,10 +99,12 @@ impl Row {
         let target = match self.target {
             Target::Ratio(most) => json!({ "ratio": most }),
             Target::AtMost(most) => json!({ "at-most": most.number() }),
+            Target::AtLeast(least) => json!({ "at-least": least.number() }),
         };
         let unit = match self.ours {
             Quantity::Millis(_) => "ms",
             Quantity::Mebibytes(_) => "MiB",
+            Quantity::PerSecond(_) => "1/s",
         };
         json!({
             "what": self.what,

@@ -13,6 +13,7 @@ use os_upgrade_protocol::Action;
 use tokio::task::JoinHandle;
 
 use crate::floor::Floor;
+use crate::locks;
 use crate::progress;
 use crate::report::{Quantity, Report, Row, Target};
 use crate::site::Site;
@@ -35,6 +36,14 @@ const MEMORY_MAX: f64 = 150.0;
 const RESTART_MAX: f64 = 2_000.0;
 /// The slowest of 100 reads, in milliseconds.
 const READ_MAX: f64 = 50.0;
+/// FleetLock clients, and how many requests a second they are to make together.
+const LOCK_RATES: [(usize, f64); 3] = [(1, 1_000.0), (8, 6_000.0), (32, 15_000.0)];
+/// The slowest of 100 FleetLock requests, in milliseconds.
+const LOCK_MAX: f64 = 20.0;
+/// How often those who wait ask again.
+const CROWD_ROUNDS: usize = 10;
+/// What the memory may become of what it was after the first round.
+const CROWD_MEMORY_MAX: f64 = 1.2;
 
 /// Everything that takes part.
 #[derive(Debug)]
@@ -56,6 +65,13 @@ impl Rows {
     }
 
     pub(crate) async fn measure(mut self, report: &mut Report) -> anyhow::Result<()> {
+        // First, while there is nothing else in the orchestrator's memory.
+        if self.wants(&[RowKind::Locks]) {
+            self.locks(report).await?;
+        }
+        if self.wants(&[RowKind::Waiters]) {
+            self.waiters(report).await?;
+        }
         let (hosts, many) = (self.options.hosts as usize, self.options.many_hosts as usize);
         let mut small = None;
         if self.wants(&[RowKind::OneByOne, RowKind::Prepare]) {
@@ -98,6 +114,55 @@ impl Rows {
         progress(format!("{hosts} hosts and their consumers"));
         self.floor.grow(hosts).await?;
         self.site.grow(&self.nats.url(), hosts).await
+    }
+
+    /// Slots taken and given back by clients from outside, beside a floor of one journal append for each request.
+    async fn locks(&self, report: &mut Report) -> anyhow::Result<()> {
+        let time = Duration::from_secs(self.options.lock_secs);
+        for (workers, least) in LOCK_RATES {
+            progress(format!("slots taken and given back by {workers} clients"));
+            let floor = locks::floor(&self.nats.url(), workers, time).await?;
+            let load = locks::lock_and_unlock(self.site.address(), workers, time).await?;
+            report.push(Row {
+                what: format!("lock and unlock, {workers} clients"),
+                floor: Some(Quantity::PerSecond(floor)),
+                ours: Quantity::PerSecond(load.rate),
+                target: Target::AtLeast(Quantity::PerSecond(least)),
+            });
+            report.push(Row {
+                what: format!("lock or unlock, {workers} clients, 99 of 100"),
+                floor: None,
+                ours: Quantity::of(load.p99),
+                target: Target::AtMost(Quantity::Millis(LOCK_MAX)),
+            });
+        }
+        Ok(())
+    }
+
+    /// Clients that are refused again and again.
+    async fn waiters(&self, report: &mut Report) -> anyhow::Result<()> {
+        let waiters = self.options.waiters as usize;
+        progress(format!("{waiters} clients wait for one slot"));
+        locks::crowd(self.site.address(), waiters).await?;
+        let (before, _) = self.site.memory()?;
+        let mut slowest = Duration::ZERO;
+        for _ in 0..CROWD_ROUNDS {
+            slowest = slowest.max(locks::crowd(self.site.address(), waiters).await?.p99);
+        }
+        let (after, _) = self.site.memory()?;
+        report.push(Row {
+            what: format!("memory with {waiters} waiters, {CROWD_ROUNDS} rounds later"),
+            floor: Some(Quantity::Mebibytes(mebibytes(before))),
+            ours: Quantity::Mebibytes(mebibytes(after)),
+            target: Target::Ratio(CROWD_MEMORY_MAX),
+        });
+        report.push(Row {
+            what: format!("lock refused, {waiters} waiters, 99 of 100"),
+            floor: None,
+            ours: Quantity::of(slowest),
+            target: Target::AtMost(Quantity::Millis(LOCK_MAX)),
+        });
+        Ok(())
     }
 
     /// A run of all hosts, upgraded in segments. At the end of each the next host holds its answer back, and it is

@@ -1,7 +1,7 @@
 //! What is measured: the orchestrator as a process of its own, and what is asked of it over HTTP.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use os_upgrade_protocol::{Announcement, ApplicationName, subject};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
+use crate::locks;
 use crate::workers::{Step, Subjects, Workers, context, host};
 
 /// The application of the workers.
@@ -31,6 +32,7 @@ const RUN_TIMEOUT: &str = "4h";
 pub(crate) struct Site {
     program: PathBuf,
     directory: PathBuf,
+    listen: SocketAddr,
     url: String,
     http: reqwest::Client,
     child: Child,
@@ -47,8 +49,12 @@ impl Site {
         let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let config = format!(
             "[site]\nname = \"bench\"\n[api]\nlisten = \"{listen}\"\n[nats]\nurl = \"{nats}\"\n\
-             [store]\npath = \"{}\"\n",
-            directory.join("data").display()
+             [store]\npath = \"{}\"\n\
+             [fleet-lock.groups]\ndefault = 1\n{} = {}\n{} = 1\n",
+            directory.join("data").display(),
+            locks::GROUP,
+            locks::SLOTS,
+            locks::CROWDED
         );
         fs::write(directory.join("os-upgrade.toml"), config)?;
         let child = launch(&program, &directory)?;
@@ -61,7 +67,7 @@ impl Site {
             reply: subject::REPLIES.trim_end_matches('*').to_owned(),
         };
         let workers = Workers::new(nats, APPLICATION, subjects).await?;
-        let site = Self { program, directory, url, http, child, workers, announced: 0 };
+        let site = Self { program, directory, listen, url, http, child, workers, announced: 0 };
         let config = json!({ "worker-applications": [{ "name": APPLICATION }] });
         let put = site.http.put(site.path("/v1/config/os-upgrade")).json(&config).send().await?;
         ensure!(put.status().is_success(), "the configuration was answered {}", put.status());
@@ -139,6 +145,11 @@ impl Site {
     /// A clone of the HTTP client, and the address of the state.
     pub(crate) fn reader(&self) -> (reqwest::Client, String) {
         (self.http.clone(), self.path("/v1/state/os-upgrade"))
+    }
+
+    /// Where the orchestrator listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.listen
     }
 
     /// The orchestrator's resident memory now, and at its highest, in bytes.
