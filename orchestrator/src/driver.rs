@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_kernel::{Answer, LockOutcome};
+use os_upgrade_kernel::{Answer, LockOutcome, Settings};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::committed::Committed;
@@ -56,6 +56,7 @@ pub struct Driver {
     store_left_behind: bool,
     present: Arc<ArcSwap<Present>>,
     calls: mpsc::Receiver<Call>,
+    changes: mpsc::Receiver<Settings>,
     connected: watch::Receiver<bool>,
     incoming: mpsc::Receiver<Incoming>,
     sender: mpsc::Sender<Incoming>,
@@ -94,6 +95,8 @@ pub struct Parts {
     pub present: Arc<ArcSwap<Present>>,
     /// Requests.
     pub calls: mpsc::Receiver<Call>,
+    /// Settings that are to be in force from now on.
+    pub changes: mpsc::Receiver<Settings>,
     /// Counts the turns of the driver's loop, at least one each 100 ms: a driver that makes none is stuck.
     pub turns: Arc<AtomicU64>,
     /// Ends the driver, in order.
@@ -153,6 +156,7 @@ impl Driver {
             store_problem,
             present,
             calls,
+            changes,
             turns,
             shutdown,
         } = parts;
@@ -169,6 +173,7 @@ impl Driver {
             store_left_behind: false,
             present,
             calls,
+            changes,
             connected,
             incoming,
             sender,
@@ -200,6 +205,7 @@ impl Driver {
                 }
                 Some(incoming) = self.incoming.recv() => self.take(incoming),
                 Some(call) = self.calls.recv() => self.take_call(call),
+                Some(settings) = self.changes.recv() => self.handle(Event::Settings(settings)),
                 Ok(()) = self.connected.changed() => {
                     let connected = *self.connected.borrow_and_update();
                     self.handle(Event::Connected(connected));
@@ -477,6 +483,9 @@ fn warn(warning: &Warning) {
             tracing::warn!(%host, %error, "what a worker said cannot be used");
         }
         Warning::Leading => tracing::info!("leading"),
+        Warning::MoreHolders { group, slots, holders } => {
+            tracing::warn!(%group, slots, holders, "more hold a slot than there are: none is given until they are fewer");
+        }
         Warning::Deposed { why } => tracing::warn!(why, "leading no more"),
     }
 }

@@ -102,17 +102,22 @@ pub enum ServeError {
     Api(#[source] io::Error),
 }
 
-/// Runs an instance until `shutdown`. The message bus is up: `settings.nats` names servers.
+/// Runs an instance until `shutdown`. The message bus is up: `settings.nats` names servers. Each of `changes` is put in
+/// force as it comes, when this instance leads.
 ///
 /// # Errors
 /// It cannot start or go on.
-pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), ServeError> {
+pub async fn run(
+    settings: Settings,
+    changes: mpsc::Receiver<kernel::Settings>,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
     let opened = tokio::select! {
         opened = open(settings) => opened?,
         // Nothing has been begun that anybody waits for.
         () = shutdown.cancelled() => return Ok(()),
     };
-    opened.run(shutdown).await
+    opened.run(changes, shutdown).await
 }
 
 /// An instance with everything it needs, which does not run yet.
@@ -156,7 +161,11 @@ async fn open(settings: Settings) -> Result<Opened, ServeError> {
 }
 
 impl Opened {
-    async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
+    async fn run(
+        self,
+        changes: mpsc::Receiver<kernel::Settings>,
+        shutdown: CancellationToken,
+    ) -> Result<(), ServeError> {
         let Self {
             settings,
             listener,
@@ -188,6 +197,7 @@ impl Opened {
             store_problem,
             present,
             calls,
+            changes,
             turns: Arc::clone(&turns),
             shutdown: shutdown.clone(),
         });
@@ -240,28 +250,33 @@ fn store_streams(streams: &Streams) -> Option<crate::store::Streams> {
     })
 }
 
-fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowledge>) -> NodeSettings {
+/// The settings on which decisions depend.
+pub fn kernel_settings(settings: &Settings) -> kernel::Settings {
     let fleet_lock = &settings.fleet_lock;
     let provider = match fleet_lock.url {
         Some(_) => kernel::LockProvider::External,
         None => kernel::LockProvider::Embedded,
     };
+    kernel::Settings {
+        provider,
+        default_group: fleet_lock.default_group.clone(),
+        on_failure: fleet_lock.on_failure,
+        groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
+        reclaim: fleet_lock.reclaim,
+        stuck_after: kernel::duration::Duration::from_secs(fleet_lock.stuck_after.get().as_secs()),
+    }
+}
+
+fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowledge>) -> NodeSettings {
     let is_cluster = settings.nats.replicas.get() > 1;
     NodeSettings {
         instance: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
-        settings: kernel::Settings {
-            provider,
-            default_group: fleet_lock.default_group.clone(),
-            on_failure: fleet_lock.on_failure,
-            groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
-            reclaim: fleet_lock.reclaim,
-            stuck_after: kernel::duration::Duration::from_secs(fleet_lock.stuck_after.get().as_secs()),
-        },
+        settings: kernel_settings(settings),
         dispatch: DispatchSettings {
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
-            lock_retry: fleet_lock.retry_interval.get(),
-            lock_interval: fleet_lock.request_interval.get(),
+            lock_retry: settings.fleet_lock.retry_interval.get(),
+            lock_interval: settings.fleet_lock.request_interval.get(),
         },
         facts_per_snapshot: FACTS_PER_SNAPSHOT,
         store,

@@ -268,6 +268,7 @@ impl Node {
         }
         match event {
             Event::Tick => self.tick(now),
+            Event::Settings(settings) => self.settings_changed(settings),
             Event::Connected(connected) => self.connection(connected),
             Event::Inspected { known, streams } => self.inspected(now, &known, streams),
             // Asked for by one that has stopped, which is answered above.
@@ -359,6 +360,14 @@ impl Node {
         self.step(now, step);
         if let Role::Leading(leading) = &mut self.role {
             leading.time_has_passed();
+        }
+    }
+
+    /// The leader's settings are in force, so a follower's are when it leads.
+    fn settings_changed(&mut self, settings: Settings) {
+        self.settings.settings = settings;
+        if let Role::Leading(leading) = &mut self.role {
+            leading.queue.push_back(Queued::Input(Input::Settings(self.settings.settings.clone())));
         }
     }
 

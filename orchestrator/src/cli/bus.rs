@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use os_upgrade_kernel as kernel;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -19,14 +21,19 @@ const RESTARTS_WITHIN: Duration = Duration::from_mins(1);
 /// How long after `shutdown` a managed nats-server that has not ended is killed; what it has acknowledged is synced.
 const NATS_ENDS_WITHIN: Duration = Duration::from_secs(4);
 
-/// Runs an orchestrator until `shutdown`, with a nats-server of its own if `settings` want one managed.
-pub(super) async fn run(mut settings: Settings, shutdown: CancellationToken) -> anyhow::Result<()> {
+/// Runs an orchestrator until `shutdown`, with a nats-server of its own if `settings` want one managed. Each of
+/// `changes` is put in force as it comes.
+pub(super) async fn run(
+    mut settings: Settings,
+    changes: mpsc::Receiver<kernel::Settings>,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let bus = tokio::select! {
         bus = start(&mut settings) => bus?,
         // What has been started ends with its handle.
         () = shutdown.cancelled() => return Ok(()),
     };
-    serve(settings, bus, shutdown).await
+    serve(settings, changes, bus, shutdown).await
 }
 
 /// Starts the managed nats-server, if `settings` want one, and puts its address into them.
@@ -45,11 +52,12 @@ pub(super) async fn start(settings: &mut Settings) -> anyhow::Result<Option<Mana
 /// Runs an orchestrator whose bus is up, until `shutdown`.
 pub(super) async fn serve(
     settings: Settings,
+    changes: mpsc::Receiver<kernel::Settings>,
     bus: Option<ManagedNats>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let Some(mut nats) = bus else {
-        return Ok(Box::pin(server::run(settings, shutdown)).await?);
+        return Ok(Box::pin(server::run(settings, changes, shutdown)).await?);
     };
     let asked = tokio::spawn({
         let shutdown = shutdown.clone();
@@ -59,7 +67,7 @@ pub(super) async fn serve(
         }
     });
     let served = tokio::select! {
-        served = Box::pin(server::run(settings, shutdown.clone())) => served.map_err(anyhow::Error::from),
+        served = Box::pin(server::run(settings, changes, shutdown.clone())) => served.map_err(anyhow::Error::from),
         lost = keep_up(&mut nats) => lost,
     };
     // Last: everything before it may still have something to say to the bus.

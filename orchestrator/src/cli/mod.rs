@@ -11,6 +11,7 @@ mod lock;
 mod logging;
 mod output;
 mod recovery;
+mod reload;
 mod shutdown;
 
 use std::path::PathBuf;
@@ -38,7 +39,8 @@ enum Command {
     /// Run the orchestrator of a site
     ///
     /// Every key of the configuration can be given as an environment variable too:
-    /// `OS_UPGRADE_<SECTION>__<KEY>`. `RUST_LOG` sets what is logged, `info` by default.
+    /// `OS_UPGRADE_<SECTION>__<KEY>`. `RUST_LOG` sets what is logged, `info` by default. At SIGHUP the configuration is
+    /// read again: slots, reclaiming and what becomes of slots change at once, everything else at the next start.
     Serve(Serve),
     /// Try everything on this machine: nats-server, orchestrator, and workers that upgrade demo hosts
     ///
@@ -122,7 +124,10 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(serve) => {
             logging::start("info");
             let settings = config::load(serve.config.as_deref(), std::env::vars_os())?;
-            Ok(block_on(async { bus::run(settings, shutdown::within(shutdown::LIMIT)?).await })?)
+            Ok(block_on(async {
+                let changes = reload::on_hangup(serve.config, settings.clone())?;
+                bus::run(settings, changes, shutdown::within(shutdown::LIMIT)?).await
+            })?)
         }
         Command::Dev(options) => {
             logging::start("warn");

@@ -1,7 +1,7 @@
 //! What a node wants done.
 
 use os_upgrade_kernel::Answer;
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{GroupName, HostName};
 
 use super::{CallId, Halt, Known};
 use crate::committed::Committed;
@@ -86,6 +86,15 @@ pub enum Warning {
     },
     /// This instance leads from now on.
     Leading,
+    /// Fewer slots are in force than are held.
+    MoreHolders {
+        /// The group.
+        group: GroupName,
+        /// How many there are.
+        slots: u32,
+        /// How many are held.
+        holders: usize,
+    },
     /// This instance leads no more.
     Deposed {
         /// Why.

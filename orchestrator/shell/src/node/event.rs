@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{LockOutcome, Request};
+use os_upgrade_kernel::{LockOutcome, Request, Settings};
 use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
 
 use super::{Known, Streams};
@@ -23,6 +23,8 @@ pub type CallId = u64;
 pub enum Event {
     /// Time may have passed.
     Tick,
+    /// The site's own settings have changed.
+    Settings(Settings),
     /// The connection to the bus came or went.
     Connected(bool),
     /// The streams were inspected.

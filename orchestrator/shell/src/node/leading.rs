@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use os_upgrade_kernel::{Answer, Batch, ControlMessage, Input, Record, Request, State, View};
+use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, Request, State, View};
 
-use super::{Action, CallId};
+use super::{Action, CallId, Warning};
 use crate::clock::Now;
 use crate::committed::Committed;
 use crate::dispatch::Dispatcher;
@@ -40,6 +40,17 @@ pub(super) struct Leading {
 enum UnderWay {
     Record(Box<RecordUnderWay>),
     Snapshot { start: u64 },
+}
+
+/// Groups in which settings that have just come into force leave fewer slots than are held.
+fn more_holders<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = Warning> + 'a {
+    let changed = record.facts.iter().any(|fact| matches!(fact, Fact::SettingsAdopted { .. }));
+    let lowered = state.semaphores.iter().filter(move |(_, semaphore)| changed && semaphore.excess() > 0);
+    lowered.map(|(group, semaphore)| Warning::MoreHolders {
+        group: group.clone(),
+        slots: semaphore.slots,
+        holders: semaphore.holders.len(),
+    })
 }
 
 #[derive(Debug)]
@@ -162,6 +173,7 @@ impl Leading {
             Some(UnderWay::Record(under_way)) => {
                 let RecordUnderWay { record, next, answers } = *under_way;
                 dispatcher.committed(&record);
+                out.extend(more_holders(&record, &next).map(Action::Warn));
                 let append_id = tip.append_id.clone().expect("an append has an id");
                 let before = follower.journaled();
                 let committed = Committed { sequence: tip.sequence, append_id, before, record };

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::bus;
@@ -69,7 +70,8 @@ pub(super) async fn run(
     let nats = servers(&settings)?;
 
     let end = CancellationToken::new();
-    let mut orchestrator = tokio::spawn(bus::serve(settings, bus, end.clone()));
+    let (_, no_changes) = mpsc::channel(1);
+    let mut orchestrator = tokio::spawn(bus::serve(settings, no_changes, bus, end.clone()));
     let workers = Workers::start(&program, &nats.servers().join(","), &hosts);
     let result = tokio::select! {
         result = attend(&api, &hosts, &nats, options.once) => result,

@@ -215,7 +215,12 @@ impl World {
             }
             Action::Stopped => self.kill(index),
             Action::Warn(Warning::Halted(halt)) => self.checker.halted(index, &halt),
-            Action::Warn(Warning::Inventory { .. } | Warning::Leading | Warning::Deposed { .. }) => {}
+            Action::Warn(
+                Warning::Inventory { .. }
+                | Warning::Leading
+                | Warning::MoreHolders { .. }
+                | Warning::Deposed { .. },
+            ) => {}
         }
     }
 

@@ -1,0 +1,57 @@
+//! SIGHUP: the configuration is read again, and what can change while the orchestrator runs does.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use os_upgrade_kernel as kernel;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::config::{self, FleetLock, Settings};
+use crate::server::kernel_settings;
+
+/// What is put in force at each SIGHUP, as long as the configuration is valid; `running` is what it was at the start.
+pub(super) fn on_hangup(
+    file: Option<PathBuf>,
+    running: Settings,
+) -> anyhow::Result<mpsc::Receiver<kernel::Settings>> {
+    let hangup = signal(SignalKind::hangup()).context("cannot handle SIGHUP")?;
+    let (sender, changes) = mpsc::channel(1);
+    tokio::spawn(reload(hangup, file, running, sender));
+    Ok(changes)
+}
+
+async fn reload(
+    mut hangup: Signal,
+    file: Option<PathBuf>,
+    running: Settings,
+    changes: mpsc::Sender<kernel::Settings>,
+) {
+    while hangup.recv().await.is_some() {
+        match config::load(file.as_deref(), std::env::vars_os()) {
+            Ok(read) => {
+                let settings = changeable(&running, &read);
+                if settings != read {
+                    tracing::warn!("some settings have changed that are put in force by a restart only");
+                }
+                tracing::info!("the configuration was read again");
+                if changes.send(kernel_settings(&settings)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                for line in error.to_string().lines() {
+                    tracing::error!("the configuration is not put in force: {line}");
+                }
+            }
+        }
+    }
+}
+
+/// `running` with those settings of `read` that can change meanwhile: how slots are given, not by whom.
+fn changeable(running: &Settings, read: &Settings) -> Settings {
+    let FleetLock { default_group, on_failure, reclaim, stuck_after, groups, .. } = read.fleet_lock.clone();
+    let fleet_lock =
+        FleetLock { default_group, on_failure, reclaim, stuck_after, groups, ..running.fleet_lock.clone() };
+    Settings { fleet_lock, ..running.clone() }
+}
