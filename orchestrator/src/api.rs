@@ -15,6 +15,7 @@ mod extract;
 mod fleet_lock;
 mod health;
 mod hosts;
+mod metrics;
 pub mod offline;
 mod reply;
 mod run;
@@ -55,11 +56,14 @@ struct Api {
     site: SiteHandle,
     history: History,
     renders: Arc<Semaphore>,
+    answers: metrics::Answers,
 }
 
 /// Every endpoint, with limits, error bodies and logging around them; FleetLock has its own limits and error bodies.
 pub fn router(site: SiteHandle, history: History) -> Router {
-    let api = Api { site: site.clone(), history, renders: Arc::new(Semaphore::new(RENDERS_MAX)) };
+    let answers = metrics::Answers::default();
+    let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone() };
+    let api = Api { site, history, renders: Arc::new(Semaphore::new(RENDERS_MAX)), answers };
     let rest = with_limits(
         Router::new()
             .merge(config::routes())
@@ -70,9 +74,10 @@ pub fn router(site: SiteHandle, history: History) -> Router {
             .merge(cluster::routes())
             .merge(health::routes())
             .merge(slots::routes())
+            .merge(metrics::routes())
             .with_state(api),
     );
-    rest.layer(middleware::from_fn_with_state(site, fleet_lock::edge)).layer(middleware::from_fn(log_failure))
+    rest.layer(middleware::from_fn_with_state(edge, fleet_lock::edge)).layer(middleware::from_fn(log_failure))
 }
 
 fn with_limits(routes: Router) -> Router {

@@ -24,6 +24,7 @@ use futures::FutureExt as _;
 use os_upgrade_kernel as kernel;
 
 use self::kind::{Kind, LockError};
+use super::metrics::Answers;
 use super::panic_text;
 use crate::fleetlock::request::Claim;
 use crate::site::SiteHandle;
@@ -46,6 +47,15 @@ enum Endpoint {
 }
 
 impl Endpoint {
+    /// The word in the metrics.
+    const fn operation(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Unlock => "unlock",
+            Self::Nothing => "none",
+        }
+    }
+
     /// What `path` asks of FleetLock, if anything.
     fn of(path: &str) -> Option<Self> {
         let mut segments = path.split('/').filter(|segment| !segment.is_empty()).peekable();
@@ -58,17 +68,35 @@ impl Endpoint {
     }
 }
 
+/// What is at hand here.
+#[derive(Debug, Clone)]
+pub(super) struct Edge {
+    /// Who is asked.
+    pub(super) site: SiteHandle,
+    /// What was answered is counted here.
+    pub(super) answers: Answers,
+}
+
 /// Answers what is asked of FleetLock; everything else goes on.
-pub(super) async fn edge(State(site): State<SiteHandle>, request: Request, next: Next) -> Response {
+pub(super) async fn edge(State(edge): State<Edge>, request: Request, next: Next) -> Response {
     match Endpoint::of(request.uri().path()) {
-        Some(endpoint) => reply(answer(&site, endpoint, request)).await,
+        Some(endpoint) => {
+            let answer = caught(answer(&edge.site, endpoint, request)).await;
+            let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |()| "granted");
+            edge.answers.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();
+            reply(answer)
+        }
         None => next.run(request).await,
     }
 }
 
-async fn reply(answer: impl Future<Output = Result<(), LockError>>) -> Response {
+async fn caught(answer: impl Future<Output = Result<(), LockError>>) -> Result<(), LockError> {
     let answer = AssertUnwindSafe(answer).catch_unwind().await;
-    match answer.unwrap_or_else(|panic| Err(LockError::internal(panic_text(&*panic)))) {
+    answer.unwrap_or_else(|panic| Err(LockError::internal(panic_text(&*panic))))
+}
+
+fn reply(answer: Result<(), LockError>) -> Response {
+    match answer {
         Ok(()) => ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], "{}").into_response(),
         Err(error) => error.into_response(),
     }
@@ -158,7 +186,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_answered_in_the_dialect() {
         #[expect(clippy::panic, reason = "it is what is tested")]
-        let response = reply(async { panic!("secret") }).await;
+        let response = reply(caught(async { panic!("secret") }).await);
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert_eq!(body, r#"{"kind":"internal","value":"internal error; the log has its cause"}"#);

@@ -95,6 +95,11 @@ impl LockError {
         Self { kind, value: value.into(), cause: None }
     }
 
+    /// What is wrong.
+    pub(super) const fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// This program is wrong; only the log says how.
     pub(super) fn internal(cause: String) -> Self {
         Self { cause: Some(cause), ..Self::new(Kind::Internal, "internal error; the log has its cause") }

@@ -147,3 +147,35 @@ async fn one_that_left_the_inventory_loses_its_slot_where_the_settings_say_so() 
     assert_eq!((status, bad), (400, error("group: a group must match ^[a-zA-Z0-9.-]+$")));
     assert_eq!(api.call(&reclaim("h%0a1"), "").await.0, 400);
 }
+
+#[tokio::test]
+async fn numbers_for_a_prometheus() {
+    let (site, records) = failed();
+    let api = TestApi::new(site, &records).await;
+    assert_eq!((api.lock("a").await, api.lock("b").await), (200, 409));
+    let (status, headers, text) = api.send(build("GET /metrics", "text/plain", "")).await;
+    assert_eq!(status, 200);
+    assert_eq!(headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    for line in [
+        r#"os_upgrade_fleet_lock_answers_total{operation="lock",kind="granted"} 1"#,
+        r#"os_upgrade_fleet_lock_answers_total{operation="lock",kind="failed_lock_semaphore_full"} 1"#,
+        r#"os_upgrade_fleet_lock_slots{group="default"} 2"#,
+        r#"os_upgrade_fleet_lock_holders{group="default"} 2"#,
+        r#"os_upgrade_fleet_lock_excess_holders{group="default"} 0"#,
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+    }
+    let present = api.site.present();
+    let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
+    for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
+        let at = at + chrono::TimeDelta::hours(hours);
+        let text = metrics::text(&metrics::Answers::default(), &present.state, at).unwrap();
+        for line in [
+            format!("os_upgrade_fleet_lock_stuck_holders{{group=\"default\"}} {stuck}"),
+            format!("os_upgrade_fleet_lock_waiters{{group=\"default\"}} {waiters}"),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+        }
+    }
+}
