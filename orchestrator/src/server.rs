@@ -139,7 +139,7 @@ async fn open(settings: Settings) -> Result<Opened, ServeError> {
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
     let directory = DataDirectory::lock(&settings.store.path)?;
-    let locks = settings.fleet_lock.url.as_ref().map(FleetLockClient::new).transpose()?;
+    let locks = FleetLockClient::of_settings(&settings.fleet_lock)?;
 
     let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
     let history = projector.history().await?;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -42,6 +43,50 @@ struct Shared {
     holder: Option<String>,
     /// Requests that have come.
     asked: usize,
+    limit: Limit,
+    /// How many more requests to take a slot back are answered with 500.
+    unlocks_to_fail: usize,
+}
+
+/// How many requests are answered; the others are told to come back later.
+#[derive(Debug)]
+enum Limit {
+    None,
+    /// One a second, and [`BURST`] at once.
+    Rate {
+        /// How long the requests so far occupy the server.
+        busy_until: Instant,
+    },
+    /// None before this time.
+    Tripped {
+        until: Instant,
+    },
+}
+
+/// How many requests a server with a rate takes at once.
+const BURST: u32 = 3;
+/// The time for one of them.
+const EACH: Duration = Duration::from_secs(1);
+
+impl Limit {
+    /// Takes a request that comes `now`, or says how long it should have waited.
+    fn take(&mut self, now: Instant) -> Result<(), Duration> {
+        match self {
+            Self::None => Ok(()),
+            Self::Rate { busy_until } => {
+                let then = now.max(*busy_until) + EACH;
+                let wait = then.saturating_duration_since(now + EACH * BURST);
+                if wait.is_zero() {
+                    *busy_until = then;
+                }
+                if wait.is_zero() { Ok(()) } else { Err(wait) }
+            }
+            Self::Tripped { until } => {
+                let wait = until.saturating_duration_since(now);
+                if wait.is_zero() { Ok(()) } else { Err(wait) }
+            }
+        }
+    }
 }
 
 impl Shared {
@@ -77,6 +122,8 @@ impl LockServer {
             calls: Vec::new(),
             holder: None,
             asked: 0,
+            limit: Limit::None,
+            unlocks_to_fail: 0,
         }));
         let mut server = Self { address: own_address(), shared, task: None };
         server.start_again().await;
@@ -108,6 +155,37 @@ impl LockServer {
         format!("[fleet-lock]\nurl = \"http://{}/base\"\n{quick}", self.address)
     }
 
+    /// The same with the rate that is the default, and with a password in the URL.
+    pub fn config_with_default_rate(&self) -> String {
+        let url = format!("http://orchestrator:pa%2Dssword@{}/base", self.address);
+        format!("[fleet-lock]\nurl = \"{url}\"\nretry-interval = \"1s\"")
+    }
+
+    /// From now on it takes one request a second, three at once, and answers 429 to those beyond.
+    pub fn limit_rate(&self) {
+        self.shared().limit = Limit::Rate { busy_until: Instant::now() };
+    }
+
+    /// It answers 429 for so long.
+    pub fn trip(&self, pause: Duration) {
+        self.shared().limit = Limit::Tripped { until: Instant::now() + pause };
+    }
+
+    /// Whether it answers 429 yet, after [`Self::trip`].
+    pub fn is_tripped(&self) -> bool {
+        matches!(self.shared().limit, Limit::Tripped { until } if Instant::now() < until)
+    }
+
+    /// It answers 500 to so many more requests to take a slot back.
+    pub fn fail_unlocks(&self, count: usize) {
+        self.shared().unlocks_to_fail = count;
+    }
+
+    /// How many of them are left.
+    pub fn unlocks_to_fail(&self) -> usize {
+        self.shared().unlocks_to_fail
+    }
+
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap()
     }
@@ -125,6 +203,11 @@ impl LockServer {
     /// Who holds the only slot.
     pub fn holder(&self) -> Option<String> {
         self.shared().holder.clone()
+    }
+
+    /// What it was asked when that was too much.
+    pub fn limited(&self) -> usize {
+        self.shared().calls.iter().filter(|call| call.ends_with(": limited")).count()
     }
 
     /// What it was asked and granted, such as `lock default/h01`; what was refused ends in `: refused`, and counts
@@ -169,6 +252,16 @@ fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -
     let params = &body["client_params"];
     let (group, id) = (params["group"].as_str().unwrap(), params["id"].as_str().unwrap());
     let mut shared = shared.lock().unwrap();
+    if let Err(wait) = shared.limit.take(Instant::now()) {
+        shared.calls.push(format!("{what} {group}/{id}: limited"));
+        let seconds = wait.as_secs_f64().ceil().to_string();
+        return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", seconds)], "later").into_response();
+    }
+    if what == "unlock" && shared.unlocks_to_fail > 0 {
+        shared.unlocks_to_fail -= 1;
+        shared.calls.push(format!("{what} {group}/{id}: refused"));
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    }
     let say = *shared.say.borrow();
     let say = match say {
         Say::OneSlot => shared.ask(what == "lock", id),

@@ -132,6 +132,16 @@ const FAULTS: &[(&str, Fault, &str, &str)] = &[
         "store",
         "damaged",
     ),
+    (
+        "an authority of the lock server that is not there",
+        |site| {
+            let file = site.orchestrator.directory().join("os-upgrade.toml");
+            let lock_server = "\n[fleet-lock]\nurl = \"https://user:secret@h\"\nca = \"ca.pem\"\n";
+            fs::write(&file, fs::read_to_string(&file).unwrap() + lock_server).unwrap();
+        },
+        "lock server",
+        "cannot read ca.pem, the `ca` of [fleet-lock]: No such file or directory (os error 2)",
+    ),
     ("no NATS", |site| site.nats.kill(), "NATS", "cannot connect to NATS at "),
 ];
 

@@ -50,6 +50,15 @@ async fn a_taken_port_is_one_line() {
 }
 
 #[tokio::test]
+async fn a_file_for_the_lock_server_that_is_not_there_is_one_line() {
+    let nats = NatsServer::start().await;
+    let more = "[fleet-lock]\nurl = \"https://u:secret@h\"\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
+    let text = "error: cannot use the lock server: cannot read c.pem, the `certificate` of [fleet-lock]: \
+                No such file or directory (os error 2)";
+    assert_eq!(failed(Orchestrator::new(&nats.url(), more)).await, line(text.to_owned()));
+}
+
+#[tokio::test]
 async fn a_store_that_is_a_file_is_one_line() {
     let nats = NatsServer::start().await;
     let orchestrator = Orchestrator::new(&nats.url(), "");

@@ -180,8 +180,15 @@ sections! {
 
     /// The slots that hosts take before they upgrade.
     "fleet-lock" => fleet_lock: FleetLock {
-        /// A FleetLock server, `http://` or `https://`. Without it the orchestrator's own semaphores are used.
+        /// A FleetLock server, `http://` or `https://`, with `user:password@` if it wants HTTP Basic authentication.
+        /// Without it the orchestrator's own semaphores are used.
         "url" => url: Option<HttpUrl> = Initial::Unset("https://fleet-lock.example.com/base");
+        /// A file with the certificates, in PEM, of the authorities to trust for `url`, instead of the system's.
+        "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock-ca.pem");
+        /// A file with the certificate, in PEM, to show to the server of `url`, and those between it and its authority.
+        "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock.pem");
+        /// A file with the private key of `certificate`, in PEM, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock.key");
         /// The group of hosts that name none.
         "default-group" => default_group: GroupName = Initial::Is("default");
         /// What becomes of the slot of a host whose upgrade failed: `hold` keeps it, because the host may be down,

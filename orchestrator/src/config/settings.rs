@@ -7,7 +7,7 @@ use os_upgrade_protocol::GroupName;
 use super::keys::{Nats, Settings, Store};
 use super::merged::Merged;
 use super::problem::Problem;
-use super::value::{Groups, NatsUrls};
+use super::value::{Groups, HttpUrl, NatsUrls};
 
 /// Where the message bus is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,7 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
     let before = problems.len();
     // These look at what is given, so that they are found next to bad values elsewhere.
     problems.extend(nats_rules(merged));
+    problems.extend(lock_server_rules(merged));
     problems.extend(default_group_exists(merged));
     settings.filter(|_| problems.len() == before)
 }
@@ -88,6 +89,22 @@ fn nats_rules(merged: &Merged) -> Vec<Problem> {
             .filter(|_| replicas.is_some_and(|replicas| replicas.get() > 1)),
         ],
     };
+    found.into_iter().flatten().collect()
+}
+
+/// Certificates need TLS, and each needs its key.
+fn lock_server_rules(merged: &Merged) -> Vec<Problem> {
+    let given = |key| merged.given("fleet-lock", key);
+    let at = |key, message: &str| given(key).map(|raw| raw.problem(format!("fleet-lock.{key}: {message}")));
+    let url = merged.read::<Option<HttpUrl>>("fleet-lock", "url", &mut Vec::new());
+    // Of a bad one it is not known what it means to be.
+    let no_tls = url.is_some_and(|url| url.is_none_or(|url| url.url().scheme() != "https"));
+    let needs_tls = |key| at(key, "needs a fleet-lock.url that begins with https://").filter(|_| no_tls);
+    let mut found: Vec<_> = ["ca", "certificate", "key"].map(needs_tls).into();
+    found.push(at("certificate", "needs fleet-lock.key, its private key").filter(|_| given("key").is_none()));
+    found.push(
+        at("key", "needs fleet-lock.certificate, which it is for").filter(|_| given("certificate").is_none()),
+    );
     found.into_iter().flatten().collect()
 }
 

@@ -185,6 +185,24 @@ fn single_problems() {
             "c.toml:2:7: fleet-lock.url: expected an http:// or https:// URL, found \"ftp://h\"",
         ),
         (
+            "[fleet-lock]\nca = \"a\"\nkey = \"k\"",
+            "c.toml:2:6: fleet-lock.ca: needs a fleet-lock.url that begins with https://\n\
+             c.toml:3:7: fleet-lock.key: needs a fleet-lock.url that begins with https://\n\
+             c.toml:3:7: fleet-lock.key: needs fleet-lock.certificate, which it is for",
+        ),
+        (
+            "[fleet-lock]\nurl = \"http://u:secret@h\"\nca = \"a\"",
+            "c.toml:3:6: fleet-lock.ca: needs a fleet-lock.url that begins with https://",
+        ),
+        (
+            "[fleet-lock]\nurl = \"https://h\"\ncertificate = \"c\"",
+            "c.toml:3:15: fleet-lock.certificate: needs fleet-lock.key, its private key",
+        ),
+        (
+            "[fleet-lock]\nurl = \"ftp://u:secret@h\"\nca = \"a\"",
+            "c.toml:2:7: fleet-lock.url: expected an http:// or https:// URL, found \"ftp://***@h\"",
+        ),
+        (
             "[fleet-lock]\ngroups = 3",
             "c.toml:2:10: fleet-lock.groups: expected groups with their slots, such as default = 1 (in a variable: default=1,workers=2), found 3",
         ),

@@ -10,6 +10,7 @@ use os_upgrade_protocol::error::with_causes;
 use super::Check;
 use crate::config::{NatsMode, Settings};
 use crate::file_lock;
+use crate::fleetlock::client::FleetLockClient;
 use crate::managed_nats;
 use crate::store::{self, FoldError, Folded, OpenError};
 
@@ -121,6 +122,16 @@ fn advice(error: &FoldError) -> &'static str {
             | OpenError::Other { .. },
         ) => "check the file and its permissions",
     }
+}
+
+/// What the client of a lock server needs here, where there is one. The server is not asked: that would take a slot.
+pub(super) fn lock_server(settings: &Settings) -> Option<Check> {
+    const NAME: &str = "lock server";
+    let url = settings.fleet_lock.url.as_ref()?;
+    Some(match FleetLockClient::of_settings(&settings.fleet_lock) {
+        Ok(_) => Check::ok(NAME, format!("{url} can be asked; whether it answers was not tried")),
+        Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or the key that names it"),
+    })
 }
 
 /// The managed nats-server, where one is wanted.

@@ -5,6 +5,8 @@
 
 use std::error::Error as _;
 use std::fmt::Display;
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::Utc;
@@ -15,10 +17,12 @@ use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_shell::dispatch::LOCK_LEASE_LEFT;
 use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, RetryAfter, read_answer, read_retry_after};
 use reqwest::header::HeaderValue;
-use reqwest::{Client, Response, Url, header};
+use reqwest::{Client, ClientBuilder, Response, Url, header};
 
-use crate::config::HttpUrl;
+use crate::config::{FleetLock, HttpUrl};
 use crate::http_client;
+
+mod tls;
 
 /// How long connecting may take, TLS included: no longer than the lease lasts yet when it begins.
 pub const CONNECT_TIMEOUT: Duration = LOCK_LEASE_LEFT;
@@ -64,12 +68,37 @@ impl From<LockOutcome> for Reply {
     }
 }
 
-/// A client could not be set up, for example for `https` on a machine without CA certificates.
+/// Why a client could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up a FleetLock client for {url}")]
-pub struct BuildError {
-    url: HttpUrl,
-    source: reqwest::Error,
+pub enum BuildError {
+    /// A file cannot be read.
+    #[error("cannot read {}, the `{key}` of [fleet-lock]", path.display())]
+    Unreadable {
+        /// The key that names it.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{}, the `{key}` of [fleet-lock], {why}", path.display())]
+    Unfit {
+        /// The key that names it.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Something else, for example no CA certificates on this machine.
+    #[error("cannot set up a FleetLock client for {url}")]
+    Other {
+        /// The server.
+        url: HttpUrl,
+        /// Why.
+        source: reqwest::Error,
+    },
 }
 
 /// A client of one FleetLock server. Cheap to clone; clones share connections.
@@ -105,11 +134,25 @@ impl FleetLockClient {
     /// # Errors
     /// TLS cannot be set up.
     pub fn with_timeouts(base: &HttpUrl, timeouts: Timeouts) -> Result<Self, BuildError> {
-        let http = http_client::builder(base.url())
+        Self::build(base, http_client::builder(base.url()), timeouts)
+    }
+
+    /// A client of the server that the settings name, if they do, with the certificates that they name.
+    ///
+    /// # Errors
+    /// A file cannot be read or used, or TLS cannot be set up.
+    pub fn of_settings(settings: &FleetLock) -> Result<Option<Self>, BuildError> {
+        let Some(base) = &settings.url else { return Ok(None) };
+        let builder = tls::with_files(http_client::builder(base.url()), settings)?;
+        Self::build(base, builder, Timeouts::default()).map(Some)
+    }
+
+    fn build(base: &HttpUrl, builder: ClientBuilder, timeouts: Timeouts) -> Result<Self, BuildError> {
+        let http = builder
             .connect_timeout(timeouts.connect)
             .timeout(timeouts.total)
             .build()
-            .map_err(|source| BuildError { url: base.clone(), source })?;
+            .map_err(|source| BuildError::Other { url: base.clone(), source })?;
         Ok(Self {
             http,
             lock: endpoint(base.url(), "v1/pre-reboot"),

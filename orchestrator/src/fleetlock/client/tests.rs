@@ -34,15 +34,25 @@ async fn serve(router: Router) -> Server {
 
 /// A server that reads a request, answers `bytes`, and closes.
 async fn serve_bytes(bytes: impl Into<Vec<u8>>) -> Server {
+    serve_raw(bytes.into(), false).await
+}
+
+/// A server that reads a request, answers `bytes`, and then nothing.
+async fn serve_held(bytes: impl Into<Vec<u8>>) -> Server {
+    serve_raw(bytes.into(), true).await
+}
+
+async fn serve_raw(bytes: Vec<u8>, hold: bool) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let bytes = bytes.into();
     let task = tokio::spawn(async move {
+        let mut open = Vec::new();
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
             stream.write_all(&bytes).await.unwrap();
+            open.extend(hold.then_some(stream));
         }
     });
     Server { address, _task: AbortOnDropHandle::new(task) }
@@ -82,6 +92,14 @@ async fn by_path(uri: Uri) -> axum::response::Response {
         "long" => (status, axum::Json(json!({ "kind": "k", "value": "v".repeat(10_000) }))).into_response(),
         "huge" => (status, "x".repeat(10 * 1024 * 1024)).into_response(),
         "moved" => (status, [(header::LOCATION, "/200/empty")]).into_response(),
+        "later" => (status, [(header::RETRY_AFTER, "7")], axum::Json(full)).into_response(),
+        "until" => {
+            let times = [
+                (header::RETRY_AFTER, "Sun, 01 Mar 2026 12:00:09 GMT"),
+                (header::DATE, "Sun, 01 Mar 2026 12:00:00 GMT"),
+            ];
+            (status, times).into_response()
+        }
         "login" => Redirect::to("/200/html").into_response(),
         "hang" => pending().await,
         other => panic!("{other}"),
@@ -114,6 +132,69 @@ async fn answers_are_handed_over_whole() {
     ] {
         assert_eq!(answer(&format!("http://{}/{path}", server.address)).await, expected, "{path}");
     }
+}
+
+#[tokio::test]
+async fn how_long_to_leave_a_server_alone_is_handed_over() {
+    let server = serve(Router::new().fallback(by_path)).await;
+    let (group, seconds) = (GroupName::new("workers").unwrap(), Duration::from_secs);
+    for (path, expected) in [
+        ("200/later", None),
+        ("409/kind", None),
+        ("409/later", Some(RetryAfter::Slot(seconds(7)))),
+        ("429/later", Some(RetryAfter::Server(seconds(7)))),
+        ("503/until", Some(RetryAfter::Server(seconds(9)))),
+    ] {
+        let client = client(&format!("http://{}/{path}", server.address), Timeouts::default());
+        for operation in [Operation::Lock, Operation::Unlock] {
+            assert_eq!(client.ask(operation, &group, "h01").await.retry_after, expected, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_redirect_is_followed_wherever_it_leads() {
+    let seen = Seen::default();
+    let elsewhere = serve(Router::new().fallback(record).with_state(Arc::clone(&seen))).await;
+    for status in [301, 302, 303, 307, 308] {
+        let status = StatusCode::from_u16(status).unwrap();
+        for target in [format!("http://{}/granted", elsewhere.address), "/granted".to_owned()] {
+            let location = target.clone();
+            let asked = Seen::default();
+            let redirect = async move |state: State<Seen>, method, uri, headers, body| {
+                record(state, method, uri, headers, body).await;
+                (status, [(header::LOCATION, location)])
+            };
+            let server = serve(Router::new().fallback(redirect).with_state(Arc::clone(&asked))).await;
+            let expected = odd(&format!("status {}: redirect to {target} not followed", status.as_u16()));
+            assert_eq!(answer(&format!("http://{}", server.address)).await, expected);
+            assert_eq!(asked.lock().unwrap().len(), 2, "once for each operation");
+        }
+    }
+    assert_eq!(seen.lock().unwrap().len(), 0);
+}
+
+/// With the other timeout far away, each of them ends the request by itself.
+#[tokio::test]
+async fn connecting_and_the_whole_request_end_in_time() {
+    const NEVER: Duration = Duration::from_hours(24);
+    const SOON: Duration = Duration::from_millis(100);
+    // It is connected to and says nothing, so TLS does not come about.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap();
+    let timed_out = LockOutcome::Unreachable { detail: "timed out".to_owned() };
+    for (scheme, timeouts) in [
+        ("https", Timeouts { connect: SOON, total: NEVER }),
+        ("https", Timeouts { connect: NEVER, total: SOON }),
+        ("http", Timeouts { connect: NEVER, total: SOON }),
+    ] {
+        let outcome = answer_with(&format!("{scheme}://{address}"), timeouts).await;
+        assert_eq!(outcome, timed_out, "{scheme} {timeouts:?}");
+    }
+    // Headers have come, and the body does not end.
+    let held = serve_held("HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\n{").await;
+    let timeouts = Timeouts { connect: NEVER, total: SOON };
+    assert_eq!(answer_with(&format!("http://{}", held.address), timeouts).await, timed_out);
 }
 
 #[tokio::test]
@@ -168,12 +249,19 @@ async fn requests_are_those_of_the_protocol() {
         ("http://HOST/", "", None),
         ("http://HOST/base", "/base", None),
         ("http://HOST/base/?x=1#y", "/base", None),
+        ("http://HOST/base//", "/base", None),
+        ("http://HOST/a/b%20c/", "/a/b%20c", None),
+        ("http://HOST?x=1", "", None),
         ("http://us%40er:pass@HOST/base", "/base", Some("Basic dXNAZXI6cGFzcw==")),
+        ("http://user:pa%3Ass%2F@HOST/base/", "/base", Some("Basic dXNlcjpwYTpzcy8=")),
+        ("http://user@HOST/", "", Some("Basic dXNlcjo=")),
+        ("http://h%C3%A4st:p%C3%A5@HOST/", "", Some("Basic aMOkc3Q6cMOl")),
     ] {
         let client = client(&base.replace("HOST", &server.address.to_string()), Timeouts::default());
         assert_eq!(client.lock(&group, &id).await, LockOutcome::Granted);
         assert_eq!(client.unlock(&group, &id).await, LockOutcome::Granted);
-        assert!(!format!("{client:?}").contains("pass@"));
+        let shown = format!("{client:?}");
+        assert!(!shown.contains('@') && !shown.contains("pass") && !shown.contains("pa%3A"), "{shown}");
         let requests = std::mem::take(&mut *seen.lock().unwrap());
         let paths: Vec<_> = requests.iter().map(|(_, path, _, _)| path.as_str()).collect();
         assert_eq!(paths, [format!("{prefix}/v1/pre-reboot"), format!("{prefix}/v1/steady-state")]);

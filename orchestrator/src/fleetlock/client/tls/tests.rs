@@ -1,0 +1,244 @@
+//! A real TLS server on loopback, with authorities made for each test.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::serve::Listener;
+use os_upgrade_kernel::LockOutcome;
+use os_upgrade_protocol::GroupName;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::server::WebPkiClientVerifier;
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::*;
+use crate::config::Settings;
+use crate::fleetlock::client::FleetLockClient;
+
+/// An authority of this test alone.
+struct Authority {
+    pem: String,
+    der: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.self_signed(&key).unwrap();
+        let issuer = Issuer::new(params, key);
+        Self { pem: certificate.pem(), der: certificate.der().clone(), issuer }
+    }
+
+    /// A certificate for `name`, and its private key, both in PEM.
+    fn certify(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    fn roots(&self) -> Arc<RootCertStore> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).unwrap();
+        Arc::new(roots)
+    }
+}
+
+struct TlsListener {
+    tcp: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, peer) = self.tcp.accept().await.unwrap();
+            // Whoever does not like our certificate, or has none, goes away.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, peer);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.tcp.local_addr()
+    }
+}
+
+/// A lock server that grants everything and remembers the credentials it was shown.
+struct Server {
+    address: SocketAddr,
+    shown: Arc<Mutex<Vec<Option<String>>>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Server {
+    /// Certified by `authority`; wants certificates of `clients`, if that is given.
+    async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
+        let (certificate, key) = authority.certify("127.0.0.1");
+        let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let verifier = clients.map(|clients| {
+            WebPkiClientVerifier::builder_with_provider(clients.roots(), provider).build().unwrap()
+        });
+        let builder = match verifier {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+            None => builder.with_no_client_auth(),
+        };
+        let config = builder.with_single_cert(chain, key).unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = tcp.local_addr().unwrap();
+        let listener = TlsListener { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) };
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let router = Router::new().fallback(grant).with_state(Arc::clone(&shown));
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { address, shown, _task: AbortOnDropHandle::new(task) }
+    }
+}
+
+async fn grant(State(shown): State<Arc<Mutex<Vec<Option<String>>>>>, headers: HeaderMap) {
+    let authorization = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    shown.lock().unwrap().push(authorization);
+}
+
+/// Settings for a server, with files of these contents.
+fn settings(
+    directory: &TempDir,
+    url: &str,
+    ca: Option<&str>,
+    certificate: Option<(&str, &str)>,
+) -> FleetLock {
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let mut settings = Settings::default().fleet_lock;
+    settings.url = Some(url.parse().unwrap());
+    settings.ca = ca.map(|pem| file("ca.pem", pem));
+    settings.certificate = certificate.map(|(pem, _)| file("client.pem", pem));
+    settings.key = certificate.map(|(_, key)| file("client.key", key));
+    settings
+}
+
+async fn ask(settings: &FleetLock) -> LockOutcome {
+    let client = FleetLockClient::of_settings(settings).unwrap().unwrap();
+    client.lock(&GroupName::new("default").unwrap(), "h01").await
+}
+
+fn unreachable(outcome: &LockOutcome) -> &str {
+    let LockOutcome::Unreachable { detail } = outcome else { panic!("{outcome:?}") };
+    detail
+}
+
+#[tokio::test]
+async fn only_servers_of_the_authority_are_trusted_and_credentials_stay_secret() {
+    let (ours, other) = (Authority::new("one"), Authority::new("other"));
+    let server = Server::start(&ours, None).await;
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("https://user:pa%3Ass@{}/base/", server.address);
+    let both = other.pem.clone() + &ours.pem;
+    for ca in [&ours.pem, &both] {
+        assert_eq!(ask(&settings(&directory, &url, Some(ca), None)).await, LockOutcome::Granted);
+    }
+    assert_eq!(*server.shown.lock().unwrap(), vec![Some("Basic dXNlcjpwYTpzcw==".to_owned()); 2]);
+    for ca in [Some(other.pem.as_str()), None] {
+        // Without one the system's authorities count, where there are any.
+        let settings = settings(&directory, &url, ca, None);
+        let Ok(client) = FleetLockClient::of_settings(&settings) else {
+            assert_eq!(ca, None);
+            continue;
+        };
+        let outcome = client.unwrap().lock(&GroupName::new("default").unwrap(), "h01").await;
+        let detail = unreachable(&outcome);
+        assert!(detail.contains("invalid peer certificate: UnknownIssuer"), "{detail}");
+        assert!(!detail.contains("user") && !detail.contains("pa%3Ass"), "{detail}");
+        assert!(!format!("{settings:?}").contains("pa%3Ass"), "{settings:?}");
+    }
+    // Nothing was sent to a server that is not trusted.
+    assert_eq!(server.shown.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_certificate_is_shown_ours() {
+    let (servers, clients) = (Authority::new("one"), Authority::new("other"));
+    let server = Server::start(&servers, Some(&clients)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("https://{}", server.address);
+    let (certificate, key) = clients.certify("orchestrator");
+    let shown = settings(&directory, &url, Some(&servers.pem), Some((&certificate, &key)));
+    assert_eq!(ask(&shown).await, LockOutcome::Granted);
+
+    let none = ask(&settings(&directory, &url, Some(&servers.pem), None)).await;
+    assert!(unreachable(&none).contains("CertificateRequired"), "{none:?}");
+    let (certificate, key) = servers.certify("orchestrator");
+    let another = settings(&directory, &url, Some(&servers.pem), Some((&certificate, &key)));
+    let another = ask(&another).await;
+    assert!(unreachable(&another).contains("received fatal alert"), "{another:?}");
+    assert_eq!(server.shown.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_with_their_key() {
+    let authority = Authority::new("one");
+    let (certificate, key) = authority.certify("orchestrator");
+    let (_, other_key) = authority.certify("orchestrator");
+    let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let (ca, certificate, key) = (authority.pem.as_str(), certificate.as_str(), key.as_str());
+    for (ca, certificate, expected) in [
+        (Some("no PEM"), None, "ca.pem, the `ca` of [fleet-lock], holds no certificate in PEM"),
+        (Some(key), None, "ca.pem, the `ca` of [fleet-lock], holds no certificate in PEM"),
+        (Some(damaged), None, "ca.pem, the `ca` of [fleet-lock], holds no usable authority: "),
+        (Some("-----BEGIN CERTIFICATE-----\nAAAA"), None, "ca.pem, the `ca` of [fleet-lock], is not PEM: "),
+        (
+            Some(ca),
+            Some((key, key)),
+            "client.pem, the `certificate` of [fleet-lock], holds no certificate in PEM",
+        ),
+        (
+            Some(ca),
+            Some((certificate, certificate)),
+            "client.key, the `key` of [fleet-lock], holds no private key in PEM",
+        ),
+        (
+            Some(ca),
+            Some((certificate, &other_key)),
+            "client.key, the `key` of [fleet-lock], does not go with the certificate: ",
+        ),
+        (
+            Some(ca),
+            Some((damaged, key)),
+            "client.key, the `key` of [fleet-lock], does not go with the certificate: ",
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = settings(&directory, "https://h", ca, certificate);
+        let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
+        assert!(error.contains(expected), "{error}\n{expected}");
+        assert!(!error.contains("PRIVATE KEY"), "{error}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(&directory, "https://h", None, Some((certificate, key)));
+    settings.key = Some("/nowhere/k".into());
+    let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
+    assert_eq!(
+        error,
+        "cannot read /nowhere/k, the `key` of [fleet-lock]: No such file or directory (os error 2)"
+    );
+}
