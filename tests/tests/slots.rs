@@ -5,6 +5,8 @@
 use std::fs;
 
 use nix::sys::signal::Signal;
+use os_upgrade_protocol::{ApplicationName, HostName, subject};
+use os_upgrade_tests::host::APPLICATION;
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::orchestrator::Orchestrator;
 use os_upgrade_tests::site::Site;
@@ -142,4 +144,26 @@ async fn the_slot_of_a_host_that_never_comes_back_is_released_and_the_next_run_g
     let released = site.journal().await.into_iter().find(|fact| fact["type"] == "holder-released").unwrap();
     assert_eq!(released["reason"], "it burnt");
     assert!(released["actor"].as_str().unwrap().starts_with("api "), "{released}");
+}
+
+#[tokio::test]
+async fn the_slot_of_a_host_that_left_the_inventory_is_taken_back_where_the_settings_say_so() {
+    let site = Site::start_with("[fleet-lock]\nreclaim = \"inventory\"").await;
+    let mut hosts = site.hosts(1).await;
+    hosts[0].fail("upgrade", "no space left");
+    let rest = site.rest();
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+    hosts[0].stop().await;
+    let forget = async || rest.call(Method::DELETE, "/v1/state/fleet-lock/default/h01", "").await;
+    let (status, refused) = forget().await;
+    let told = format!("h01 is in the inventory: its workers have announced themselves on {APPLICATION}");
+    assert_eq!((status, &refused["errors"][0]["error-message"]), (409, &json!(told)));
+    let (application, host) = (ApplicationName::new(APPLICATION).unwrap(), HostName::new("h01").unwrap());
+    let withdrawn = site.jetstream().publish(subject::worker(&application, &host), "".into()).await.unwrap();
+    withdrawn.await.unwrap();
+    rest.await_scheduled(&[]).await;
+    assert_eq!(forget().await, (204, Value::Null));
+    assert_eq!(ids(&group(&site.orchestrator).await, "holders"), [""; 0]);
+    assert_eq!(forget().await.0, 404);
 }
