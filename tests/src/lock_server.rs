@@ -149,10 +149,15 @@ impl LockServer {
         }
     }
 
+    /// Its base URL.
+    pub fn url(&self) -> String {
+        format!("http://{}/base", self.address)
+    }
+
     /// The section of the orchestrator's configuration that makes it use this server.
     pub fn config(&self) -> String {
         let quick = "retry-interval = \"100ms\"\nrequest-interval = \"10ms\"";
-        format!("[fleet-lock]\nurl = \"http://{}/base\"\n{quick}", self.address)
+        format!("[fleet-lock]\nurl = \"{}\"\n{quick}", self.url())
     }
 
     /// The same with the rate that is the default, and with a password in the URL.

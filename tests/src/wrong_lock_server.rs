@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -66,6 +67,8 @@ struct Shared {
     slots: usize,
     holders: Mutex<BTreeSet<String>>,
     busy: Mutex<usize>,
+    refused: AtomicUsize,
+    unlocked: AtomicUsize,
 }
 
 /// The server, until it is dropped.
@@ -79,7 +82,14 @@ pub struct WrongLockServer {
 impl WrongLockServer {
     /// A server of a group `default` with so many slots, and with this mistake.
     pub async fn start(slots: usize, mistake: Mistake) -> Self {
-        let shared = Arc::new(Shared { mistake, slots, holders: Mutex::default(), busy: Mutex::new(0) });
+        let shared = Arc::new(Shared {
+            mistake,
+            slots,
+            holders: Mutex::default(),
+            busy: Mutex::default(),
+            refused: AtomicUsize::default(),
+            unlocked: AtomicUsize::default(),
+        });
         let address = own_address();
         let listener = TcpListener::bind(address).await.unwrap();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
@@ -95,6 +105,16 @@ impl WrongLockServer {
     /// Who holds a slot.
     pub fn holders(&self) -> Vec<String> {
         self.shared.holders.lock().unwrap().iter().cloned().collect()
+    }
+
+    /// How often somebody was told that all slots are held.
+    pub fn refused(&self) -> usize {
+        self.shared.refused.load(Ordering::Relaxed)
+    }
+
+    /// How often somebody has given a slot back.
+    pub fn unlocked(&self) -> usize {
+        self.shared.unlocked.load(Ordering::Relaxed)
     }
 
     /// Gives a slot to somebody.
@@ -203,6 +223,7 @@ impl Shared {
         } else if self.makes(Mistake::PageWhenFull) {
             (StatusCode::INTERNAL_SERVER_ERROR, "<h1>Oops</h1>").into_response()
         } else {
+            self.refused.fetch_add(1, Ordering::Relaxed);
             error(409, "full")
         }
     }
@@ -213,6 +234,7 @@ impl Shared {
             return self.granted();
         }
         let held = holders.remove(id);
+        self.unlocked.fetch_add(1, Ordering::Relaxed);
         if !held && self.makes(Mistake::FreesAnothersSlot) {
             holders.pop_first();
         }

@@ -1,19 +1,12 @@
 //! `os-upgrade cluster`: what an instance knows of itself and of the others.
 
-use std::fmt::Write as _;
-use std::time::Duration;
-
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use reqwest::{StatusCode, Url};
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::output::{Output, outln};
-use crate::http_client;
-
-/// How long the answer may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+use super::output::{Output, outln, table};
+use super::rest::{self, DEFAULT_URL, http_url};
+use crate::config::HttpUrl;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -26,8 +19,8 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 pub(super) struct Status {
     /// The API of an instance
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8646")]
-    url: Url,
+    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
+    url: HttpUrl,
     /// How to print it
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -78,7 +71,7 @@ struct Replica {
 /// Carries the command out.
 pub(super) async fn run(command: Command) -> anyhow::Result<()> {
     let Command::Status(Status { url, output }) = command;
-    let state = get(&url).await.with_context(|| format!("cannot ask {url}"))?;
+    let state = rest::get(&url, "/v1/state/cluster").await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),
         Output::Text => {
@@ -87,16 +80,6 @@ pub(super) async fn run(command: Command) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-async fn get(url: &Url) -> anyhow::Result<Value> {
-    let http = http_client::builder(url).timeout(ANSWER_WITHIN).build()?;
-    let response = http.get(url.join("/v1/state/cluster")?).send().await?;
-    let status = response.status();
-    if status != StatusCode::OK {
-        bail!("it answers {status}");
-    }
-    Ok(response.json().await?)
 }
 
 fn text(state: &State) -> String {
@@ -142,27 +125,6 @@ impl Stream {
         let leader = self.leader.clone().unwrap_or_else(|| "-".to_owned());
         vec![self.name.clone(), leader, self.problem.clone().unwrap_or(replicas)]
     }
-}
-
-/// Columns as wide as their widest entry.
-fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
-    let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|entry| entry.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (entry, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{entry:width$}  ");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The command line: arguments, exit codes, logging, and what the commands need around the orchestrator itself.
 //!
 //! Exit codes: 0 done; 1 it could not run or go on, one line on standard error says why; 2 wrong usage or an unusable
-//! configuration, every error of which is on standard error.
+//! configuration, every error of which is on standard error. `lock run` ends as its command does.
 
 mod bus;
 mod cluster;
@@ -12,6 +12,7 @@ mod logging;
 mod output;
 mod recovery;
 mod reload;
+mod rest;
 mod shutdown;
 
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ enum Command {
     /// Look at the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
-    /// FleetLock slots: examine any server
+    /// FleetLock slots: run a command under one, list, hold and release them, examine any server
     #[command(subcommand)]
     Lock(lock::Command),
     /// Look at everything the site needs, and say what is wrong and what to do
@@ -85,6 +86,8 @@ enum Failure {
     Config(config::Error),
     /// It could not run or go on.
     Runtime(anyhow::Error),
+    /// It has said why, and ends with this status.
+    Status(u8),
 }
 
 impl From<config::Error> for Failure {
@@ -116,6 +119,7 @@ pub fn main() -> ExitCode {
             errln!("error: {line}");
             ExitCode::FAILURE
         }
+        Err(Failure::Status(status)) => ExitCode::from(status),
     }
 }
 

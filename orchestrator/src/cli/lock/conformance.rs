@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::output::{Output, errln, outln};
+use super::super::rest::http_url;
 use super::super::shutdown;
 use crate::config::HttpUrl;
 use crate::conformance::{self, Level, Report, Row, Verdict, case_width};
@@ -16,7 +17,7 @@ const EXPECTED_WIDTH: usize = 52;
 pub(in crate::cli) struct Options {
     /// The server's base URL, with or without a slash at its end; a user and password in it are sent as HTTP Basic
     /// authentication
-    #[arg(long, value_name = "URL", value_parser = super::http_url)]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     url: HttpUrl,
     /// The group whose slots are taken
     #[arg(long, default_value = "default")]

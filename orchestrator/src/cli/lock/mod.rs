@@ -1,14 +1,36 @@
 //! `os-upgrade lock`: FleetLock slots from the command line, of our server and of others.
 
 mod conformance;
+mod list;
+mod operator;
+mod run;
+mod signals;
+mod slot;
 
 use clap::Subcommand;
+use os_upgrade_kernel::{ClientId, ClientIdError};
 
 use super::Failure;
-use crate::config::HttpUrl;
+
+/// Where the API tells of slots.
+const STATE: &str = "/v1/state/fleet-lock";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Run a command while a slot is held, of any FleetLock server
+    ///
+    /// It waits for a slot of the group, runs the command, and gives the slot back however the command ends. SIGINT,
+    /// SIGTERM and SIGHUP are handed on to the command. The slot is not given back when this program is killed with
+    /// SIGKILL; until an operator releases it, it stays taken.
+    Run(run::Run),
+    /// Show who holds slots, since when and why, and who waits for one
+    List(list::List),
+    /// Hold a slot in somebody's name until it is released
+    Hold(operator::Order),
+    /// Release a slot, of a host or of a FleetLock client; not while its host is at work
+    Release(operator::Order),
+    /// Release the slot of a host that has left the inventory, where the settings allow that
+    Forget(operator::Slot),
     /// Examine any FleetLock server: one row for each case, with what was expected and what it answered
     ///
     /// It asks under ids of its own and takes slots of one group, which must have a free one, for as long as a case
@@ -20,10 +42,15 @@ pub(super) enum Command {
 /// Carries the command out.
 pub(super) async fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Run(options) => run::run(options).await,
+        Command::List(options) => Ok(list::run(options).await?),
+        Command::Hold(order) => Ok(operator::hold(order).await?),
+        Command::Release(order) => Ok(operator::release(order).await?),
+        Command::Forget(slot) => Ok(operator::forget(slot).await?),
         Command::Conformance(options) => Ok(conformance::run(options).await?),
     }
 }
 
-fn http_url(text: &str) -> Result<HttpUrl, String> {
-    text.parse().map_err(|_| "an http:// or https:// URL is expected".to_owned())
+fn client_id(text: &str) -> Result<ClientId, ClientIdError> {
+    ClientId::new(text)
 }

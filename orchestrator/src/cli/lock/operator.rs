@@ -1,0 +1,59 @@
+//! `os-upgrade lock hold`, `release` and `forget`: what operators do about slots.
+
+use clap::Args;
+use os_upgrade_kernel::ClientId;
+use os_upgrade_protocol::GroupName;
+use serde_json::json;
+
+use super::super::output::outln;
+use super::super::rest::{self, DEFAULT_URL, http_url};
+use super::{STATE, client_id};
+use crate::config::HttpUrl;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Slot {
+    /// The group
+    #[arg(long, default_value = "default")]
+    group: GroupName,
+    /// Who holds the slot, a host or a FleetLock client
+    #[arg(long, value_parser = client_id)]
+    id: ClientId,
+    /// The API of an instance
+    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
+    url: HttpUrl,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Order {
+    #[command(flatten)]
+    slot: Slot,
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+/// Holds a slot until it is released.
+pub(super) async fn hold(order: Order) -> anyhow::Result<()> {
+    post(order, "hold", "held").await
+}
+
+/// Releases a slot, whoever holds it for whatever reason.
+pub(super) async fn release(order: Order) -> anyhow::Result<()> {
+    post(order, "release", "released").await
+}
+
+async fn post(order: Order, operation: &str, done: &str) -> anyhow::Result<()> {
+    let Order { slot: Slot { group, id, url }, reason } = order;
+    let body = json!({ "group": group, "id": id.as_str(), "reason": reason });
+    rest::post(&url, &format!("{STATE}/{operation}"), &body).await?;
+    outln!("{done}: {id}, group {group}");
+    Ok(())
+}
+
+/// Releases the slot of a host that has left the inventory.
+pub(super) async fn forget(slot: Slot) -> anyhow::Result<()> {
+    let Slot { group, id, url } = slot;
+    rest::delete(&url, STATE, [group.as_str(), id.as_str()]).await?;
+    outln!("released: {id}, group {group}");
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! `os-upgrade lock run` and what operators do about slots, with the real program.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use os_upgrade_tests::lock_server::{LockServer, Say};
+use os_upgrade_tests::orchestrator::own_address;
+use os_upgrade_tests::programs;
+use os_upgrade_tests::site::Site;
+use os_upgrade_tests::wait::eventually;
+use os_upgrade_tests::wrong_lock_server::{Mistake, WrongLockServer};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+/// A process of the program, and where its command writes.
+struct Running {
+    child: Child,
+}
+
+/// What a process ended with: its exit status, standard output, standard error.
+type Ended = (Option<i32>, String, String);
+
+impl Running {
+    fn start(arguments: &[&str], directory: &Path) -> Self {
+        let mut command = Command::new(programs::path(programs::ORCHESTRATOR));
+        command.arg("lock").args(arguments).current_dir(directory).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { child: command.spawn().unwrap() }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().unwrap().try_into().unwrap()), signal).unwrap();
+    }
+
+    async fn ended(self) -> Ended {
+        let output = self.child.wait_with_output().await.unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+}
+
+/// A place for a test's commands.
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Starts `lock run` of a shell script.
+    fn run(&self, url: &str, id: &str, more: &[&str], script: &str) -> Running {
+        let fixed = ["run", "--url", url, "--id", id, "--retry", "100ms"];
+        Running::start(&[&fixed[..], more, &["--", "sh", "-c", script]].concat(), self.directory.path())
+    }
+
+    fn log(&self) -> Vec<String> {
+        fs::read_to_string(self.path("log")).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    async fn await_log(&self, line: &str) {
+        eventually(&format!("{line} in the log"), async || {
+            self.log().iter().any(|found| found == line).then_some(())
+        })
+        .await;
+    }
+
+    fn touch(&self, name: &str) {
+        fs::write(self.path(name), "").unwrap();
+    }
+}
+
+/// A script that says when it begins and ends, and ends when there is a file `go`.
+const GATED: &str = "echo begin $OS_UPGRADE_LOCK_ID >>log; while ! [ -e go ]; do sleep 0.02; done; \
+                     echo end $OS_UPGRADE_LOCK_ID >>log";
+
+async fn slots(site: &Site) -> Value {
+    let (status, state) = site.rest().get("/v1/state/fleet-lock").await;
+    assert_eq!(status, 200);
+    state["groups"][0].clone()
+}
+
+fn ids(entries: &Value) -> Vec<&str> {
+    entries.as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn two_of_a_group_never_overlap() {
+    let site = Site::start().await;
+    let url = format!("http://{}/fleetlock", site.orchestrator.address());
+    let place = Place::new();
+    let first = place.run(&url, "a", &[], GATED);
+    place.await_log("begin a").await;
+    let second = place.run(&url, "b", &[], GATED);
+    eventually("the second to be refused", async || {
+        (ids(&slots(&site).await["waiters"]) == ["b"]).then_some(())
+    })
+    .await;
+    place.touch("go");
+    assert_eq!(first.ended().await, (Some(0), String::new(), String::new()));
+    let (code, _, said) = second.ended().await;
+    assert_eq!(code, Some(0), "{said}");
+    // Once, and not each time it asks.
+    let since = said
+        .strip_prefix("os-upgrade: waiting for a slot of group default: the only slot is held by a since ");
+    assert!(
+        since.is_some_and(|rest| rest.ends_with("(failed_lock_semaphore_full)") && !rest.contains('\n')),
+        "{said}"
+    );
+    assert_eq!(place.log(), ["begin a", "end a", "begin b", "end b"]);
+    let state = slots(&site).await;
+    assert_eq!((ids(&state["holders"]), ids(&state["waiters"])), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn it_ends_as_its_command_does() {
+    let server = WrongLockServer::start(1, Mistake::Nothing).await;
+    let place = Place::new();
+    for (script, code, printed) in [
+        ("echo $OS_UPGRADE_LOCK_GROUP/$OS_UPGRADE_LOCK_ID", 0, "default/n 7"),
+        ("exit 7", 7, ""),
+        ("kill -9 $$", 137, ""),
+    ] {
+        let ended = place.run(&server.url(), "n 7", &[], script).ended().await;
+        assert_eq!(ended, (Some(code), printed.to_owned(), String::new()));
+        assert_eq!(server.holders(), [""; 0]);
+    }
+    place.touch("file");
+    for (program, code) in [("./missing", 127), ("./file", 126)] {
+        let arguments = ["run", "--url", &server.url(), "--id", "a", "--", program];
+        let (found, _, said) = Running::start(&arguments, place.directory.path()).ended().await;
+        assert_eq!(found, Some(code));
+        assert!(said.starts_with(&format!("os-upgrade: cannot run {program}: ")), "{said}");
+        assert_eq!(server.holders(), [""; 0]);
+    }
+    for wrong in [&["run", "--id", "a"][..], &["run", "--", "true"], &["run", "--id", "", "--", "true"]] {
+        assert_eq!(Running::start(wrong, place.directory.path()).ended().await.0, Some(2), "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn signals_are_handed_on_and_the_slot_is_given_back() {
+    let server = WrongLockServer::start(1, Mistake::Nothing).await;
+    let place = Place::new();
+    for (signal, name, code) in
+        [(Signal::SIGTERM, "TERM", 3), (Signal::SIGINT, "INT", 4), (Signal::SIGHUP, "HUP", 5)]
+    {
+        let script = format!(
+            "trap 'echo {name} >>log; exit {code}' {name}; echo ready {name} >>log; while :; do sleep 0.02; done"
+        );
+        let running = place.run(&server.url(), "a", &[], &script);
+        place.await_log(&format!("ready {name}")).await;
+        assert_eq!(server.holders(), ["a"]);
+        running.signal(signal);
+        assert_eq!(running.ended().await, (Some(code), String::new(), String::new()));
+        assert!(place.log().contains(&name.to_owned()));
+        assert_eq!(server.holders(), [""; 0]);
+    }
+    // A command that does not care is ended by it.
+    let running = place.run(&server.url(), "a", &[], "echo deaf >>log; exec sleep 600");
+    place.await_log("deaf").await;
+    running.signal(Signal::SIGTERM);
+    assert_eq!(running.ended().await.0, Some(143));
+    assert_eq!(server.holders(), [""; 0]);
+}
+
+#[tokio::test]
+async fn without_a_slot_the_command_is_not_run() {
+    let server = WrongLockServer::start(1, Mistake::Nothing).await;
+    let place = Place::new();
+    server.occupy("other");
+    let script = "echo ran >>log";
+    let (code, _, said) = place.run(&server.url(), "a", &["--wait", "300ms"], script).ended().await;
+    let full = "os-upgrade: waiting for a slot of group default: in words: full (full)";
+    assert_eq!((code, said.as_str()), (Some(75), full));
+    // A signal ends the wait.
+    let waiting = place.run(&server.url(), "a", &["--wait", "forever"], script);
+    eventually("it to ask", async || (server.refused() > 10).then_some(())).await;
+    waiting.signal(Signal::SIGTERM);
+    assert_eq!(waiting.ended().await.0, Some(143));
+    assert_eq!(server.holders(), ["other"]);
+
+    let nobody = format!("http://{}", own_address());
+    let (code, _, said) = place.run(&nobody, "a", &["--wait", "200ms"], script).ended().await;
+    assert_eq!(code, Some(69));
+    let unreachable = "os-upgrade: waiting for a slot of group default: the server cannot be reached: ";
+    assert!(said.starts_with(unreachable) && !said.contains('\n'), "{said}");
+    // 202 is no slot, and what it may mean to the server is given back.
+    let accepts = WrongLockServer::start(1, Mistake::Accepts).await;
+    let running = place.run(&accepts.url(), "a", &["--wait", "0s"], script);
+    eventually("it to give back", async || (accepts.refused() == 0 && accepts.unlocked() > 0).then_some(()))
+        .await;
+    running.signal(Signal::SIGTERM);
+    assert_eq!(running.ended().await.0, Some(75));
+    assert_eq!((accepts.holders(), place.log()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn the_slot_is_given_back_when_the_server_is_there_again() {
+    let mut server = LockServer::start(Say::OneSlot).await;
+    let place = Place::new();
+    let running = place.run(&server.url(), "a", &[], GATED);
+    place.await_log("begin a").await;
+    server.stop().await;
+    place.touch("go");
+    place.await_log("end a").await;
+    assert_eq!(server.holder().as_deref(), Some("a"));
+    server.start_again().await;
+    assert_eq!(running.ended().await, (Some(0), String::new(), String::new()));
+    assert_eq!(server.holder(), None);
+    assert_eq!(server.calls(), ["lock default/a", "unlock default/a"]);
+
+    // Or it says what gives it back.
+    let running = place.run(
+        &server.url(),
+        "it's",
+        &[],
+        "echo begin >>log; while ! [ -e off ]; do sleep 0.02; done; exit 3",
+    );
+    place.await_log("begin").await;
+    server.stop().await;
+    place.touch("off");
+    let pid = Pid::from_raw(running.child.id().unwrap().try_into().unwrap());
+    let ended = tokio::spawn(running.ended());
+    // It ends trying; before, the command gets it, if it is still there.
+    eventually("it to end", async || {
+        let _ = kill(pid, Signal::SIGHUP);
+        ended.is_finished().then_some(())
+    })
+    .await;
+    let (code, _, said) = ended.await.unwrap();
+    assert!(matches!(code, Some(3 | 129)), "{code:?} {said}");
+    assert!(said.contains("os-upgrade: it's may still hold a slot of group default: "), "{said}");
+    let (_, by_hand) = said.split_once("os-upgrade: give it back with: ").unwrap();
+    let body = r#"{"client_params":{"group":"default","id":"it's"}}"#;
+    let url = format!("{}/v1/steady-state", server.url());
+    let words = shlex::split(by_hand).unwrap();
+    assert_eq!(words, ["curl", "-H", "fleet-lock-protocol: true", "-d", body, &url]);
+}
+
+#[tokio::test]
+async fn what_operators_do_about_slots() {
+    let site = Site::start().await;
+    let url = format!("http://{}", site.orchestrator.address());
+    let place = Place::new();
+    let lock = async |arguments: &[&str]| {
+        Running::start(&[arguments, &["--url", &url]].concat(), place.directory.path()).ended().await
+    };
+    let about = ["--group", "default", "--id", "rack 7/ä", "--reason", "a new disk"];
+    let held = lock(&[&["hold"], &about[..]].concat()).await;
+    assert_eq!(held, (Some(0), "held: rack 7/ä, group default".to_owned(), String::new()));
+    assert_eq!(ids(&slots(&site).await["holders"]), ["rack 7/ä"]);
+    let (code, _, said) = lock(&["hold", "--id", "b", "--reason", "x"]).await;
+    assert!(code == Some(1) && said.starts_with("error: the only slot is held by rack 7/ä since "), "{said}");
+
+    let (code, printed, said) = lock(&["list"]).await;
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert!(printed.starts_with("slots: embedded, reclaimed: never\n\nGROUP "), "{printed}");
+    assert!(printed.contains("\ndefault  rack 7/ä  ") && printed.contains("a new disk"), "{printed}");
+    let (code, printed, _) = lock(&["list", "--group", "default", "--output", "json"]).await;
+    let state: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((code, ids(&state["groups"][0]["holders"])), (Some(0), vec!["rack 7/ä"]));
+    let nowhere = (Some(1), String::new(), "error: there is no group x".to_owned());
+    assert_eq!(lock(&["list", "--group", "x"]).await, nowhere);
+
+    let (code, _, said) = lock(&["forget", "--id", "rack 7/ä"]).await;
+    assert!(code == Some(1) && said.contains("reclaim"), "{said}");
+    let released = lock(&[&["release"], &about[..]].concat()).await;
+    assert_eq!(released, (Some(0), "released: rack 7/ä, group default".to_owned(), String::new()));
+    assert_eq!(slots(&site).await["holders"], json!([]));
+    let (code, _, said) = lock(&[&["release"], &about[..]].concat()).await;
+    assert_eq!((code, said.as_str()), (Some(1), "error: rack 7/ä holds no slot of group default"));
+}
