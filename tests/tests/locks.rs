@@ -187,6 +187,8 @@ async fn clients_from_outside_share_the_embedded_slots_also_across_a_kill() {
     let LockOutcome::Denied { lock_kind, value } = &denied else { panic!("{denied:?}") };
     assert_eq!(lock_kind, "failed_lock_semaphore_full");
     assert!(value.starts_with("the only slot is held by node-7 since "), "{value}");
+    // It does not wait any longer: the host would leave it the slot, as it came first.
+    assert_eq!(client.unlock(&group, &node("node-8")).await, LockOutcome::Granted);
     hosts[0].hold("upgrade");
     let id = rest.started().await;
     let reason = rest.await_reason("h01", "slot-denied").await;
