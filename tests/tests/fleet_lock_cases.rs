@@ -24,6 +24,7 @@ const SLOTS: usize = 3;
 fn options(url: &str, level: Level, slots: usize) -> Options {
     Options {
         url: url.parse().unwrap(),
+        tls: None,
         group: "default".to_owned(),
         level,
         slots: Some(slots),

@@ -30,7 +30,8 @@ impl Running {
     fn start(arguments: &[&str], directory: &Path) -> Self {
         let mut command = Command::new(programs::path(programs::ORCHESTRATOR));
         command.arg("lock").args(arguments).current_dir(directory).kill_on_drop(true);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Not in the foreground of a terminal, where a SIGINT would be taken for one that the command has had too.
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { child: command.spawn().unwrap() }
     }
 
@@ -144,6 +145,10 @@ async fn it_ends_as_its_command_does() {
         assert!(said.starts_with(&format!("os-upgrade: cannot run {program}: ")), "{said}");
         assert_eq!(server.holders(), [""; 0]);
     }
+    let arguments = ["run", "--url", "https://h", "--ca", "none.pem", "--id", "a", "--", "true"];
+    let (code, _, said) = Running::start(&arguments, place.directory.path()).ended().await;
+    let unreadable = "error: no slot can be asked for: cannot read none.pem, the file of --ca: ";
+    assert!(code == Some(1) && said.starts_with(unreadable), "{said}");
     for wrong in [&["run", "--id", "a"][..], &["run", "--", "true"], &["run", "--id", "", "--", "true"]] {
         assert_eq!(Running::start(wrong, place.directory.path()).ended().await.0, Some(2), "{wrong:?}");
     }

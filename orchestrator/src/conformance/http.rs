@@ -12,10 +12,11 @@ use os_upgrade_protocol::error::with_causes;
 use reqwest::header::{ALLOW, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, Response, Url};
 
-use super::Error;
 use super::answer::{Answer, Reply};
 use super::case::{Join, Operation, Sent};
 use crate::config::HttpUrl;
+use crate::fleetlock::client::BuildError;
+use crate::fleetlock::client::tls::TlsFiles;
 use crate::http_client;
 
 /// How long an answer may take.
@@ -31,11 +32,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(base: &HttpUrl) -> Result<Self, Error> {
+    pub(super) fn new(base: &HttpUrl, tls: Option<&TlsFiles>) -> Result<Self, BuildError> {
+        let mut builder = http_client::builder(base.url());
+        if let Some(files) = tls {
+            builder = files.use_in(builder)?;
+        }
         // Each request has a connection of its own: a server may close one after a request it did not like, and that is
         // not to show in the next case.
-        let http = http_client::builder(base.url()).timeout(ANSWER_TIMEOUT).pool_max_idle_per_host(0).build();
-        let http = http.map_err(|source| Error::Client { url: base.clone(), source })?;
+        let http = builder.timeout(ANSWER_TIMEOUT).pool_max_idle_per_host(0).build();
+        let http = http.map_err(|source| BuildError::Other { url: base.clone(), source })?;
         Ok(Self { http, base: base.clone() })
     }
 
@@ -121,7 +126,7 @@ mod tests {
     #[test]
     fn paths_as_they_are_joined() {
         for base in ["http://h/base", "http://h/base/", "http://h/base//?q=1#f"] {
-            let server = Server::new(&base.parse().unwrap()).unwrap();
+            let server = Server::new(&base.parse().unwrap(), None).unwrap();
             for (join, expected) in [
                 (Join::Slash, "http://h/base/v1/pre-reboot"),
                 (Join::TwoSlashes, "http://h/base//v1/pre-reboot"),
@@ -131,7 +136,7 @@ mod tests {
                 assert_eq!(server.url(Operation::Lock, join).as_str(), expected);
             }
         }
-        let server = Server::new(&"http://h".parse().unwrap()).unwrap();
+        let server = Server::new(&"http://h".parse().unwrap(), None).unwrap();
         assert_eq!(server.url(Operation::Unlock, Join::TwoSlashes).as_str(), "http://h//v1/steady-state");
     }
 }

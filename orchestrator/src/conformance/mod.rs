@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::runner::Runner;
 use crate::config::HttpUrl;
+use crate::fleetlock::client::BuildError;
+use crate::fleetlock::client::tls::TlsFiles;
 
 /// How much is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -36,6 +38,8 @@ pub enum Level {
 pub struct Options {
     /// The base URL of the server; a user and password in it are sent as HTTP Basic authentication.
     pub url: HttpUrl,
+    /// Certificates for `https`, where they are not the system's.
+    pub tls: Option<TlsFiles>,
     /// The group whose slots are taken.
     pub group: String,
     /// How much is expected.
@@ -98,13 +102,8 @@ impl Report {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No client can be set up, for example for `https` without CA certificates.
-    #[error("cannot set up a client for {url}")]
-    Client {
-        /// The server.
-        url: HttpUrl,
-        /// Why.
-        source: reqwest::Error,
-    },
+    #[error(transparent)]
+    Client(#[from] BuildError),
     /// The server does not answer the first request.
     #[error("cannot reach {url}: {cause}")]
     Unreachable {

@@ -60,7 +60,7 @@ impl<'a> Runner<'a> {
     pub(super) fn new(options: &'a Options) -> Result<Self, Error> {
         let (random, _) = Uuid::new_v4().as_u64_pair();
         let names = Names::new(&options.group, random);
-        let server = Server::new(&options.url)?;
+        let server = Server::new(&options.url, options.tls.as_ref())?;
         Ok(Self { options, names, server, owed: Mutex::default() })
     }
 

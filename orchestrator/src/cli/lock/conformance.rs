@@ -7,6 +7,7 @@ use serde_json::json;
 use super::super::output::{Output, errln, outln};
 use super::super::rest::http_url;
 use super::super::shutdown;
+use super::tls::Tls;
 use crate::config::HttpUrl;
 use crate::conformance::{self, Level, Report, Row, Verdict, case_width};
 
@@ -19,6 +20,8 @@ pub(in crate::cli) struct Options {
     /// authentication
     #[arg(long, value_name = "URL", value_parser = http_url)]
     url: HttpUrl,
+    #[command(flatten)]
+    tls: Tls,
     /// The group whose slots are taken
     #[arg(long, default_value = "default")]
     group: String,
@@ -39,10 +42,10 @@ pub(in crate::cli) struct Options {
 
 /// Examines the server.
 pub(super) async fn run(options: Options) -> anyhow::Result<()> {
-    let Options { url, group, strict, slots, slots_max, output } = options;
+    let Options { url, tls, group, strict, slots, slots_max, output } = options;
     let level = if strict { Level::Strict } else { Level::Protocol };
     let stop = shutdown::on_signal()?;
-    let wanted = conformance::Options { url, group, level, slots, slots_max };
+    let wanted = conformance::Options { url, tls: Some(tls.into()), group, level, slots, slots_max };
     let report = conformance::run(&wanted, &stop, |row| {
         if output == Output::Text {
             outln!("{}", line(row));

@@ -6,6 +6,7 @@ mod operator;
 mod run;
 mod signals;
 mod slot;
+mod tls;
 
 use clap::Subcommand;
 use os_upgrade_kernel::{ClientId, ClientIdError};

@@ -21,6 +21,7 @@ use super::super::rest::{DEFAULT_URL, http_url};
 use super::client_id;
 use super::signals::{Signals, is_typed};
 use super::slot::{Slot, Waited};
+use super::tls::Tls;
 use crate::config::HttpUrl;
 
 /// No slot was had in time: `EX_TEMPFAIL`.
@@ -37,12 +38,14 @@ const SIGNALLED: u8 = 128;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit status: the command's own, 128 + n if signal n has ended it or the wait; 75 when there was no slot in time; 69 when \
-the server was never reached; 127 when there is no such command, 126 when it cannot be started; 2 on wrong usage. When \
+the server was never reached; 127 when there is no such command, 126 when it cannot be started; 2 on wrong usage, 1 when a file of --ca, --cert or --key cannot be used. When \
 the slot cannot be given back, it says what gives it back.")]
 pub(in crate::cli) struct Run {
     /// The lock server's base URL; a user and password in it are sent as HTTP Basic authentication
     #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
     url: HttpUrl,
+    #[command(flatten)]
+    tls: Tls,
     /// The group whose slot is taken
     #[arg(long, default_value = "default")]
     group: GroupName,
@@ -77,10 +80,10 @@ impl FromStr for Wait {
 
 /// Takes a slot, runs the command, gives the slot back.
 pub(super) async fn run(options: Run) -> Result<(), Failure> {
-    let Run { url, group, id, wait, retry, command } = options;
+    let Run { url, tls, group, id, wait, retry, command } = options;
     let mut signals = Signals::listen()?;
     let mut command = prepared(&command, &group, &id);
-    let slot = Slot::new(url, group, id).context("no slot can be asked for")?;
+    let slot = Slot::new(url, &tls.into(), group, id).context("no slot can be asked for")?;
     let status = match slot.wait(wait.0, retry, &mut signals).await {
         Waited::TimedOut => TIMED_OUT,
         Waited::Unreachable => UNREACHABLE,

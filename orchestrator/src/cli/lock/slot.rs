@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::super::output::errln;
 use super::signals::Signals;
 use crate::config::HttpUrl;
+use crate::fleetlock::client::tls::TlsFiles;
 use crate::fleetlock::client::{BuildError, FleetLockClient, Operation, Reply, Timeouts};
 
 /// How long connecting to the server may take.
@@ -58,9 +59,14 @@ struct Known {
 }
 
 impl Slot {
-    pub(super) fn new(url: HttpUrl, group: GroupName, id: ClientId) -> Result<Self, BuildError> {
+    pub(super) fn new(
+        url: HttpUrl,
+        tls: &TlsFiles,
+        group: GroupName,
+        id: ClientId,
+    ) -> Result<Self, BuildError> {
         let timeouts = Timeouts { connect: CONNECT_TIMEOUT, total: ANSWER_TIMEOUT };
-        let client = FleetLockClient::with_timeouts(&url, timeouts)?;
+        let client = FleetLockClient::with_tls(&url, timeouts, tls)?;
         Ok(Self { client, url, group, id })
     }
 
@@ -200,7 +206,9 @@ mod tests {
     #[test]
     fn what_gives_it_back_by_hand() {
         let url = "http://user:secret@h/base/".parse().unwrap();
-        let slot = Slot::new(url, GroupName::new("g").unwrap(), ClientId::new("it's").unwrap()).unwrap();
+        let tls = TlsFiles { ca: None, certificate: None, key: None, roles: ["a", "b", "c"] };
+        let (group, id) = (GroupName::new("g").unwrap(), ClientId::new("it's").unwrap());
+        let slot = Slot::new(url, &tls, group, id).unwrap();
         assert_eq!(
             slot.by_hand(),
             r#"curl -H 'fleet-lock-protocol: true' -d '{"client_params":{"group":"g","id":"it'\''s"}}' 'http://***@h/base/v1/steady-state'"#

@@ -19,10 +19,11 @@ use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, RetryAfter, read
 use reqwest::header::HeaderValue;
 use reqwest::{Client, ClientBuilder, Response, Url, header};
 
+use self::tls::TlsFiles;
 use crate::config::{FleetLock, HttpUrl};
 use crate::http_client;
 
-mod tls;
+pub mod tls;
 
 /// How long connecting may take, TLS included: no longer than the lease lasts yet when it begins.
 pub const CONNECT_TIMEOUT: Duration = LOCK_LEASE_LEFT;
@@ -72,20 +73,20 @@ impl From<LockOutcome> for Reply {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// A file cannot be read.
-    #[error("cannot read {}, the `{key}` of [fleet-lock]", path.display())]
+    #[error("cannot read {}, the {role}", path.display())]
     Unreadable {
-        /// The key that names it.
-        key: &'static str,
+        /// What it is for, and where it is named.
+        role: &'static str,
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
     /// A file does not hold what it should.
-    #[error("{}, the `{key}` of [fleet-lock], {why}", path.display())]
+    #[error("{}, the {role}, {why}", path.display())]
     Unfit {
-        /// The key that names it.
-        key: &'static str,
+        /// What it is for, and where it is named.
+        role: &'static str,
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
@@ -143,8 +144,15 @@ impl FleetLockClient {
     /// A file cannot be read or used, or TLS cannot be set up.
     pub fn of_settings(settings: &FleetLock) -> Result<Option<Self>, BuildError> {
         let Some(base) = &settings.url else { return Ok(None) };
-        let builder = tls::with_files(http_client::builder(base.url()), settings)?;
-        Self::build(base, builder, Timeouts::default()).map(Some)
+        Self::with_tls(base, Timeouts::default(), &TlsFiles::of_settings(settings)).map(Some)
+    }
+
+    /// As [`FleetLockClient::with_timeouts`], with certificates from these files.
+    ///
+    /// # Errors
+    /// A file cannot be read or used, or TLS cannot be set up.
+    pub fn with_tls(base: &HttpUrl, timeouts: Timeouts, files: &TlsFiles) -> Result<Self, BuildError> {
+        Self::build(base, files.use_in(http_client::builder(base.url()))?, timeouts)
     }
 
     fn build(base: &HttpUrl, builder: ClientBuilder, timeouts: Timeouts) -> Result<Self, BuildError> {

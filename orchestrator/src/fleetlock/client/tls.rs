@@ -1,6 +1,6 @@
-//! What a client trusts and shows when it speaks TLS: files named by `[fleet-lock]`, read when the client is made.
+//! What a client trusts and shows when it speaks TLS: PEM files, read when the client is made.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use os_upgrade_protocol::error::with_causes;
@@ -17,42 +17,65 @@ use crate::config::FleetLock;
 /// The largest file that is read, in bytes: more than all authorities of a system take.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Has `builder` use the files that `settings` name.
-pub(super) fn with_files(
-    mut builder: ClientBuilder,
-    settings: &FleetLock,
-) -> Result<ClientBuilder, BuildError> {
-    if let Some(path) = &settings.ca {
-        let authorities = File::read("ca", path)?.authorities()?;
-        builder = builder.tls_certs_only(authorities);
-    }
-    if let (Some(certificate), Some(key)) = (&settings.certificate, &settings.key) {
-        let (certificate, key) = (File::read("certificate", certificate)?, File::read("key", key)?);
-        builder = builder.identity(identity(&certificate, &key)?);
-    }
-    Ok(builder)
+/// Files for `https`. Without any, the system's authorities are trusted, and no certificate is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The authorities that are trusted in place of the system's.
+    pub ca: Option<PathBuf>,
+    /// The certificate that is shown to servers that ask for one; it goes with a key.
+    pub certificate: Option<PathBuf>,
+    /// The key of that certificate.
+    pub key: Option<PathBuf>,
+    /// What `ca`, `certificate` and `key` are called where they are named, for what is said about them.
+    pub roles: [&'static str; 3],
 }
 
-/// What a key of `[fleet-lock]` names.
+impl TlsFiles {
+    /// Those that `[fleet-lock]` names.
+    pub(super) fn of_settings(settings: &FleetLock) -> Self {
+        let FleetLock { ca, certificate, key, .. } = settings.clone();
+        let roles = ["`ca` of [fleet-lock]", "`certificate` of [fleet-lock]", "`key` of [fleet-lock]"];
+        Self { ca, certificate, key, roles }
+    }
+
+    /// Has `builder` use them.
+    ///
+    /// # Errors
+    /// One cannot be read or used.
+    pub fn use_in(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, BuildError> {
+        let [ca, certificate, key] = self.roles;
+        if let Some(path) = &self.ca {
+            let authorities = File::read(ca, path)?.authorities()?;
+            builder = builder.tls_certs_only(authorities);
+        }
+        if let (Some(shown), Some(private)) = (&self.certificate, &self.key) {
+            let (shown, private) = (File::read(certificate, shown)?, File::read(key, private)?);
+            builder = builder.identity(identity(&shown, &private)?);
+        }
+        Ok(builder)
+    }
+}
+
+/// One of the files.
 struct File<'a> {
-    key: &'static str,
+    role: &'static str,
     path: &'a Path,
     content: Vec<u8>,
 }
 
 impl<'a> File<'a> {
-    fn read(key: &'static str, path: &'a Path) -> Result<Self, BuildError> {
-        let unreadable = |source| BuildError::Unreadable { key, path: path.to_owned(), source };
+    fn read(role: &'static str, path: &'a Path) -> Result<Self, BuildError> {
+        let unreadable = |source| BuildError::Unreadable { role, path: path.to_owned(), source };
         let size = fs::metadata(path).map_err(unreadable)?.len();
         if size > FILE_BYTES_MAX {
             let message = format!("{size} bytes, more than {FILE_BYTES_MAX}");
             return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
         }
-        Ok(Self { key, path, content: fs::read(path).map_err(unreadable)? })
+        Ok(Self { role, path, content: fs::read(path).map_err(unreadable)? })
     }
 
     fn unfit(&self, why: impl Into<String>) -> BuildError {
-        BuildError::Unfit { key: self.key, path: self.path.to_owned(), why: why.into() }
+        BuildError::Unfit { role: self.role, path: self.path.to_owned(), why: why.into() }
     }
 
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, BuildError> {

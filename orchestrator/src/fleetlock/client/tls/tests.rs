@@ -16,10 +16,12 @@ use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 use crate::config::Settings;
+use crate::conformance;
 use crate::fleetlock::client::FleetLockClient;
 
 /// An authority of this test alone.
@@ -241,4 +243,37 @@ fn files_that_cannot_be_used_are_named_with_their_key() {
         error,
         "cannot read /nowhere/k, the `key` of [fleet-lock]: No such file or directory (os error 2)"
     );
+}
+
+#[tokio::test]
+async fn any_server_is_examined_with_the_files_that_are_named() {
+    let authority = Authority::new("one");
+    let server = Server::start(&authority, Some(&authority)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let (certificate, key) = authority.certify("examiner");
+    let url = format!("https://{}", server.address);
+    let settings =
+        settings(&directory, &url, Some(&authority.pem), Some((certificate.as_str(), key.as_str())));
+    let examine = async |tls| {
+        let options = conformance::Options {
+            url: url.parse().unwrap(),
+            tls: Some(tls),
+            group: "default".to_owned(),
+            level: conformance::Level::Protocol,
+            slots: None,
+            slots_max: 1,
+        };
+        conformance::run(&options, &CancellationToken::new(), |_| ()).await
+    };
+    let files = TlsFiles::of_settings(&settings);
+    // It grants everything, with an empty body.
+    let report = examine(files.clone()).await.unwrap();
+    assert_eq!(report.rows[0].got, "200, no body");
+    let nobody = TlsFiles { certificate: None, key: None, ..files.clone() };
+    let refused = examine(nobody).await.unwrap_err();
+    assert!(matches!(refused, conformance::Error::Unreachable { .. }), "{refused}");
+    let roles = ["file of --ca", "b", "c"];
+    let missing = TlsFiles { ca: Some("/nowhere/ca".into()), roles, ..files };
+    let error = with_causes(&examine(missing).await.unwrap_err());
+    assert_eq!(error, "cannot read /nowhere/ca, the file of --ca: No such file or directory (os error 2)");
 }
