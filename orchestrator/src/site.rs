@@ -72,14 +72,15 @@ pub struct Call {
 pub struct SiteHandle {
     present: Arc<ArcSwap<Present>>,
     calls: mpsc::Sender<Call>,
-    cluster: Cluster,
+    // Behind one pointer, because a handle is cloned for every request.
+    cluster: Arc<Cluster>,
     timeout: Duration,
 }
 
 impl SiteHandle {
     /// A handle that reads from `present` and sends to `calls`.
     pub fn new(present: Arc<ArcSwap<Present>>, calls: mpsc::Sender<Call>) -> Self {
-        Self { present, calls, cluster: Cluster::default(), timeout: REQUEST_TIMEOUT }
+        Self { present, calls, cluster: Arc::default(), timeout: REQUEST_TIMEOUT }
     }
 
     /// The same handle, whose requests may take `timeout` before their asker is told that nothing was heard.
@@ -91,11 +92,11 @@ impl SiteHandle {
     /// The same handle, which also shows the other instances.
     #[must_use]
     pub fn with_cluster(self, cluster: Cluster) -> Self {
-        Self { cluster, ..self }
+        Self { cluster: Arc::new(cluster), ..self }
     }
 
     /// The instances of the site.
-    pub const fn cluster(&self) -> &Cluster {
+    pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 

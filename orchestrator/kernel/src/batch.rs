@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::decide::decide;
+use crate::decide::decide_on;
 use crate::fact::Fact;
 use crate::input::{Answer, Input};
 use crate::record::Record;
@@ -26,10 +26,7 @@ impl Batch {
 
     /// Decides `input` after everything decided before.
     pub fn decide(&mut self, view: &View, input: &Input) -> Option<Answer> {
-        let decision = decide(&self.state, view, input, self.at);
-        for fact in &decision.facts {
-            self.state.apply(self.at, fact).expect("a decided fact applies to the state it was decided on");
-        }
+        let decision = decide_on(&mut self.state, view, input, self.at);
         if let Input::Control { sequence, .. } = input {
             self.state.control = self.state.control.max(*sequence);
         }

@@ -38,10 +38,14 @@ impl Decision {
 
 /// Decides `input` at `now`: what it means in itself, then whatever follows from the state that results.
 pub fn decide(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
-    let mut scratch = state.clone();
+    decide_on(&mut state.clone(), view, input, now)
+}
+
+/// The same, and folds what is decided into `state`.
+pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
     let mut facts = match input {
         // Who asks means the site as it is by now: a run whose time is over is not active.
-        Input::Request(_) => settle(&mut scratch, view, now),
+        Input::Request(_) => settle(state, view, now),
         Input::Control { .. }
         | Input::Locked { .. }
         | Input::Unlocked { .. }
@@ -50,10 +54,10 @@ pub fn decide(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> 
         | Input::Settings(_)
         | Input::Tick => Vec::new(),
     };
-    let reaction = react(&scratch, view, input, now);
-    fold(&mut scratch, now, &reaction.facts);
+    let reaction = react(state, view, input, now);
+    fold(state, now, &reaction.facts);
     facts.extend(reaction.facts);
-    facts.extend(settle(&mut scratch, view, now));
+    facts.extend(settle(state, view, now));
     Decision { facts, answer: reaction.answer }
 }
 
@@ -89,7 +93,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::FenceStored { sequence, leader } => {
             Decision::facts(control::fence_stored(state, *sequence, leader))
         }
-        Input::Settings(settings) if *settings == state.settings => Decision::default(),
+        Input::Settings(settings) if *settings == *state.settings => Decision::default(),
         Input::Settings(settings) => {
             Decision::facts(vec![Fact::SettingsAdopted { settings: settings.clone() }])
         }

@@ -1,5 +1,7 @@
 //! The state of a site: the fold of its facts.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
@@ -18,9 +20,9 @@ use crate::slot::{SentCommand, Slot, Standing};
 #[serde(rename_all = "kebab-case")]
 pub struct State {
     /// Settings in force.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// What operators configured, if they have.
-    pub config: Option<Config>,
+    pub config: Option<Arc<Config>>,
     /// The embedded semaphores.
     pub semaphores: Semaphores,
     /// Slots that hosts hold, or may hold, on behalf of runs.
@@ -44,7 +46,7 @@ impl Default for State {
         let mut semaphores = Semaphores::default();
         semaphores.configure(&settings.groups);
         Self {
-            settings,
+            settings: Arc::new(settings),
             config: None,
             semaphores,
             slots: OrdMap::new(),
@@ -105,11 +107,11 @@ impl State {
         match fact {
             Fact::SettingsAdopted { settings } => {
                 self.semaphores.configure(&settings.groups);
-                self.settings = settings.clone();
+                self.settings = Arc::new(settings.clone());
                 Ok(())
             }
             Fact::ConfigReplaced { config, actor: _ } => {
-                self.config.clone_from(config);
+                self.config = config.clone().map(Arc::new);
                 Ok(())
             }
             Fact::Fenced { sequence, leader } => {

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Site, group, host, run, script::perform, start};
 use os_upgrade_kernel::slot::SentCommand;
 use os_upgrade_kernel::{
@@ -79,7 +81,7 @@ fn a_slot_is_not_given_back_because_no_command_was_seen() {
     // Neither a new fence nor time changes that, whatever the setting for failures.
     for policy in [OnFailure::Hold, OnFailure::Release] {
         let mut later = Site { state: after.clone(), ..in_the_middle() };
-        later.state.settings.on_failure = policy;
+        Arc::make_mut(&mut later.state.settings).on_failure = policy;
         for line in ["wait 100000", "tick"] {
             perform(&mut later, line);
         }

@@ -44,7 +44,7 @@ fn put_config(state: &State, config: &Config, actor: &str, validate: bool) -> De
         return Ok((Vec::new(), Accepted::Valid));
     }
     let accepted = if state.config.is_some() { Accepted::Done } else { Accepted::Created };
-    if state.config.as_ref() == Some(config) {
+    if state.config.as_deref() == Some(config) {
         return Ok((Vec::new(), accepted));
     }
     let fact = Fact::ConfigReplaced { config: Some(config.clone()), actor: actor.to_owned() };

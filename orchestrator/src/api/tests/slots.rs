@@ -134,7 +134,7 @@ async fn one_that_left_the_inventory_loses_its_slot_where_the_settings_say_so() 
     let api = TestApi::new(site.clone(), &records).await;
     let (status, refused) = api.call(&reclaim("h01"), "").await;
     assert_eq!((status, &refused["errors"][0]["error-info"]["kind"]), (409, &json!("reclaims-nothing")));
-    let settings = Settings { reclaim: Reclaim::Inventory, ..site.state.settings.clone() };
+    let settings = Settings { reclaim: Reclaim::Inventory, ..(*site.state.settings).clone() };
     records.push(site.record(&[Input::Settings(settings)]));
     let api = TestApi::new(site.clone(), &records).await;
     let (status, refused) = api.call(&reclaim("h01"), "").await;
