@@ -67,7 +67,9 @@ pub(super) fn read_run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCurso
     parameters::<RunParameters>(uri).map(|query| (query.facts_limit, query.facts_after))
 }
 
-fn limit<'de, D: Deserializer<'de>, const MAX: u32>(deserializer: D) -> Result<Option<u32>, D::Error> {
+pub(super) fn limit<'de, D: Deserializer<'de>, const MAX: u32>(
+    deserializer: D,
+) -> Result<Option<u32>, D::Error> {
     let limit = u32::deserialize(deserializer)?;
     if (1..=MAX).contains(&limit) {
         Ok(Some(limit))
@@ -76,7 +78,7 @@ fn limit<'de, D: Deserializer<'de>, const MAX: u32>(deserializer: D) -> Result<O
     }
 }
 
-fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FactCursor>, D::Error> {
+pub(super) fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FactCursor>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(de::Error::custom)
 }
@@ -226,7 +228,7 @@ impl<'a> HostItem<'a> {
 }
 
 #[derive(Serialize)]
-struct FactItem<'a> {
+pub(super) struct FactItem<'a> {
     /// Of its record in the journal.
     sequence: u64,
     /// In that record, from 0.
@@ -243,7 +245,7 @@ struct FactItem<'a> {
 }
 
 impl<'a> FactItem<'a> {
-    fn of(fact: &'a FactRow) -> Self {
+    pub(super) fn of(fact: &'a FactRow) -> Self {
         Self {
             sequence: fact.sequence,
             place: fact.place,

@@ -16,8 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Actor, Body, Names, Nothing, Params};
+use super::extract::{Actor, Body, Names, Nothing, Parameters, Params};
 use super::reply::{self, Stamp};
+use super::runs::{self, FactItem};
+use crate::store::FactCursor;
 
 /// Longest reason that an operator may give, in bytes.
 const REASON_BYTES_MAX: usize = 1_000;
@@ -25,6 +27,7 @@ const REASON_BYTES_MAX: usize = 1_000;
 pub(super) fn routes() -> Router<Api> {
     Router::new()
         .route("/v1/state/fleet-lock", get(read))
+        .route("/v1/state/fleet-lock/history", get(history))
         .route("/v1/state/fleet-lock/hold", post(hold))
         .route("/v1/state/fleet-lock/release", post(release))
         .route("/v1/state/fleet-lock/{group}/{id}", delete(reclaim))
@@ -101,6 +104,39 @@ pub(super) fn slots(site: &Site, now: DateTime<Utc>) -> SlotsState<'_> {
         reclaim: site.settings.reclaim.as_str(),
         groups: groups(site, now).collect(),
     }
+}
+
+/// Orders in a page, when nothing is asked for, and at most.
+const ORDERS_DEFAULT: u32 = 50;
+const ORDERS_MAX: u32 = 500;
+
+#[derive(Debug, Deserialize)]
+struct HistoryParameters {
+    #[serde(default, deserialize_with = "runs::limit::<_, ORDERS_MAX>")]
+    limit: Option<u32>,
+    #[serde(default, deserialize_with = "runs::cursor")]
+    after: Option<FactCursor>,
+}
+
+impl Parameters for HistoryParameters {
+    const NAMES: &'static [&'static str] = &["limit", "after"];
+}
+
+#[derive(Serialize)]
+struct OrderList<'a> {
+    items: Vec<FactItem<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// 200 with what operators did about slots, newest first.
+async fn history(
+    State(api): State<Api>,
+    Params(params): Params<HistoryParameters>,
+) -> Result<Response, Problem> {
+    let page = api.history.slot_orders(params.limit.unwrap_or(ORDERS_DEFAULT), params.after).await?;
+    let items = page.items.iter().map(FactItem::of).collect();
+    reply::json(&OrderList { items, next: page.next.map(|next| next.to_string()) })
 }
 
 /// Every group with a semaphore here, or with a slot that another lock server has given to a host.

@@ -230,6 +230,23 @@ impl History {
         Ok(Some(RunDetail { run, hosts, facts }))
     }
 
+    /// At most `limit` facts by which operators held or released slots, newest first, those before `before` if that is
+    /// given.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn slot_orders(&self, limit: u32, before: Option<FactCursor>) -> Result<FactPage, StoreError> {
+        let before = before.unwrap_or(FactCursor { sequence: u64::MAX >> 1, place: 0 });
+        // The types as in the index made for this.
+        let select = "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
+                      WHERE type IN ('hold-placed', 'holder-released') AND (sequence, place) < (?, ?) \
+                      ORDER BY sequence DESC, place DESC LIMIT ? + 1";
+        let select = query(select).bind(before.sequence.cast_signed()).bind(before.place.cast_signed());
+        let items = collect(select.bind(limit).fetch(&self.pool), FactRow::read).await?;
+        let (items, next) = page(items, limit, FactRow::cursor);
+        Ok(FactPage { items, next })
+    }
+
     /// How far the journal has been taken in; `None` for an empty store.
     ///
     /// # Errors
@@ -296,8 +313,7 @@ async fn facts(
                   WHERE run = ? AND (sequence, place) > (?, ?) ORDER BY sequence, place LIMIT ? + 1";
     let rows = query(select).bind(run.as_str()).bind(sequence).bind(place).bind(limit).fetch(reader);
     let items = collect(rows, FactRow::read).await?;
-    let last = |fact: &FactRow| FactCursor { sequence: fact.sequence, place: fact.place };
-    let (items, next) = page(items, limit, last);
+    let (items, next) = page(items, limit, FactRow::cursor);
     Ok(FactPage { items, next })
 }
 
@@ -373,6 +389,10 @@ impl CommandRow {
 }
 
 impl FactRow {
+    const fn cursor(&self) -> FactCursor {
+        FactCursor { sequence: self.sequence, place: self.place }
+    }
+
     fn read(row: &SqliteRow) -> Result<Self, StoreError> {
         Ok(Self {
             sequence: row.try_get("sequence")?,

@@ -128,6 +128,29 @@ async fn an_operator_releases_what_nobody_else_will() {
 }
 
 #[tokio::test]
+async fn what_operators_did_is_listed_newest_first() {
+    let (site, records) = failed();
+    let api = TestApi::new(site, &records).await;
+    let history = async |query: &str| api.call(&format!("GET /v1/state/fleet-lock/history{query}"), "").await;
+    assert_eq!(history("").await, (200, json!({ "items": [] })));
+    assert_eq!(api.lock("node-7").await, 200);
+    assert_eq!(api.call(RELEASE, &about("node-7", "it burnt")).await.0, 204);
+    assert_eq!(api.call(HOLD, &about("rack-7", "a new disk")).await.0, 204);
+    let (_, page) = history("?limit=1").await;
+    let next = page["next"].as_str().unwrap();
+    let item = &page["items"][0];
+    assert_eq!(
+        (&item["type"], &item["actor"], &item["fact"]["reason"]),
+        (&json!("hold-placed"), &json!("api"), &json!("a new disk"))
+    );
+    let (_, page) = history(&format!("?after={next}")).await;
+    assert_eq!(page["items"].as_array().unwrap().len(), 1);
+    assert_eq!(page["items"][0]["fact"]["reason"], "it burnt");
+    assert_eq!(history("?limit=501").await.0, 400);
+    assert_eq!(history("?after=x").await.0, 400);
+}
+
+#[tokio::test]
 async fn one_that_left_the_inventory_loses_its_slot_where_the_settings_say_so() {
     let (mut site, mut records) = failed();
     let reclaim = |id: &str| format!("DELETE /v1/state/fleet-lock/default/{id}");

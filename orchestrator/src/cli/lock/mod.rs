@@ -1,6 +1,7 @@
 //! `os-upgrade lock`: FleetLock slots from the command line, of our server and of others.
 
 mod conformance;
+mod history;
 mod list;
 mod operator;
 mod run;
@@ -26,6 +27,8 @@ pub(super) enum Command {
     Run(run::Run),
     /// Show who holds slots, since when and why, and who waits for one
     List(list::List),
+    /// Show which slots operators have held and released, and why
+    History(history::Options),
     /// Hold a slot in somebody's name until it is released
     Hold(operator::Order),
     /// Release a slot, of a host or of a FleetLock client; not while its host is at work
@@ -45,6 +48,7 @@ pub(super) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(options) => run::run(options).await,
         Command::List(options) => Ok(list::run(options).await?),
+        Command::History(options) => Ok(history::run(options).await?),
         Command::Hold(order) => Ok(operator::hold(order).await?),
         Command::Release(order) => Ok(operator::release(order).await?),
         Command::Forget(slot) => Ok(operator::forget(slot).await?),

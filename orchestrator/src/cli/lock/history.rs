@@ -1,0 +1,93 @@
+//! `os-upgrade lock history`: what operators did about slots.
+
+use anyhow::Context as _;
+use clap::Args;
+use serde::Deserialize;
+
+use super::super::output::{Output, outln, table};
+use super::super::rest::{self, DEFAULT_URL, http_url};
+use super::STATE;
+use crate::config::HttpUrl;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Options {
+    /// The API of an instance
+    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
+    url: HttpUrl,
+    /// How many to show, the newest first
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    items: Vec<Item>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Item {
+    time: String,
+    actor: String,
+    fact: Fact,
+}
+
+#[derive(Debug, Deserialize)]
+struct Fact {
+    r#type: String,
+    group: String,
+    id: String,
+    reason: String,
+}
+
+/// Prints what there is.
+pub(super) async fn run(options: Options) -> anyhow::Result<()> {
+    let Options { url, limit, output } = options;
+    let page = rest::get(&url, &format!("{STATE}/history?limit={limit}")).await?;
+    match output {
+        Output::Json => outln!("{}", serde_json::to_string_pretty(&page)?),
+        Output::Text => {
+            let page = Page::deserialize(page).context("an unexpected answer")?;
+            outln!("{}", text(&page));
+        }
+    }
+    Ok(())
+}
+
+fn text(page: &Page) -> String {
+    if page.items.is_empty() {
+        return "no operator has held or released a slot".to_owned();
+    }
+    let row = |Item { time, actor, fact }: &Item| {
+        let did = match fact.r#type.as_str() {
+            "hold-placed" => "held",
+            "holder-released" => "released",
+            other => other,
+        };
+        [time, actor, did, &fact.id, &fact.group, &fact.reason].map(ToString::to_string).to_vec()
+    };
+    let heads = ["TIME", "WHO", "DID", "HOLDER", "GROUP", "REASON"];
+    table(&heads, page.items.iter().map(row).collect()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_table() {
+        let fact = |kind: &str| json!({ "type": kind, "group": "default", "id": "h01", "actor": "api", "reason": "it burnt" });
+        let item = |kind: &str| json!({ "time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "fact": fact(kind) });
+        let page = json!({ "items": [item("holder-released"), item("hold-placed")], "next": "9.0" });
+        let expected = "\
+TIME                      WHO  DID       HOLDER  GROUP    REASON
+2026-11-21T01:00:00.000Z  api  released  h01     default  it burnt
+2026-11-21T01:00:00.000Z  api  held      h01     default  it burnt";
+        assert_eq!(text(&Page::deserialize(page).unwrap()), expected);
+        assert_eq!(text(&Page { items: Vec::new() }), "no operator has held or released a slot");
+    }
+}
