@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 10
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build demo test lint deny audit bench sim fuzz chaos fmt clean
+.PHONY: help tools build demo test lint deny audit bench sim fuzz chaos races fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECOND
 
 chaos: tools build ## Kill, pause and cut off parts of a cluster in RUNS runs (50), and check what must hold
 	cargo run --quiet --package os-upgrade-tests --bin chaos -- --runs $(or $(RUNS),50)
+
+races: tools build ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, and kill some in the middle
+	RACE_ROUNDS=$(or $(ROUNDS),1000) cargo test --quiet --package os-upgrade-tests --test races -- --nocapture --test-threads 1
 
 # Any number of seeds; a seed that fails prints the command that shows what happened in it.
 SEEDS ?= 2000
