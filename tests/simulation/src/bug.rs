@@ -49,13 +49,31 @@ bugs! {
     /// The control stream takes a command whatever its fence.
     CommandUnfenced: "command-unfenced", [PausedInTheAct, OrchestratorPause, MessageLate] => ["S4", "once"];
     /// A request that changes nothing is answered without an append.
-    NoBarrier: "no-barrier", [OrchestratorPause, PausedInTheAct] => ["S5"];
+    NoBarrier: "no-barrier", [OrchestratorPause, PausedInTheAct] => ["S5", "semaphore"];
     /// A command whose acknowledgement is lost counts as not stored, and is sent again as a new message.
     LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"];
     /// An append that nobody has acknowledged counts as stored.
     LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"];
     /// What the journal says of slots is forgotten at a restart.
     SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"];
+    /// A client that is to be refused is granted a slot.
+    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"];
+    /// A client is told that it holds a slot before that is in the journal.
+    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"];
+    /// A client is refused a slot now and then that is free.
+    RefusedThoughFree: "refused-though-free", [] => ["semaphore"];
+    /// A client that gives its slot back frees another's.
+    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"];
+    /// A client that gives its slot back ends what an operator wants held.
+    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"];
+    /// What the journal says of clients' slots is forgotten at a takeover.
+    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"];
+    /// A request that a follower passes on is carried out again some time later.
+    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"];
+    /// Who waits is forgotten at a takeover, so that hosts take no notice.
+    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"];
+    /// An operator takes back the slot of a host at work.
+    TakenBackAtWork: "taken-back-at-work", [] => ["S6"];
     /// Commands are sent before what they follow from is in the journal.
     SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"];
     /// The orchestrator does not look at not-after once more when a command leaves it.

@@ -11,7 +11,9 @@
 //! | S3 | no host executes `upgrade` twice in a run | `workers` |
 //! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |
 //! | S5 | an answer 2xx is never forgotten | `answers` |
-//! | S6 | a slot is never freed by time alone | `steps` |
+//! | S6 | a slot is never freed by time alone, nor by an operator while its host is at work | `steps` |
+//! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
+//! | fair | a host leaves a free slot to each client that was refused before it came; nobody waits for long | `semaphore`, `steps` |
 //! | lease | the lock server is asked by nobody but who holds the lease | `steps` |
 //! | rate | the lock server is asked no more than it takes, and left alone when it wants to be | `rate` |
 //! | once | no command stands in the stream twice | `commands` |
@@ -27,6 +29,7 @@ mod end;
 mod journal;
 mod loss;
 mod rate;
+mod semaphore;
 mod steps;
 mod workers;
 
@@ -42,6 +45,7 @@ use os_upgrade_shell::node::CallId;
 use self::commands::CommandSeen;
 pub(crate) use self::loss::{Ends, Knows};
 use self::rate::Asked;
+use self::semaphore::Semaphores;
 use self::steps::Step;
 pub(crate) use self::workers::Begun;
 use self::workers::HostSeen;
@@ -90,9 +94,14 @@ pub(crate) struct Checker {
     ids: BTreeMap<CommandId, u64>,
     steps: BTreeMap<HostName, Step>,
     asked: Asked,
+    /// Since when each host holds its slot that holds one.
+    turns: BTreeMap<HostName, Micros>,
+    longest_turn: Micros,
+    /// How many answers about slots were found right, and how many clients waited for theirs beside runs.
+    pub(crate) slot_answers: u64,
+    pub(crate) waits: u64,
     calls: BTreeMap<CallId, (Request, Micros)>,
-    /// Every slot granted to a client from outside and given back by one, by the journal.
-    locks: Vec<LockChange>,
+    semaphores: Semaphores,
     /// Runs of which somebody was told that they were not begun.
     refused: BTreeSet<RunId>,
     /// Who was told that the configuration they put was not.
@@ -105,15 +114,6 @@ pub(crate) struct Checker {
     lost: Option<Vec<Knows>>,
     /// Clients that have been told that they hold a slot and have not asked to give it back since.
     clients: BTreeSet<(GroupName, ClientId)>,
-}
-
-/// A slot of a client from outside is granted, or given back.
-#[derive(Debug)]
-struct LockChange {
-    at: Micros,
-    group: GroupName,
-    id: ClientId,
-    held: bool,
 }
 
 /// A run as the journal tells of it.
@@ -130,8 +130,10 @@ struct RunSeen {
 
 impl Checker {
     pub(crate) fn new(plan: &Plan, names: Vec<HostName>) -> Self {
+        let semaphores = Semaphores::new(names.clone());
         let hosts = names.into_iter().zip(&plan.hosts);
         Self {
+            semaphores,
             now: 0,
             violation: None,
             provider: plan.settings.provider,
@@ -149,8 +151,11 @@ impl Checker {
             ids: BTreeMap::new(),
             steps: BTreeMap::new(),
             asked: Asked::default(),
+            turns: BTreeMap::new(),
+            longest_turn: 0,
+            slot_answers: 0,
+            waits: 0,
             calls: BTreeMap::new(),
-            locks: Vec::new(),
             refused: BTreeSet::new(),
             refused_actors: BTreeSet::new(),
             actors: BTreeSet::new(),

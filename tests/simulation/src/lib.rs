@@ -46,6 +46,10 @@ pub struct Outcome {
     pub upgrades: u64,
     /// How many calls were answered with yes.
     pub granted: u64,
+    /// How many answers about slots of the embedded semaphores were looked at.
+    pub slot_answers: u64,
+    /// How many clients from outside waited for a slot beside runs, and had it in time.
+    pub waits: u64,
     /// What was seen that must not be, if something was.
     pub violation: Option<Violation>,
     /// What happened, when that was wanted.
@@ -68,6 +72,8 @@ pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         runs: world.checker.runs(),
         upgrades: world.checker.upgrades(),
         granted: world.operators.granted,
+        slot_answers: world.checker.slot_answers,
+        waits: world.checker.waits,
         violation: panicked.or_else(|| world.checker.into_violation()),
         trace: world.trace.lines(),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use fastrand::Rng;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
-use os_upgrade_kernel::{Config, LockProvider, OnFailure, Settings};
+use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName};
 
 use crate::agenda::{MILLI, Micros, SECOND};
@@ -41,6 +41,12 @@ pub(crate) struct Plan {
     /// How often each fault happens, in thousandths of its occasions or as its share among those that happen by
     /// themselves; 0 for those that this seed does not know.
     rates: BTreeMap<Fault, u32>,
+    /// FleetLock clients from outside. Some call themselves like hosts of ours.
+    pub(crate) clients: Vec<ClientId>,
+    /// The mean time between two requests of one of them.
+    pub(crate) client_every: Micros,
+    /// Whether, in the end, clients wait their turn beside runs for a longer time.
+    pub(crate) contended: bool,
     pub(crate) handler_max: Micros,
     pub(crate) boot_max: Micros,
     pub(crate) timeout_max: TimeDelta,
@@ -85,6 +91,9 @@ impl Plan {
             fault_every: rng.u64(2..20) * SECOND,
             act_every: rng.u64(2..20) * SECOND,
             rates,
+            clients: draw_clients(rng),
+            client_every: *rng.choice(&[400 * MILLI, 3 * SECOND, 15 * SECOND]).expect("not empty"),
+            contended: rng.u32(..6) == 0,
             handler_max: *rng.choice(&[50 * MILLI, 3 * SECOND, 40 * SECOND]).expect("not empty"),
             boot_max: *rng.choice(&[SECOND, 30 * SECOND, 90 * SECOND]).expect("not empty"),
             timeout_max: TimeDelta::seconds(rng.i64(20..300)),
@@ -154,6 +163,14 @@ fn draw_rates(rng: &mut Rng) -> BTreeMap<Fault, u32> {
     rates
 }
 
+fn draw_clients(rng: &mut Rng) -> Vec<ClientId> {
+    let client = |name: &str| ClientId::new(name).expect("a valid id");
+    let mut clients: Vec<ClientId> =
+        (0..rng.u32(1..=6)).map(|number| client(&format!("c{number}"))).collect();
+    clients.push(client("h0"));
+    clients
+}
+
 fn draw_settings(rng: &mut Rng) -> Settings {
     let slots = || [1, 1, 1, 2, 3];
     Settings {
@@ -164,6 +181,7 @@ fn draw_settings(rng: &mut Rng) -> Settings {
             .into_iter()
             .map(|(name, slots)| (group(name), *rng.choice(&slots).expect("not empty")))
             .collect(),
+        reclaim: if rng.bool() { Reclaim::Inventory } else { Reclaim::Never },
         ..Settings::default()
     }
 }

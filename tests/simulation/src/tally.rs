@@ -27,6 +27,10 @@ pub struct Tally {
     pub upgrades: u64,
     /// How many calls were answered with yes.
     pub granted: u64,
+    /// How many answers about slots of the embedded semaphores were looked at.
+    pub slot_answers: u64,
+    /// How many clients from outside waited for a slot beside runs, and had it in time.
+    pub waits: u64,
     /// How often each fault happened.
     pub faults: BTreeMap<Fault, u64>,
     /// In how many seeds something was seen that must not be.
@@ -70,6 +74,8 @@ impl Tally {
         self.runs += outcome.runs;
         self.upgrades += outcome.upgrades;
         self.granted += outcome.granted;
+        self.slot_answers += outcome.slot_answers;
+        self.waits += outcome.waits;
         for (fault, times) in outcome.faults {
             *self.faults.entry(fault).or_default() += times;
         }
@@ -91,6 +97,8 @@ impl fmt::Display for Tally {
         writeln!(f, "{:<40} {:>14}", "runs", self.runs)?;
         writeln!(f, "{:<40} {:>14}", "upgrades", self.upgrades)?;
         writeln!(f, "{:<40} {:>14}", "calls answered with yes", self.granted)?;
+        writeln!(f, "{:<40} {:>14}", "answers about slots", self.slot_answers)?;
+        writeln!(f, "{:<40} {:>14}", "clients that waited beside runs", self.waits)?;
         for (fault, times) in &self.faults {
             writeln!(f, "{fault:<40} {times:>14}")?;
         }

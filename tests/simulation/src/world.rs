@@ -3,6 +3,7 @@
 mod act;
 mod arrive;
 mod calls;
+mod contend;
 mod heal;
 mod instances;
 mod sabotage;
@@ -59,6 +60,8 @@ pub(crate) enum Item {
     LocksBack,
     /// Operators do something.
     Act,
+    /// A FleetLock client from outside does something.
+    Client { client: usize },
     /// Something goes wrong by itself.
     Fault,
 }
@@ -219,6 +222,10 @@ impl World {
         let (act, fault) = (self.plan.act_every, self.plan.fault_every);
         self.after(act, Item::Act);
         self.after(fault, Item::Fault);
+        for client in 0..self.plan.clients.len() {
+            let every = self.plan.client_every;
+            self.after(every, Item::Client { client });
+        }
     }
 
     /// The time by the clock of the bus, which is right.
@@ -285,6 +292,7 @@ impl World {
             Item::BusBack => self.bus_back(),
             Item::LocksBack => self.locks.is_up = true,
             Item::Act => self.act(),
+            Item::Client { client } => self.client_acts(client),
             Item::Fault => self.fault(),
         }
     }

@@ -24,6 +24,8 @@ fn what_must_always_hold_does_in_every_seed() {
         assert!(times > 0, "in {SEEDS} seeds there was never: {fault}");
     }
     assert!(tally.runs > SEEDS, "{} runs", tally.runs);
+    assert!(tally.slot_answers > 50 * SEEDS, "{} answers about slots", tally.slot_answers);
+    assert!(tally.waits > SEEDS / 100, "{} clients waited", tally.waits);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Answers to callers: each must have been true at some moment between question and answer, and be durable.
 
 use os_upgrade_kernel::{Accepted, Answer, ClientId, Refusal, Request};
-use os_upgrade_protocol::{GroupName, RunId};
+use os_upgrade_protocol::RunId;
 use os_upgrade_shell::node::CallId;
 
 use super::Checker;
@@ -18,6 +18,7 @@ impl Checker {
             let until = self.unlocks.entry(id.clone()).or_default();
             *until = self.now.max(*until);
         }
+        self.semaphore_asked(call, request);
         self.calls.insert(call, (request.clone(), self.now));
     }
 
@@ -26,6 +27,12 @@ impl Checker {
         let Some((request, asked)) = self.calls.remove(&call) else {
             return self.violated("S5", format!("call {call} is answered twice"));
         };
+        self.semaphore_answered(call, &request, answer);
+        if let Request::Unlock { id, .. } = &request {
+            // Until now it may have come after a lock that was asked for later.
+            let until = self.unlocks.entry(id.clone()).or_default();
+            *until = self.now.max(*until);
+        }
         let answer = match answer {
             Ok(answer) => answer,
             Err(reason) => return self.unavailable(&request, reason),
@@ -101,10 +108,12 @@ impl Checker {
                 it.as_ref() == Some(config) && until >= asked
             }),
             Request::Trigger { run, .. } => self.runs.contains_key(run),
-            Request::Lock { group, id } => self.client_held(group, id, asked, true),
-            Request::Unlock { group, id } => self.client_held(group, id, asked, false),
-            // Nobody asks for these here yet.
-            Request::Hold { .. } | Request::Release { .. } | Request::Reclaim { .. } => false,
+            // These are looked at more closely.
+            Request::Lock { .. }
+            | Request::Unlock { .. }
+            | Request::Hold { .. }
+            | Request::Release { .. }
+            | Request::Reclaim { .. } => true,
             Request::Cancel { .. } => self
                 .runs
                 .values()
@@ -118,13 +127,6 @@ impl Checker {
         let of_client = |request: &Request| matches!(request, Request::Unlock { id, .. } if id == client);
         self.unlocks.get(client).is_some_and(|until| *until >= since)
             || self.calls.values().any(|(request, _)| of_client(request))
-    }
-
-    /// Whether the client held a slot, or held none, at some moment since.
-    fn client_held(&self, group: &GroupName, id: &ClientId, since: Micros, held: bool) -> bool {
-        let of_client = || self.locks.iter().filter(|change| change.group == *group && change.id == *id);
-        let before = of_client().rfind(|change| change.at < since).is_some_and(|change| change.held);
-        before == held || of_client().any(|change| change.at >= since && change.held == held)
     }
 
     fn was_refusable(&self, refusal: &Refusal, asked: Micros) -> bool {

@@ -1,12 +1,13 @@
 //! What stands in the journal.
 
-use os_upgrade_kernel::{ClientId, Fact, HostEvent};
-use os_upgrade_protocol::GroupName;
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::ReleaseCause;
+use os_upgrade_kernel::{Fact, HostEvent};
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::node::Halt;
 
-use super::{Checker, LockChange, RunSeen};
+use super::{Checker, RunSeen};
 
 impl Checker {
     /// A message has been appended.
@@ -24,14 +25,14 @@ impl Checker {
                     }
                 }
                 for fact in &committed.record.facts {
-                    self.fact(fact);
+                    self.fact(committed.record.at, fact);
                 }
             }
             Err(error) => self.violated("journal", format!("it cannot be followed: {error}")),
         }
     }
 
-    fn fact(&mut self, fact: &Fact) {
+    fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
         match fact {
             Fact::ConfigReplaced { config, actor } => {
                 self.configs.push((self.now, config.clone()));
@@ -59,15 +60,23 @@ impl Checker {
             }
             Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } => {
                 self.granted.insert(host.clone());
+                self.turn_changes(host, true);
             }
             Fact::Host { run, host, event: HostEvent::Upgraded } => self.said_upgraded(run, host),
+            Fact::SlotReleaseDue { host, why: ReleaseCause::Operator }
+            | Fact::SlotReleased { host, why: ReleaseCause::Operator } => {
+                self.granted.remove(host);
+                self.turn_changes(host, false);
+                self.slot_taken_back(host);
+            }
             Fact::SlotReleaseDue { host, .. } | Fact::SlotReleased { host, .. } => {
                 let held = self.granted.remove(host);
+                self.turn_changes(host, false);
                 self.slot_freed(host, held);
             }
-            Fact::LockGranted { group, id } => self.lock_changed(group, id, true),
-            Fact::LockReleased { group, id } => self.lock_changed(group, id, false),
-            Fact::LockAwaited { .. }
+            Fact::LockGranted { .. }
+            | Fact::LockReleased { .. }
+            | Fact::LockAwaited { .. }
             | Fact::HoldPlaced { .. }
             | Fact::HolderReleased { .. }
             | Fact::SettingsAdopted { .. }
@@ -81,10 +90,7 @@ impl Checker {
             | Fact::Restored { .. }
             | Fact::Ignored { .. } => {}
         }
-    }
-
-    fn lock_changed(&mut self, group: &GroupName, id: &ClientId, held: bool) {
-        self.locks.push(LockChange { at: self.now, group: group.clone(), id: id.clone(), held });
+        self.semaphore_fact(at, fact);
     }
 
     /// An instance shows a record as committed.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use os_upgrade_kernel::{LockProvider, OnFailure};
+use os_upgrade_kernel::{ClientId, LockProvider, OnFailure};
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
 use super::Checker;
+use crate::agenda::{Micros, SECOND};
 use crate::locks::LockServer;
 
 /// A host's step.
@@ -111,6 +112,46 @@ impl Checker {
     pub(super) fn slot_freed(&mut self, host: &HostName, held: bool) {
         if held && self.steps.get(host).is_some_and(|step| step.open) {
             self.violated("S6", format!("the slot of {host} is freed while it may be under upgrade"));
+        }
+    }
+
+    /// An operator has taken the slot of `host` back, and so taken it upon them that it does no harm. Not where it is at
+    /// work: what is under way would go on beside whoever is granted the slot next.
+    pub(super) fn slot_taken_back(&mut self, host: &HostName) {
+        if self.semaphores.is_under_way(host) {
+            self.violated("S6", format!("the slot of {host} is taken back while it is at work"));
+        }
+        if let Some(step) = self.steps.get_mut(host) {
+            step.open = false;
+        }
+    }
+
+    /// The longest time for which a host held its slot, since that was last forgotten.
+    pub(crate) fn longest_turn(&self) -> Micros {
+        let now = self.turns.values().map(|since| self.now - since);
+        now.fold(self.longest_turn, Micros::max)
+    }
+
+    pub(crate) fn forget_longest_turn(&mut self) {
+        self.longest_turn = 0;
+    }
+
+    /// The turn of `host` begins, or ends.
+    pub(super) fn turn_changes(&mut self, host: &HostName, begins: bool) {
+        if begins {
+            self.turns.insert(host.clone(), self.now);
+        } else if let Some(since) = self.turns.remove(host) {
+            self.longest_turn = self.longest_turn.max(self.now - since);
+        }
+    }
+
+    /// A client that had been refused was granted a slot after so long, and should have been within that.
+    pub(crate) fn waited(&mut self, client: &ClientId, waited: Micros, within: Micros) {
+        self.waits += 1;
+        if waited > within {
+            let (waited, within) = (waited / SECOND, within / SECOND);
+            let text = format!("{client} waited {waited} s, and should have waited {within} s at most");
+            self.violated("fair", text);
         }
     }
 

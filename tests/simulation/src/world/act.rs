@@ -1,15 +1,12 @@
-//! What operators do, at good moments and bad ones.
+//! What operators and FleetLock clients do, at good moments and bad ones.
 
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{ClientId, Request};
-use os_upgrade_protocol::RunId;
+use os_upgrade_protocol::{GroupName, RunId};
 use os_upgrade_shell::node::Event;
 
 use super::{Item, World};
 use crate::plan::draw_config;
-
-/// FleetLock clients from outside. One calls itself like a host of ours.
-pub(super) const CLIENTS: [&str; 3] = ["c0", "c1", "h0"];
 
 impl World {
     pub(super) fn act(&mut self) {
@@ -21,7 +18,7 @@ impl World {
         self.other_client_acts();
         let request = match self.rng.u32(..10) {
             0..=1 => self.configuration(),
-            2..=4 => self.client(),
+            2 => self.slot_of_operator(),
             5 if self.operators.runs > 0 => Request::Cancel { actor: "operator".to_owned() },
             _ if self.operators.granted == 0 => self.configuration(),
             _ => self.trigger(),
@@ -43,18 +40,41 @@ impl World {
         }
     }
 
-    /// A FleetLock client asks this site for a slot, or gives it back. Some call themselves like hosts of ours.
-    fn client(&mut self) -> Request {
-        let id = *self.rng.choice(&CLIENTS).expect("not empty");
-        let group = self.plan.settings.default_group.clone();
-        let id = ClientId::new(id).expect("a valid id");
-        if self.rng.bool() { Request::Unlock { group, id } } else { Request::Lock { group, id } }
+    /// A FleetLock client asks an instance for a slot, or gives it back, whatever it was told before.
+    pub(super) fn client_acts(&mut self, client: usize) {
+        if !self.rough {
+            return;
+        }
+        let every = 2 * self.plan.client_every;
+        self.after(every, Item::Client { client });
+        let (group, id) = (self.group(), self.plan.clients[client].clone());
+        let unlock = self.rng.u32(..5) < 2;
+        let request = if unlock { Request::Unlock { group, id } } else { Request::Lock { group, id } };
+        let index = self.rng.usize(..self.instances.len());
+        self.request(index, request);
     }
 
-    /// A client gives its slot back.
-    pub(super) fn unlock_of(&self, id: &str) -> Request {
-        let group = self.plan.settings.default_group.clone();
-        Request::Unlock { group, id: ClientId::new(id).expect("a valid id") }
+    /// An operator has a slot held, or takes one back.
+    fn slot_of_operator(&mut self) -> Request {
+        let hosts = self.hosts.iter().map(|host| host.name.as_str());
+        let names: Vec<&str> = self.plan.clients.iter().map(ClientId::as_str).chain(hosts).collect();
+        let id = ClientId::new(self.rng.choice(names).expect("not empty")).expect("a valid id");
+        let (group, actor) = (self.group(), format!("operator {}", self.operators.calls));
+        let reason = "a new disk".to_owned();
+        match self.rng.u32(..5) {
+            0..=1 => Request::Hold { group, id, actor, reason },
+            2..=3 => Request::Release { group, id, actor, reason },
+            _ => Request::Reclaim { group, id, actor },
+        }
+    }
+
+    /// Mostly the one that most hosts are in; now and then another, or none that there is.
+    fn group(&mut self) -> GroupName {
+        match self.rng.u32(..20) {
+            0 => GroupName::new("nowhere").expect("a valid name"),
+            1..=3 => GroupName::new("edge").expect("a valid name"),
+            _ => self.plan.settings.default_group.clone(),
+        }
     }
 
     /// Another client of the lock server elsewhere takes a slot, or gives it back.

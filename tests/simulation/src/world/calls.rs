@@ -5,6 +5,7 @@ use os_upgrade_shell::forward::{Outcome, Told, decode};
 use os_upgrade_shell::node::{CallId, Event, Node};
 
 use super::{Item, Peer, Process, World};
+use crate::bug::Bug;
 use crate::request::{Answer as Back, Request, What};
 
 impl World {
@@ -49,5 +50,8 @@ impl World {
         let what = Process::Event(Event::Forwarded { call: id, passed });
         let latency = self.latency();
         self.at(latency, Item::Process { instance, boot, what });
+        if self.bug == Some(Bug::CarriedOutTwice) {
+            self.carried_out_again(instance, id);
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! After the trouble: everything is whole again, runs must end, and one more run must go well.
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::{LockProvider, Reachability, RunResult, State};
+use os_upgrade_kernel::{ClientId, Reachability, Request, RunResult, State};
+use os_upgrade_protocol::GroupName;
 
-use super::act::CLIENTS;
 use super::{Item, Peer, World};
 use crate::agenda::{MINUTE, Micros, SECOND};
 
@@ -69,11 +69,14 @@ impl World {
         self.until("what was asked has come to somebody", move |world| world.now > settled);
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
-        for id in CLIENTS {
-            let unlock = |world: &mut Self| world.unlock_of(id);
-            if self.plan.settings.provider == LockProvider::Embedded
-                && !self.until_granted("a client gives its slot back", unlock)
-            {
+        while let (true, Some((group, id))) = (self.checker.is_content(), self.held_from_outside()) {
+            let release = |world: &mut Self| Request::Release {
+                group: group.clone(),
+                id: id.clone(),
+                actor: format!("operator {}", world.operators.calls),
+                reason: "the end".to_owned(),
+            };
+            if !self.until_granted("a slot is released", release) {
                 return;
             }
         }
@@ -95,11 +98,24 @@ impl World {
                 break;
             }
         }
-        self.check_the_end();
+        if self.contend() {
+            self.check_the_end();
+        }
+    }
+
+    /// A slot that the leader knows a client or an operator to hold.
+    fn held_from_outside(&self) -> Option<(GroupName, ClientId)> {
+        let state = self.leader()?.state();
+        let mut held = state.semaphores.iter().flat_map(|(group, semaphore)| {
+            let holders =
+                semaphore.holders.iter().filter(|(_, holder)| holder.client || holder.hold.is_some());
+            holders.map(move |(id, _)| (group.clone(), ClientId::new(id).expect("it was one before")))
+        });
+        held.next()
     }
 
     /// Whether every host is up and the leader knows it.
-    fn sees_every_host(&self) -> bool {
+    pub(super) fn sees_every_host(&self) -> bool {
         let Some(leader) = self.leader() else { return false };
         let seen = |host: &crate::host::Host| {
             let seen = leader.inventory().view().hosts.get(&host.name);
@@ -108,28 +124,24 @@ impl World {
         self.hosts.iter().all(seen)
     }
 
-    fn plain_configuration(&mut self) -> os_upgrade_kernel::Request {
+    fn plain_configuration(&mut self) -> Request {
         let config = self.plan.config.clone();
-        os_upgrade_kernel::Request::PutConfig {
-            config,
-            actor: format!("operator {}", self.operators.calls),
-            validate: false,
-        }
+        Request::PutConfig { config, actor: format!("operator {}", self.operators.calls), validate: false }
     }
 
-    fn last_trigger(&mut self) -> os_upgrade_kernel::Request {
+    pub(super) fn last_trigger(&mut self) -> Request {
         let mut request = self.trigger();
-        if let os_upgrade_kernel::Request::Trigger { timeout, .. } = &mut request {
+        if let Request::Trigger { timeout, .. } = &mut request {
             *timeout = os_upgrade_kernel::duration::Duration::from_secs(3 * 3_600);
         }
         request
     }
 
     /// Asks again and again, as an operator would, until the answer is yes.
-    fn until_granted(
+    pub(super) fn until_granted(
         &mut self,
         what: &'static str,
-        request: impl Fn(&mut Self) -> os_upgrade_kernel::Request,
+        request: impl Fn(&mut Self) -> Request,
     ) -> bool {
         for _ in 0..200 {
             let Some(index) = self.instances.iter().position(Self::leads) else {
@@ -161,13 +173,13 @@ impl World {
     }
 
     /// Whether no run is active and nothing is under way, as the leader shows it.
-    fn is_at_rest(&self) -> bool {
+    pub(super) fn is_at_rest(&self) -> bool {
         let Some(leader) = self.leader() else { return false };
         let state = leader.state();
         state.run.is_none() && state.withdrawals.is_empty() && is_settled(state)
     }
 
-    fn until(&mut self, what: &'static str, done: impl Fn(&Self) -> bool) -> bool {
+    pub(super) fn until(&mut self, what: &'static str, done: impl Fn(&Self) -> bool) -> bool {
         let not_after = self.leader().and_then(|leader| leader.state().run.as_ref().map(|run| run.not_after));
         let left = not_after.map_or(TimeDelta::zero(), |not_after| not_after - self.time());
         let left = Micros::try_from(left.num_microseconds().unwrap_or(0)).unwrap_or(0);

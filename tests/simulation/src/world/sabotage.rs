@@ -2,14 +2,19 @@
 
 use bytes::Bytes;
 use os_upgrade_kernel::fact::ReleaseCause;
-use os_upgrade_kernel::{Batch, Effect, Fact, HostEvent, Input, Record, sends};
-use os_upgrade_protocol::Command;
+use os_upgrade_kernel::semaphore::DeniedKind;
+use os_upgrade_kernel::{
+    Batch, ClientId, Effect, Fact, HostEvent, Input, Record, Refusal, Request, State, sends,
+};
+use os_upgrade_protocol::{Action, Command};
+use os_upgrade_shell::forward::decode;
 use os_upgrade_shell::journal::codec::{Kind, Message};
-use os_upgrade_shell::node::{Event, Node};
+use os_upgrade_shell::node::{CallId, Event, Node};
 use os_upgrade_worker_rules::state_file::RebootDue;
 use os_upgrade_worker_rules::{BootId, Loaded, StateFile};
 
-use super::World;
+use super::{Item, Process, World};
+use crate::agenda::SECOND;
 use crate::bug::Bug;
 use crate::request::What;
 
@@ -24,20 +29,53 @@ impl World {
             *retry_after = None;
         }
         let leads = self.instances[index].node.as_ref().is_some_and(Node::is_leading);
-        let (Some(Bug::NoBarrier), true, Event::Call { call, request }) = (self.bug, leads, &event) else {
+        let (Some(bug), true, Event::Call { call, request }) = (self.bug, leads, &event) else {
             return Some(event);
         };
         let wall = self.clock_of(index).wall;
         let node = self.instances[index].node.as_ref()?;
-        let mut batch = Batch::new(node.state(), wall);
-        match batch.decide(node.inventory().view(), &Input::Request(request.clone())) {
-            Some(answer) if batch.is_empty() => {
-                let call = *call;
-                self.answered(index, call, Ok(answer));
-                None
-            }
-            Some(_) | None => Some(event),
+        if bug == Bug::UnlockFreesAnother {
+            let request = unlock_of_another(node.state(), request);
+            return Some(Event::Call { call: *call, request });
         }
+        let mut batch = Batch::new(node.state(), wall);
+        let answer = batch.decide(node.inventory().view(), &Input::Request(request.clone()));
+        let is_new_lock = matches!(request, Request::Lock { .. }) && !batch.is_empty();
+        let instead = match (bug, answer) {
+            (Bug::NoBarrier, Some(answer)) if batch.is_empty() => answer,
+            (Bug::GrantBeforeCommit, Some(Ok(granted))) if is_new_lock => Ok(granted),
+            (Bug::RefusedThoughFree, Some(Ok(_))) if is_new_lock && self.rng.u32(..4) == 0 => {
+                let lock_kind = DeniedKind::FailedLockSemaphoreFull;
+                Err(Refusal::LockDenied { lock_kind, value: "a bug".to_owned() })
+            }
+            _ => return Some(event),
+        };
+        let call = *call;
+        self.answered(index, call, Ok(instead));
+        None
+    }
+
+    /// What a follower has passed on comes once more.
+    pub(super) fn carried_out_again(&mut self, instance: usize, call: CallId) {
+        let Some(request) = self.operators.forwarded.get(&call).cloned() else { return };
+        let What::Forward { payload, .. } = &request.what else { return };
+        let Ok(passed) = decode(payload) else { return };
+        let id = self.operators.next_call();
+        self.operators.forwarded.insert(id, request);
+        let boot = self.instances[instance].boot;
+        let what = Process::Event(Event::Forwarded { call: id, passed });
+        self.after(5 * SECOND, Item::Process { instance, boot, what });
+    }
+
+    /// The record that is appended instead of the one in `message`.
+    pub(super) fn sabotage_record(&self, message: Message) -> Message {
+        let instead: fn(Fact) -> Vec<Fact> = match self.bug {
+            Some(Bug::GrantBeyondSlots) => granted_all_the_same,
+            Some(Bug::UnlockEndsHold) => released_altogether,
+            Some(Bug::TakenBackAtWork) => taken_back,
+            _ => return message,
+        };
+        with_facts(message, instead)
     }
 
     /// Commands that follow from what is being appended are sent at once.
@@ -63,16 +101,14 @@ impl World {
 
     /// What the journal says of slots is left out when it is read.
     pub(super) fn sabotage_journal(&self, event: Event) -> Event {
-        let Event::Journal { sequence, message: Ok(mut message) } = event else { return event };
-        if self.bug == Some(Bug::SlotForgotten)
-            && message.kind == Kind::Record
-            && !message.deflated
-            && let Ok(mut record) = serde_json::from_slice::<Record>(&message.payload)
-        {
-            record.facts = record.facts.into_iter().flat_map(without_slot).collect();
-            message.payload = Bytes::from(serde_json::to_vec(&record).expect("it was JSON"));
-        }
-        Event::Journal { sequence, message: Ok(message) }
+        let Event::Journal { sequence, message: Ok(message) } = event else { return event };
+        let instead: fn(Fact) -> Vec<Fact> = match self.bug {
+            Some(Bug::SlotForgotten) => without_slot,
+            Some(Bug::LockForgotten) => without_lock,
+            Some(Bug::WaitersForgotten) => without_waiter,
+            _ => return Event::Journal { sequence, message: Ok(message) },
+        };
+        Event::Journal { sequence, message: Ok(with_facts(message, instead)) }
     }
 
     /// The payload of a command as its worker is given it.
@@ -103,6 +139,32 @@ impl World {
     }
 }
 
+/// The message with other facts, if it is a record.
+fn with_facts(mut message: Message, instead: fn(Fact) -> Vec<Fact>) -> Message {
+    if message.kind == Kind::Record
+        && !message.deflated
+        && let Ok(mut record) = serde_json::from_slice::<Record>(&message.payload)
+    {
+        record.facts = record.facts.into_iter().flat_map(instead).collect();
+        message.payload = Bytes::from(serde_json::to_vec(&record).expect("it was JSON"));
+    }
+    message
+}
+
+/// The request, if it is one to give a slot back, in the name of another client that holds one.
+fn unlock_of_another(state: &State, request: &Request) -> Request {
+    if let Request::Unlock { group, id } = request
+        && let Some(semaphore) = state.semaphores.get(group)
+    {
+        let others = semaphore.holders.iter().filter(|(holder, it)| it.client && *holder != id.as_str());
+        if let Some(other) = others.map(|(other, _)| ClientId::new(other).expect("it was one before")).next()
+        {
+            return Request::Unlock { group: group.clone(), id: other };
+        }
+    }
+    request.clone()
+}
+
 /// The slot that a fact grants is gone at once; one that was never there is not given back.
 fn without_slot(fact: Fact) -> Vec<Fact> {
     if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } = &fact {
@@ -111,4 +173,35 @@ fn without_slot(fact: Fact) -> Vec<Fact> {
     }
     let gives_back = matches!(fact, Fact::SlotReleased { .. } | Fact::SlotReleaseDue { .. });
     if gives_back { Vec::new() } else { vec![fact] }
+}
+
+fn without_lock(fact: Fact) -> Vec<Fact> {
+    if let Fact::LockGranted { .. } = fact { Vec::new() } else { vec![fact] }
+}
+
+fn without_waiter(fact: Fact) -> Vec<Fact> {
+    if let Fact::LockAwaited { .. } = fact { Vec::new() } else { vec![fact] }
+}
+
+fn granted_all_the_same(fact: Fact) -> Vec<Fact> {
+    if let Fact::LockAwaited { group, id } = fact {
+        return vec![Fact::LockGranted { group, id }];
+    }
+    vec![fact]
+}
+
+fn released_altogether(fact: Fact) -> Vec<Fact> {
+    if let Fact::LockReleased { group, id } = fact {
+        let (actor, reason) = ("nobody".to_owned(), "it is unlocked".to_owned());
+        return vec![Fact::HolderReleased { group, id, actor, reason }];
+    }
+    vec![fact]
+}
+
+fn taken_back(fact: Fact) -> Vec<Fact> {
+    if let Fact::Host { host, event: HostEvent::CommandSent { action: Action::Upgrade, .. }, .. } = &fact {
+        let released = Fact::SlotReleased { host: host.clone(), why: ReleaseCause::Operator };
+        return vec![fact, released];
+    }
+    vec![fact]
 }

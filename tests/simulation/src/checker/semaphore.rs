@@ -1,0 +1,290 @@
+//! The semaphores, as their clients see them: whether the history of all calls is linearisable.
+//!
+//! It is when the calls can be put into one order, each at a moment between its question and its answer, in which a
+//! sequential counting semaphore with owners ([`specification`]) would have given just these answers. A call without an
+//! answer may have had its effect at any moment since, or never. To find such an order is hard; to check one is not, and
+//! the journal has one: every change of a semaphore is a fact of it, and whoever leads next goes on from these facts in
+//! their order. So it is checked that
+//!
+//! 1. each fact is what the sequential semaphore would do, in the order of the journal: no slot beyond those there are;
+//! 2. each fact is the work of one call of just this client, which had been asked and not been answered when the fact
+//!    was stored, and of which the answer, if there ever is one, says so; and no call is told that nothing was changed,
+//!    or the contrary, that has a fact. Calls that look the same can stand for each other, so they are counted: at no
+//!    time are there more facts than calls that may have made them;
+//! 3. each answer of a call that has made no fact is what the semaphore would say, without being changed, at some moment
+//!    between question and answer. Such calls do not touch each other, so each can be placed for itself.
+//!
+//! Facts and these moments together are the order that was looked for: what passes is linearisable. Histories that are
+//! so in another order than the journal's only are called wrong, and are: the next leader would know another state than
+//! the one its clients have been told of.
+
+mod specification;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{Answer, Fact, LockProvider, Refusal, Request};
+use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_shell::node::CallId;
+
+use self::specification::{Specification, Told};
+use super::Checker;
+use crate::agenda::{Micros, SECOND};
+
+/// For how long a call may have its effect after its asker has been told that the outcome is not known: an append that
+/// is on its way comes at the latest a minute after it left.
+const MAY_YET_COME: Micros = 70 * SECOND;
+
+/// What a call wants, and a fact does; calls with the same can stand for each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Matter {
+    group: GroupName,
+    id: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Lock,
+    Unlock,
+    /// Each request of an operator has an actor of its own.
+    Operator(String),
+}
+
+/// A call that may still have an effect.
+#[derive(Debug)]
+struct Open {
+    request: Request,
+    asked: Micros,
+    /// Until when it may have one, if its asker has been told that nobody knows.
+    until: Option<Micros>,
+    /// What it could have been told since without changing anything.
+    possible: Vec<Told>,
+}
+
+/// A fact of which it is not yet clear which call has made it.
+#[derive(Debug)]
+struct Made {
+    at: Micros,
+    told: Told,
+}
+
+/// Calls under way, and what the journal says of the semaphores.
+#[derive(Debug)]
+pub(super) struct Semaphores {
+    specification: Specification,
+    open: BTreeMap<Matter, BTreeMap<CallId, Open>>,
+    made: BTreeMap<Matter, Vec<Made>>,
+}
+
+impl Semaphores {
+    pub(super) fn new(hosts: impl IntoIterator<Item = HostName>) -> Self {
+        let specification = Specification::new(hosts);
+        Self { specification, open: BTreeMap::new(), made: BTreeMap::new() }
+    }
+
+    /// Whether the journal says that `host` is at work on its upgrade.
+    pub(super) fn is_under_way(&self, host: &HostName) -> bool {
+        self.specification.is_under_way(host)
+    }
+
+    fn asked(&mut self, now: Micros, call: CallId, request: &Request) {
+        let Some(matter) = Matter::of_request(request) else { return };
+        let possible = self.specification.says(request).into_iter().collect();
+        let open = Open { request: request.clone(), asked: now, until: None, possible };
+        self.open.entry(matter).or_default().insert(call, open);
+    }
+
+    fn answered(
+        &mut self,
+        now: Micros,
+        call: CallId,
+        request: &Request,
+        answer: &Result<Answer, String>,
+    ) -> Result<(), String> {
+        let Some(matter) = Matter::of_request(request) else { return Ok(()) };
+        let calls = self.open.entry(matter.clone()).or_default();
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(reason) if reason.contains("nothing was changed") => {
+                calls.remove(&call);
+                return self.check_made(&matter);
+            }
+            Err(_) => {
+                if let Some(open) = calls.get_mut(&call) {
+                    open.until = Some(now + MAY_YET_COME);
+                }
+                return Ok(());
+            }
+        };
+        let Some(open) = calls.remove(&call) else { return Ok(()) };
+        let Some(told) = Told::of(answer) else {
+            return Err(format!("{request:?} is answered {answer:?}"));
+        };
+        if !self.take_made(&matter, open.asked, Some(told)) && !open.possible.contains(&told) {
+            let asked = open.asked;
+            return Err(format!("{request:?} of {asked} is answered {answer:?}, which was never so"));
+        }
+        self.check_made(&matter)
+    }
+
+    /// A fact stands in the journal.
+    fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Wrong> {
+        self.specification.fact(at, fact)?;
+        if let Some((matter, told)) = Matter::of_fact(fact) {
+            self.expire(now, &matter);
+            self.made.entry(matter.clone()).or_default().push(Made { at: now, told });
+            self.check_made(&matter).map_err(Wrong::Semaphore)?;
+        }
+        for open in self.open.values_mut().flat_map(BTreeMap::values_mut) {
+            if let Some(told) = self.specification.says(&open.request)
+                && !open.possible.contains(&told)
+            {
+                open.possible.push(told);
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls that may have no effect any more are no candidates.
+    fn expire(&mut self, now: Micros, matter: &Matter) {
+        let Some(calls) = self.open.get_mut(matter) else { return };
+        let gone = |open: &Open| open.until.is_some_and(|until| until < now);
+        let expired: Vec<Micros> = calls.values().filter(|open| gone(open)).map(|open| open.asked).collect();
+        calls.retain(|_, open| !gone(open));
+        for asked in expired {
+            self.take_made(matter, asked, None);
+        }
+    }
+
+    /// The earliest fact that a call asked at that time may have made is its work. The later a call was asked, the fewer
+    /// facts may be its own, and the earlier a fact is, the fewer calls may have made it; so this is never a mistake.
+    fn take_made(&mut self, matter: &Matter, asked: Micros, told: Option<Told>) -> bool {
+        let Some(made) = self.made.get_mut(matter) else { return false };
+        let its_own = |made: &Made| made.at >= asked && told.is_none_or(|told| made.told == told);
+        let found = made.iter().position(its_own);
+        found.map(|index| made.remove(index)).is_some()
+    }
+
+    /// Whether there are calls enough for all facts that no answered call has made.
+    fn check_made(&self, matter: &Matter) -> Result<(), String> {
+        let asked = || self.open.get(matter).into_iter().flat_map(BTreeMap::values).map(|open| open.asked);
+        for (earlier, made) in self.made.get(matter).into_iter().flatten().enumerate() {
+            if asked().filter(|asked| *asked <= made.at).count() <= earlier {
+                let Matter { group, id, kind } = matter;
+                let text =
+                    format!("a change at {} ({kind:?} of {id} in {group}) that nobody asked for", made.at);
+                return Err(text);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with a fact.
+#[derive(Debug)]
+enum Wrong {
+    /// The semaphore could not have done it.
+    Semaphore(String),
+    /// Somebody has been passed over.
+    Fair(String),
+}
+
+impl Matter {
+    fn of_request(request: &Request) -> Option<Self> {
+        let (group, id, kind) = match request {
+            Request::Lock { group, id } => (group, id, Kind::Lock),
+            Request::Unlock { group, id } => (group, id, Kind::Unlock),
+            Request::Hold { group, id, actor, .. }
+            | Request::Release { group, id, actor, .. }
+            | Request::Reclaim { group, id, actor } => (group, id, Kind::Operator(actor.clone())),
+            Request::PutConfig { .. } | Request::Trigger { .. } | Request::Cancel { .. } => return None,
+        };
+        Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
+    }
+
+    /// With what whoever made it is told.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "all others are no changes that clients ask for")]
+    fn of_fact(fact: &Fact) -> Option<(Self, Told)> {
+        let (group, id, kind, told) = match fact {
+            Fact::LockGranted { group, id } => (group, id, Kind::Lock, Told::Yes),
+            Fact::LockAwaited { group, id } => (group, id, Kind::Lock, Told::Full),
+            Fact::LockReleased { group, id } => (group, id, Kind::Unlock, Told::Yes),
+            Fact::HoldPlaced { group, id, actor, .. } | Fact::HolderReleased { group, id, actor, .. } => {
+                (group, id, Kind::Operator(actor.clone()), Told::Yes)
+            }
+            _ => return None,
+        };
+        Some((Self { group: group.clone(), id: id.as_str().to_owned(), kind }, told))
+    }
+}
+
+impl Checker {
+    /// Somebody asks for a slot, or to give one back.
+    pub(super) fn semaphore_asked(&mut self, call: CallId, request: &Request) {
+        if self.provider == LockProvider::Embedded {
+            self.semaphores.asked(self.now, call, request);
+        }
+    }
+
+    /// They are answered.
+    pub(super) fn semaphore_answered(
+        &mut self,
+        call: CallId,
+        request: &Request,
+        answer: &Result<Answer, String>,
+    ) {
+        if self.provider == LockProvider::External || Matter::of_request(request).is_none() {
+            return;
+        }
+        match self.semaphores.answered(self.now, call, request, answer) {
+            Ok(()) => self.slot_answers += 1,
+            Err(text) => self.violated("semaphore", text),
+        }
+    }
+
+    /// A fact of that time stands in the journal.
+    pub(super) fn semaphore_fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
+        if let Fact::HolderReleased { group, id, .. } = fact {
+            // Whoever held it is not asked.
+            self.clients.remove(&(group.clone(), id.clone()));
+            let until = self.unlocks.entry(id.clone()).or_default();
+            *until = self.now.max(*until);
+        }
+        match (self.provider, self.semaphores.fact(self.now, at, fact)) {
+            (LockProvider::Embedded, Err(Wrong::Semaphore(text))) => self.violated("semaphore", text),
+            (LockProvider::Embedded, Err(Wrong::Fair(text))) => self.violated("fair", text),
+            (LockProvider::External, Err(_)) | (_, Ok(())) => {}
+        }
+    }
+}
+
+impl Told {
+    /// What an answer says; none for those that no call about a slot is given.
+    fn of(answer: &Answer) -> Option<Self> {
+        use os_upgrade_kernel::Accepted;
+        use os_upgrade_kernel::semaphore::DeniedKind;
+        match answer {
+            Ok(Accepted::Done) => Some(Self::Yes),
+            Err(Refusal::LockDenied { lock_kind, .. }) => match lock_kind {
+                DeniedKind::FailedLockSemaphoreFull => Some(Self::Full),
+                DeniedKind::UnknownGroup => Some(Self::UnknownGroup),
+                DeniedKind::OtherLockServer => None,
+            },
+            Err(Refusal::NoHolder { .. }) => Some(Self::NoHolder),
+            Err(Refusal::HolderAtWork { .. } | Refusal::HolderUncertain { .. }) => Some(Self::AtWork),
+            Err(Refusal::ReclaimsNothing) => Some(Self::ReclaimsNothing),
+            Err(Refusal::InInventory { .. }) => Some(Self::InInventory),
+            Ok(Accepted::Created | Accepted::Valid)
+            | Err(
+                Refusal::InvalidConfig { .. }
+                | Refusal::TimeoutTooShort
+                | Refusal::NoConfiguration
+                | Refusal::NoHosts { .. }
+                | Refusal::RunActive { .. }
+                | Refusal::NoRun
+                | Refusal::ClockSkew { .. },
+            ) => None,
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The sequential semaphore: a count and owners, for each group, and who waits. Facts are its steps.
+//!
+//! Beside clients from outside, hosts of runs hold slots, and operators have slots held. A slot is free when nobody of
+//! these holds it. Waiting keeps no client from a free slot; it keeps hosts that came later from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::fact::ReleaseCause;
+use os_upgrade_kernel::{Fact, HostEvent, LockProvider, Reclaim, Request, Settings};
+use os_upgrade_protocol::{GroupName, HostName};
+
+use super::Wrong;
+
+/// How long a client that does not ask again is waited for.
+const REMEMBERED: TimeDelta = TimeDelta::minutes(7);
+
+/// What a call is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Yes,
+    Full,
+    UnknownGroup,
+    NoHolder,
+    /// The slot's host is at work, or may be told to begin.
+    AtWork,
+    ReclaimsNothing,
+    InInventory,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    slots: u32,
+    holders: BTreeMap<String, Reasons>,
+    waiters: BTreeMap<String, Waiter>,
+}
+
+/// For whom a slot is held; for nobody, when it is free.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Reasons {
+    client: bool,
+    run: bool,
+    /// With the operator's name and reason.
+    hold: Option<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiter {
+    asked: DateTime<Utc>,
+    /// The arrival that counts for it.
+    turn: DateTime<Utc>,
+}
+
+#[derive(Debug)]
+pub(super) struct Specification {
+    groups: BTreeMap<GroupName, Group>,
+    reclaim: Reclaim,
+    /// Everybody in the inventory.
+    hosts: BTreeSet<HostName>,
+    /// Of which group the slot of each host is that holds one.
+    slots: BTreeMap<HostName, GroupName>,
+    /// Since when each host waits that it is the turn of.
+    arrivals: BTreeMap<HostName, DateTime<Utc>>,
+    /// Hosts that are at work on their upgrade.
+    under_way: BTreeSet<HostName>,
+    /// The host whose slot an operator has just taken back.
+    taken_back: Option<HostName>,
+}
+
+impl Specification {
+    pub(super) fn new(hosts: impl IntoIterator<Item = HostName>) -> Self {
+        Self {
+            groups: BTreeMap::new(),
+            reclaim: Reclaim::Never,
+            hosts: hosts.into_iter().collect(),
+            slots: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            under_way: BTreeSet::new(),
+            taken_back: None,
+        }
+    }
+
+    pub(super) fn is_under_way(&self, host: &HostName) -> bool {
+        self.under_way.contains(host)
+    }
+
+    /// What a call would be told now if it changes nothing; none if it would change something.
+    pub(super) fn says(&self, request: &Request) -> Option<Told> {
+        let group = |group: &GroupName| self.groups.get(group).ok_or(Told::UnknownGroup);
+        let told = match request {
+            Request::Lock { group: of, id } => group(of).map(|group| {
+                let held = group.holders.get(id.as_str()).is_some_and(|holder| holder.client);
+                let waits = group.waiters.contains_key(id.as_str());
+                match (held, group.admits(id.as_str())) {
+                    (true, _) => Some(Told::Yes),
+                    (false, false) if waits => Some(Told::Full),
+                    (false, true | false) => None,
+                }
+            }),
+            Request::Unlock { group: of, id } => group(of).map(|group| {
+                let held = group.holders.get(id.as_str()).is_some_and(|holder| holder.client);
+                let waits = group.waiters.contains_key(id.as_str());
+                (!held && !waits).then_some(Told::Yes)
+            }),
+            Request::Hold { group: of, id, actor, reason } => group(of).map(|group| {
+                let hold = group.holders.get(id.as_str()).and_then(|holder| holder.hold.as_ref());
+                if hold.is_some_and(|hold| (&hold.0, &hold.1) == (actor, reason)) {
+                    return Some(Told::Yes);
+                }
+                (!group.admits(id.as_str())).then_some(Told::Full)
+            }),
+            Request::Release { group: of, id, .. } => group(of).map(|group| group.releases(id.as_str())),
+            Request::Reclaim { .. } if self.reclaim == Reclaim::Never => Err(Told::ReclaimsNothing),
+            Request::Reclaim { id, .. } if self.is_in_inventory(id.as_str()) => Err(Told::InInventory),
+            Request::Reclaim { group: of, id, .. } => group(of).map(|group| group.releases(id.as_str())),
+            Request::PutConfig { .. } | Request::Trigger { .. } | Request::Cancel { .. } => Ok(None),
+        };
+        told.unwrap_or_else(Some)
+    }
+
+    fn is_in_inventory(&self, id: &str) -> bool {
+        self.hosts.iter().any(|host| host.as_str() == id)
+    }
+
+    /// The next step, if the semaphore can make it.
+    pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Wrong> {
+        let taken_back = self.taken_back.take();
+        match fact {
+            Fact::SettingsAdopted { settings } => self.configure(settings),
+            Fact::LockGranted { group, id } => {
+                self.take(group, id.as_str())?.client = true;
+                self.group(group)?.granted(id.as_str(), at);
+            }
+            Fact::LockAwaited { group, id } => {
+                let group = self.group(group)?;
+                if group.admits(id.as_str()) {
+                    return Err(Wrong::Semaphore(format!(
+                        "{id} is refused though a slot is free: {group:?}"
+                    )));
+                }
+                group.refused(id.as_str(), at);
+            }
+            Fact::LockReleased { group, id } => {
+                let group = self.group(group)?;
+                group.give_back(id.as_str(), |holder| holder.client = false);
+                group.waiters.remove(id.as_str());
+            }
+            Fact::HoldPlaced { group, id, actor, reason } => {
+                self.take(group, id.as_str())?.hold = Some((actor.clone(), reason.clone()));
+            }
+            Fact::HolderReleased { group, id, .. } => {
+                let by_operator = taken_back.is_some_and(|host| host.as_str() == id.as_str());
+                let group = self.group(group)?;
+                if !by_operator && !group.holders.contains_key(id.as_str()) {
+                    return Err(Wrong::Semaphore(format!("{id}, which holds none, is released")));
+                }
+                group.give_back(id.as_str(), |holder| {
+                    holder.client = false;
+                    holder.hold = None;
+                });
+            }
+            Fact::RunStarted { .. } | Fact::RunEnded { .. } => {
+                self.arrivals.clear();
+                self.under_way.clear();
+            }
+            Fact::Host { host, event, .. } => self.host(at, host, event)?,
+            Fact::SlotReleased { host, why } => {
+                if let Some(group) = self.slots.remove(host) {
+                    self.group(&group)?.give_back(host.as_str(), |holder| holder.run = false);
+                }
+                self.taken_back = (*why == ReleaseCause::Operator).then(|| host.clone());
+            }
+            Fact::ConfigReplaced { .. }
+            | Fact::Fenced { .. }
+            | Fact::FencePassed { .. }
+            | Fact::UpgradesBegan { .. }
+            | Fact::RunStopping { .. }
+            | Fact::SlotRequested { .. }
+            | Fact::SlotReleaseDue { .. }
+            | Fact::LateCommandSeen { .. }
+            | Fact::Withdrawn { .. }
+            | Fact::Restored { .. }
+            | Fact::Ignored { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn host(&mut self, at: DateTime<Utc>, host: &HostName, event: &HostEvent) -> Result<(), Wrong> {
+        match event {
+            HostEvent::Waiting { .. } => {
+                self.arrivals.entry(host.clone()).or_insert(at);
+            }
+            HostEvent::SlotGranted { group, provider } => {
+                self.under_way.insert(host.clone());
+                let arrived = self.arrivals.remove(host).unwrap_or(at);
+                if *provider == LockProvider::Embedded {
+                    let held = self.group(group)?.holders.contains_key(host.as_str());
+                    self.take(group, host.as_str())?.run = true;
+                    self.slots.insert(host.clone(), group.clone());
+                    if !held {
+                        self.group(group)?.check_fair(host, arrived, at)?;
+                    }
+                }
+            }
+            HostEvent::TurnLost
+            | HostEvent::Upgraded
+            | HostEvent::Failed { .. }
+            | HostEvent::TimedOut { .. }
+            | HostEvent::Cancelled { .. } => {
+                self.arrivals.remove(host);
+                self.under_way.remove(host);
+            }
+            HostEvent::CommandSent { .. } | HostEvent::Prepared | HostEvent::RebootRequired => {}
+        }
+        Ok(())
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        self.reclaim = settings.reclaim;
+        for (name, slots) in &settings.groups {
+            self.groups.entry(name.clone()).or_default().slots = *slots;
+        }
+        // Holders keep what they hold, whatever becomes of their group.
+        self.groups.retain(|name, group| settings.groups.contains_key(name) || !group.holders.is_empty());
+        for (_, group) in self.groups.iter_mut().filter(|(name, _)| !settings.groups.contains_key(*name)) {
+            group.slots = 0;
+            group.waiters.clear();
+        }
+    }
+
+    fn group(&mut self, group: &GroupName) -> Result<&mut Group, Wrong> {
+        self.groups.get_mut(group).ok_or_else(|| Wrong::Semaphore(format!("there is no group {group}")))
+    }
+
+    /// What `id` holds a slot for; it may, if it holds one already or one is free.
+    fn take(&mut self, group: &GroupName, id: &str) -> Result<&mut Reasons, Wrong> {
+        let of = self.group(group)?;
+        if !of.admits(id) {
+            let text = format!("{id} is granted a slot of group {group}, which has none free: {of:?}");
+            return Err(Wrong::Semaphore(text));
+        }
+        Ok(of.holders.entry(id.to_owned()).or_default())
+    }
+}
+
+impl Group {
+    fn free(&self) -> usize {
+        (self.slots as usize).saturating_sub(self.holders.len())
+    }
+
+    /// Waiters keep nobody from a free slot.
+    fn admits(&self, id: &str) -> bool {
+        self.holders.contains_key(id) || self.free() > 0
+    }
+
+    /// What is said to one who wants the slot of `id` back, if it is not given.
+    fn releases(&self, id: &str) -> Option<Told> {
+        let Some(holder) = self.holders.get(id) else { return Some(Told::NoHolder) };
+        // Whether a command may still appear is known to nobody but the orchestrator.
+        holder.run.then_some(Told::AtWork)
+    }
+
+    fn give_back(&mut self, id: &str, change: impl FnOnce(&mut Reasons)) {
+        if let Some(holder) = self.holders.get_mut(id) {
+            change(holder);
+            if *holder == Reasons::default() {
+                self.holders.remove(id);
+            }
+        }
+    }
+
+    fn refused(&mut self, id: &str, at: DateTime<Utc>) {
+        self.forget(at);
+        self.waiters.entry(id.to_owned()).or_insert(Waiter { asked: at, turn: at }).asked = at;
+    }
+
+    /// Whoever of the clients is granted a slot, it is the earliest arrival among them that is used up.
+    fn granted(&mut self, id: &str, at: DateTime<Utc>) {
+        self.forget(at);
+        let turn = self.waiters.remove(id).map_or(at, |waiter| waiter.turn);
+        let first = self.waiters.iter_mut().min_by_key(|(id, waiter)| (waiter.turn, (*id).clone()));
+        if let Some((_, first)) = first.filter(|(_, first)| first.turn < turn) {
+            first.turn = turn;
+        }
+    }
+
+    fn forget(&mut self, at: DateTime<Utc>) {
+        self.waiters.retain(|_, waiter| at < waiter.asked + REMEMBERED);
+    }
+
+    /// After a host has been granted a slot one is left free for each client that had been refused before it came.
+    fn check_fair(&self, host: &HostName, arrived: DateTime<Utc>, at: DateTime<Utc>) -> Result<(), Wrong> {
+        let before = |(id, waiter): &(&String, &Waiter)| {
+            waiter.turn <= arrived && at < waiter.asked + REMEMBERED && id.as_str() != host.as_str()
+        };
+        let waiters: Vec<_> = self.waiters.iter().filter(before).collect();
+        if waiters.len() > self.free() {
+            let free = self.free();
+            let text = format!("{host}, there since {arrived}, leaves {free} free for {waiters:?}");
+            return Err(Wrong::Fair(text));
+        }
+        Ok(())
+    }
+}
