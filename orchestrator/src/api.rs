@@ -30,13 +30,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use self::error::{Cause, Problem};
+use self::error::{Cause, Problem, Routine};
 pub use self::serve::serve;
 use crate::site::SiteHandle;
 use crate::store::History;
@@ -114,9 +114,8 @@ async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> 
     let response = next.run(request).await;
     let status = response.status();
     let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
-    if status == StatusCode::SERVICE_UNAVAILABLE && uri.path() == health::READY {
-        // An answer like any other: whoever asks wants to know just this, again and again.
-        tracing::debug!(cause, "not ready");
+    if response.extensions().get::<Routine>().is_some() {
+        tracing::debug!(%method, path = uri.path(), status = status.as_u16(), cause, "answered");
     } else if status.is_server_error() {
         tracing::error!(%method, path = uri.path(), status = status.as_u16(), cause, "request failed");
     } else if status.is_client_error() {

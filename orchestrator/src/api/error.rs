@@ -35,6 +35,10 @@ pub(super) struct Problem {
 #[derive(Debug, Clone)]
 pub(super) struct Cause(pub(super) String);
 
+/// An error that is an answer like any other: who asks wants to know just this, again and again. The log leaves it out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Routine;
+
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct ErrorEntry {

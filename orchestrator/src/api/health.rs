@@ -1,22 +1,19 @@
 //! `/healthz` and `/readyz`, for whatever starts and watches this process.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 use os_upgrade_shell::node::Leadership;
 use serde_json::json;
 
 use super::Api;
-use super::error::Problem;
+use super::error::{Problem, Routine};
 use super::reply;
 use crate::site::Readiness;
 
-/// The path of readiness.
-pub(super) const READY: &str = "/readyz";
-
 pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/healthz", get(healthy)).route(READY, get(ready))
+    Router::new().route("/healthz", get(healthy)).route("/readyz", get(ready))
 }
 
 /// 200 as long as requests are answered at all.
@@ -26,16 +23,21 @@ async fn healthy() -> Result<Response, Problem> {
 
 /// 200 once a write can be taken, by this instance or by the leader to which it passes it on; until then 503 with the
 /// reason.
-async fn ready(State(api): State<Api>) -> Result<Response, Problem> {
+async fn ready(State(api): State<Api>) -> Result<Response, (Extension<Routine>, Problem)> {
     let present = api.site.present();
     match &present.readiness {
-        Readiness::Ready => reply::json(&match &present.leadership {
-            Leadership::Here(me) => json!({ "ready": true, "role": "leader", "leader": me.instance }),
-            Leadership::At(leader) => {
-                json!({ "ready": true, "role": "follower", "leader": leader.instance })
-            }
-            Leadership::Unknown => json!({ "ready": true }),
-        }),
-        Readiness::NotReady(reason) | Readiness::Halted(reason) => Err(Problem::unavailable(reason.clone())),
+        Readiness::Ready => {
+            let role = match &present.leadership {
+                Leadership::Here(me) => json!({ "ready": true, "role": "leader", "leader": me.instance }),
+                Leadership::At(leader) => {
+                    json!({ "ready": true, "role": "follower", "leader": leader.instance })
+                }
+                Leadership::Unknown => json!({ "ready": true }),
+            };
+            reply::json(&role).map_err(|problem| (Extension(Routine), problem))
+        }
+        Readiness::NotReady(reason) | Readiness::Halted(reason) => {
+            Err((Extension(Routine), Problem::unavailable(reason.clone())))
+        }
     }
 }

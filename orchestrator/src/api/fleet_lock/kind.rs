@@ -7,7 +7,7 @@ use os_upgrade_kernel::Refusal;
 use os_upgrade_kernel::semaphore::DeniedKind;
 use serde_json::json;
 
-use super::super::error::Cause;
+use super::super::error::{Cause, Routine};
 use crate::fleetlock::request::ClaimError;
 use crate::site::Unavailable;
 
@@ -115,6 +115,9 @@ impl IntoResponse for LockError {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         }
         response.extensions_mut().insert(Cause(self.cause.unwrap_or(self.value)));
+        if self.kind == Kind::FailedLockSemaphoreFull {
+            response.extensions_mut().insert(Routine);
+        }
         response
     }
 }
