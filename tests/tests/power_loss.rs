@@ -44,7 +44,7 @@ async fn pass_some_time(random: &mut Random) {
 
 /// A site with running hosts, a run behind it, and configurations written all the time.
 async fn site() -> (Site, Vec<Host>) {
-    let site = Site::start().await;
+    let site = Site::start_with("[fleet-lock.groups]\ndefault = 1\nclients = 10000").await;
     let hosts = site.hosts(HOSTS).await;
     let id = site.rest().started().await;
     site.rest().ended(&id).await;
@@ -65,6 +65,33 @@ fn write_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
             }
         }
     })
+}
+
+/// Takes slots as clients from outside until the site is gone; how many were granted.
+fn lock_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
+    let rest = site.rest();
+    tokio::spawn(async move {
+        for granted in 0.. {
+            let id = format!("n{}", granted + 1);
+            if rest.try_fleet_lock("/v1/pre-reboot", "clients", &id).await != Some(200) {
+                return granted;
+            }
+        }
+        usize::MAX
+    })
+}
+
+/// Every slot that was granted is held, and at most the one that was being asked for besides.
+async fn assert_no_slot_is_missing(site: &Site, granted: usize) {
+    let state = site.rest().get("/v1/state/fleet-lock").await.1;
+    let clients =
+        state["groups"].as_array().unwrap().iter().find(|group| group["group"] == "clients").unwrap();
+    let held: Vec<&str> =
+        clients["holders"].as_array().unwrap().iter().map(|holder| holder["id"].as_str().unwrap()).collect();
+    for number in 1..=granted {
+        assert!(held.contains(&format!("n{number}").as_str()), "n{number} of {granted} is missing: {held:?}");
+    }
+    assert!(held.len() <= granted + 1, "{granted} were granted, {held:?} are held");
 }
 
 /// The number of the configuration in force.
@@ -90,15 +117,16 @@ async fn with_every_write_synced_nothing_that_was_answered_is_missing() {
     each_round("synced", async |mut random| {
         let (mut site, hosts) = site().await;
         let id = site.rest().started().await;
-        let writer = write_until_the_cut(&site);
+        let (writer, locker) = (write_until_the_cut(&site), lock_until_the_cut(&site));
         pass_some_time(&mut random).await;
         site.orchestrator.kill().await;
         site.nats.kill();
-        let answered = writer.await.unwrap();
+        let (answered, granted) = (writer.await.unwrap(), locker.await.unwrap());
         site.nats.start_again().await;
         site.orchestrator.start_ready().await;
         site.orchestrator.leads().await;
         assert_nothing_answered_is_missing(&site, answered).await;
+        assert_no_slot_is_missing(&site, granted).await;
         let run = site.rest().ended(&id).await;
         assert_eq!(run.result(), Some("completed"), "{:?}", run.reasons());
         assert_eq!(hosts.iter().map(upgrades).collect::<Vec<_>>(), [2; HOSTS]);
@@ -216,16 +244,17 @@ async fn with_an_older_store_nothing_is_missing_and_the_history_catches_up() {
         let synced = copy_of_store(&site);
         site.orchestrator.start_ready().await;
         site.orchestrator.leads().await;
-        let writer = write_until_the_cut(&site);
+        let (writer, locker) = (write_until_the_cut(&site), lock_until_the_cut(&site));
         pass_some_time(&mut random).await;
         site.orchestrator.kill().await;
         site.nats.kill();
-        let answered = writer.await.unwrap();
+        let (answered, granted) = (writer.await.unwrap(), locker.await.unwrap());
         put_store_back(&site, &synced);
         site.nats.start_again().await;
         site.orchestrator.start_ready().await;
         site.orchestrator.leads().await;
         assert_nothing_answered_is_missing(&site, answered).await;
+        assert_no_slot_is_missing(&site, granted).await;
         assert_eq!(site.rest().ended(&id).await.result(), Some("completed"));
         let facts = site.journal().await.len() as u64;
         eventually("the history to have every fact", async || {
