@@ -476,6 +476,12 @@ fn said(said: Said) -> Incoming {
     })
 }
 
+/// Groups and their slots, as in `default=1,edge=2`.
+fn slots(settings: &Settings) -> String {
+    let groups = settings.groups.iter().map(|(group, slots)| format!("{group}={slots}"));
+    groups.collect::<Vec<_>>().join(",")
+}
+
 fn warn(warning: &Warning) {
     match warning {
         Warning::Halted(halt) => tracing::error!(%halt, "stopped: an operator has to look"),
@@ -483,6 +489,7 @@ fn warn(warning: &Warning) {
             tracing::warn!(%host, %error, "what a worker said cannot be used");
         }
         Warning::Leading => tracing::info!("leading"),
+        Warning::Adopted(settings) => tracing::info!(slots = slots(settings), "other settings are in force"),
         Warning::MoreHolders { group, slots, holders } => {
             tracing::warn!(%group, slots, holders, "more hold a slot than there are: none is given until they are fewer");
         }

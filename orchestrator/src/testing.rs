@@ -56,7 +56,8 @@ impl TestSite {
         };
         let hosts = hosts.into_iter().map(|name| (host(name), seen.clone())).collect();
         let now = "2026-11-21T05:00:00Z".parse().unwrap();
-        Self { state: State::default(), view: View { hosts, clock_skew: None }, now, journal: 0, control: 0 }
+        let view = View { hosts, ..View::default() };
+        Self { state: State::default(), view, now, journal: 0, control: 0 }
     }
 
     /// The record of `inputs`, decided together, and what is answered to them.

@@ -115,8 +115,30 @@ async fn slots_change_at_once_and_fewer_take_effect_as_holders_release() {
     .unwrap();
     orchestrator.signal(Signal::SIGHUP);
     await_slots(&orchestrator, 2).await;
-    let later = "some settings have changed that are put in force by a restart only";
+    let later = "settings have changed that are put in force by a restart only section=\"site\"";
     assert!(orchestrator.log().contains(later), "{}", orchestrator.log());
+}
+
+#[tokio::test]
+async fn the_leaders_slots_are_in_force_and_a_followers_are_when_it_leads() {
+    let nats = NatsServer::start().await;
+    let [mut leader, mut follower] =
+        [(); 2].map(|()| Orchestrator::new(&nats.url(), "[fleet-lock.groups]\ndefault = 2"));
+    leader.start_ready().await;
+    follower.start();
+    follower.follows(&leader).await;
+    assert_eq!(ask(&follower, LOCK, "a").await, 200);
+    assert_eq!(ask(&follower, LOCK, "b").await, 200);
+    set_slots(&follower, 1);
+    let read = "the configuration was read again";
+    eventually("the follower to have read it", async || follower.log().contains(read).then_some(())).await;
+    assert_eq!(group(&follower).await["slots"], 2);
+    leader.kill().await;
+    follower.leads().await;
+    await_slots(&follower, 1).await;
+    let lowered = group(&follower).await;
+    assert_eq!((&lowered["held"], &lowered["excess"]), (&json!(2), &json!(1)));
+    assert!(follower.log().contains("other settings are in force slots=\"default=1\""), "{}", follower.log());
 }
 
 /// The way out for a host whose worker never answers again.

@@ -216,6 +216,24 @@ pub enum Refusal {
         "slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = \"inventory\", or release it with a reason"
     )]
     ReclaimsNothing,
+    /// An operator holds it already.
+    #[error("{id} is held by {actor}: {reason}; release it first")]
+    HeldAlready {
+        /// In whose name.
+        id: ClientId,
+        /// Who holds it.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
+    /// The holder was never in the inventory, as far as is known, or is held by an operator.
+    #[error(
+        "{id} has not left the inventory, as it was never in it, or an operator holds its slot: release it with a reason"
+    )]
+    NotLeft {
+        /// The holder.
+        id: ClientId,
+    },
     /// The holder has not left.
     #[error("{id} is in the inventory: its workers have announced themselves on {applications}")]
     InInventory {

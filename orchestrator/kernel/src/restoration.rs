@@ -131,6 +131,7 @@ impl State {
             provider,
             standing: Standing::Held,
             since: at,
+            held_since: None,
             run: command.run.clone(),
             command: None,
             begun: true,
@@ -138,6 +139,7 @@ impl State {
         });
         // It was on its way back for an earlier command.
         slot.standing = Standing::Held;
+        slot.since = slot.held_since.take().unwrap_or(slot.since);
         slot.run = command.run.clone();
         slot.command = Some(sent);
         let (group, run, since) = (slot.group.clone(), slot.run.clone(), slot.since);

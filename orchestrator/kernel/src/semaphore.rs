@@ -4,6 +4,7 @@ mod holder;
 mod waiters;
 
 use std::fmt::Write as _;
+use std::ops::Not;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
@@ -27,6 +28,9 @@ pub struct Semaphore {
     /// Which clients from outside were refused one.
     #[serde(default, skip_serializing_if = "Waiters::is_empty")]
     pub waiters: Waiters,
+    /// Whether the group is gone from the settings, and is there for its holders only.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub removed: bool,
 }
 
 /// Why a lock is refused; `kind` and `value` as FleetLock wants them.
@@ -99,6 +103,8 @@ impl Semaphores {
     ) -> Result<(), Denied> {
         self.admits(group, host)?;
         let semaphore = self.known(group)?;
+        // One that arrived by a clock that has been set back since has arrived by now.
+        let arrived = arrived.min(now);
         let before = semaphore.waiters.remembered(now).take_while(|(_, waiter)| waiter.turn <= arrived);
         let mut before = before.filter(|(id, _)| id.as_str() != host);
         // The first that has no free slot of its own to come, if there are so many.
@@ -125,12 +131,13 @@ impl Semaphores {
         let mut groups: OrdMap<GroupName, Semaphore> = OrdMap::new();
         for (group, slots) in slots {
             let old = self.groups.get(group).cloned().unwrap_or_default();
-            groups.insert(group.clone(), Semaphore { slots: *slots, ..old });
+            groups.insert(group.clone(), Semaphore { slots: *slots, removed: false, ..old });
         }
         for (group, old) in &self.groups {
             if !old.holders.is_empty() && !groups.contains_key(group) {
-                let (slots, holders, waiters) = (0, old.holders.clone(), Waiters::default());
-                groups.insert(group.clone(), Semaphore { slots, holders, waiters });
+                let removed =
+                    Semaphore { holders: old.holders.clone(), removed: true, ..Semaphore::default() };
+                groups.insert(group.clone(), removed);
             }
         }
         self.groups = groups;
@@ -140,20 +147,26 @@ impl Semaphores {
     /// [`Self::admits`].
     pub(crate) fn lock_for_run(&mut self, group: &GroupName, host: &str, run: &RunId, at: DateTime<Utc>) {
         self.holder(group, host, at).run = Some(run.clone());
+        self.stop_waiting(group, host);
     }
 
     /// Notes that a client from outside holds a slot. Whether it may has been decided before, by [`Self::admits`].
     pub(crate) fn lock_for_client(&mut self, group: &GroupName, id: &ClientId, at: DateTime<Utc>) {
-        self.holder(group, id.as_str(), at).client = true;
-        if let Some(semaphore) = self.groups.get_mut(group) {
+        let semaphore = self.groups.entry(group.clone()).or_default();
+        if semaphore.holders.contains_key(id.as_str()) {
+            // It takes no slot from anybody.
+            semaphore.waiters.left(id);
+        } else {
             semaphore.waiters.granted(id, at);
         }
+        self.holder(group, id.as_str(), at).client = true;
     }
 
     /// Notes that an operator wants a slot held. Whether there is one has been decided before, by [`Self::admits`].
     pub(crate) fn hold(&mut self, group: &GroupName, id: &ClientId, hold: Hold) {
         let since = hold.since;
         self.holder(group, id.as_str(), since).hold = Some(hold);
+        self.stop_waiting(group, id.as_str());
     }
 
     /// Notes that a client from outside was refused a slot.
@@ -184,6 +197,13 @@ impl Semaphores {
         });
     }
 
+    /// Who holds a slot waits for none.
+    fn stop_waiting(&mut self, group: &GroupName, id: &str) {
+        if let (Some(semaphore), Ok(id)) = (self.groups.get_mut(group), ClientId::new(id)) {
+            semaphore.waiters.left(&id);
+        }
+    }
+
     fn holder(&mut self, group: &GroupName, id: &str, at: DateTime<Utc>) -> &mut Holder {
         let holders = &mut self.groups.entry(group.clone()).or_default().holders;
         holders.entry(id.to_owned()).or_insert(Holder::new(at))
@@ -195,6 +215,9 @@ impl Semaphores {
         change(holder);
         if !holder.is_needed() {
             semaphore.holders.remove(id);
+        }
+        if semaphore.removed && semaphore.holders.is_empty() {
+            self.groups.remove(group);
         }
     }
 }

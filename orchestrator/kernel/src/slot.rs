@@ -20,6 +20,9 @@ pub struct Slot {
     pub standing: Standing,
     /// Since when it stands so.
     pub since: DateTime<Utc>,
+    /// Since when it had been held, for one that is on its way back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_since: Option<DateTime<Utc>>,
     /// The run that asked for it last.
     pub run: RunId,
     /// The last command of the step it was taken for: `done` to this very command releases it, however late.

@@ -140,6 +140,9 @@ impl State {
             Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
             Fact::SlotReleaseDue { host, why } => {
                 let slot = self.slot(host)?;
+                if slot.standing == Standing::Held {
+                    slot.held_since = Some(slot.since);
+                }
                 slot.standing = Standing::Releasing { why: *why };
                 slot.since = at;
                 Ok(())
@@ -250,6 +253,7 @@ impl State {
                     provider: *provider,
                     standing: Standing::Held,
                     since: held.map_or(at, |slot| slot.since),
+                    held_since: None,
                     run: run.clone(),
                     // What it has been held for goes on until the new command stands in the stream.
                     command: held.and_then(|slot| slot.command),
@@ -322,6 +326,7 @@ impl State {
             provider: LockProvider::External,
             standing: Standing::Requested,
             since: at,
+            held_since: None,
             run: run.clone(),
             command: None,
             begun: false,

@@ -10,6 +10,8 @@ use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 pub struct View {
     /// Hosts on which a worker has announced itself.
     pub hosts: OrdMap<HostName, SeenHost>,
+    /// Hosts whose workers have all taken their announcements back.
+    pub left: OrdSet<HostName>,
     /// The orchestrator's clock minus the bus's, when that has been measured.
     pub clock_skew: Option<TimeDelta>,
 }

@@ -152,8 +152,10 @@ impl Inventory {
         match seen {
             None => {
                 self.view.hosts.remove(host);
+                self.view.left.insert(host.clone());
             }
             Some(mut seen) => {
+                self.view.left.remove(host);
                 let known = self.view.hosts.get(host).map(|known| known.reachability);
                 let heard = self.heartbeats.contains_key(host).then_some(Reachability::Reachable);
                 seen.reachability = known.or(heard).unwrap_or_default();

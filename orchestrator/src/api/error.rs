@@ -114,6 +114,8 @@ impl From<Refusal> for Problem {
             | Refusal::HolderUncertain { .. }
             | Refusal::ReclaimsNothing
             | Refusal::InInventory { .. }
+            | Refusal::NotLeft { .. }
+            | Refusal::HeldAlready { .. }
             | Refusal::NoHosts { .. }
             | Refusal::RunActive { .. }
             | Refusal::NoRun => StatusCode::CONFLICT,

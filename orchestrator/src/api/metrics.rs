@@ -7,7 +7,6 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::State as Site;
-use os_upgrade_kernel::semaphore::Semaphore;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,6 +15,7 @@ use prometheus_client::registry::Registry;
 
 use super::Api;
 use super::error::Problem;
+use super::slots::{self, GroupState};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -42,27 +42,32 @@ pub(super) fn text(answers: &Answers, site: &Site, now: DateTime<Utc>) -> Result
     Ok(text)
 }
 
-type Measure = fn(&Site, &Semaphore, DateTime<Utc>) -> usize;
+type Measure = fn(&GroupState<'_>) -> Option<usize>;
 
 /// What is measured of each group.
 const MEASURES: [(&str, &str, Measure); 5] = [
-    ("slots", "Slots that there are", |_, semaphore, _| semaphore.slots as usize),
-    ("holders", "Slots that are held", |_, semaphore, _| semaphore.holders.len()),
-    ("excess_holders", "Slots held beyond those that there are", |_, semaphore, _| semaphore.excess()),
-    ("stuck_holders", "Slots held for longer than the setting stuck-after", |site, semaphore, now| {
-        semaphore.holders.values().filter(|holder| site.settings.is_stuck(holder.since, now)).count()
+    ("slots", "Slots that there are", |group| group.slots.map(|slots| slots as usize)),
+    ("holders", "Slots that are held", |group| Some(group.holders.len())),
+    ("excess_holders", "Slots held beyond those that there are", |group| Some(group.excess)),
+    ("stuck_holders", "Slots held for longer than the setting stuck-after", |group| {
+        Some(group.holders.iter().filter(|holder| holder.stuck).count())
     }),
-    ("waiters", "Clients that were refused a slot a short while ago", |_, semaphore, now| {
-        semaphore.waiters.remembered(now).count()
-    }),
+    (
+        "waiters",
+        "Hosts of runs that wait for a slot, and clients that were refused one a short while ago",
+        |group| Some(group.waiters.len()),
+    ),
 ];
 
 fn describe(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
+    let groups: Vec<GroupState<'_>> = slots::groups(site, now).collect();
     for (name, help, measure) in MEASURES {
         let family = Family::<[(&'static str, String); 1], Gauge>::default();
-        for (group, semaphore) in site.semaphores.iter() {
-            let number = i64::try_from(measure(site, semaphore, now)).unwrap_or(i64::MAX);
-            family.get_or_create(&[("group", group.to_string())]).set(number);
+        for group in &groups {
+            if let Some(number) = measure(group) {
+                let number = i64::try_from(number).unwrap_or(i64::MAX);
+                family.get_or_create(&[("group", group.group.to_string())]).set(number);
+            }
         }
         registry.register(name, help, family);
     }

@@ -45,21 +45,21 @@ pub(super) struct SlotsState<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct GroupState<'a> {
-    group: &'a GroupName,
+pub(super) struct GroupState<'a> {
+    pub(super) group: &'a GroupName,
     /// Absent where another lock server counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    slots: Option<u32>,
+    pub(super) slots: Option<u32>,
     held: usize,
     /// How many more are held than there are slots, since those became fewer.
-    excess: usize,
-    holders: Vec<HolderState<'a>>,
-    waiters: Vec<WaiterState<'a>>,
+    pub(super) excess: usize,
+    pub(super) holders: Vec<HolderState<'a>>,
+    pub(super) waiters: Vec<WaiterState<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct HolderState<'a> {
+pub(super) struct HolderState<'a> {
     id: &'a str,
     since: Stamp,
     on_behalf_of: Vec<&'static str>,
@@ -69,7 +69,7 @@ struct HolderState<'a> {
     hold: Option<HoldState<'a>>,
     reason: String,
     /// Whether it has been held for longer than `[fleet-lock] stuck-after`.
-    stuck: bool,
+    pub(super) stuck: bool,
 }
 
 #[derive(Serialize)]
@@ -81,7 +81,7 @@ struct HoldState<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct WaiterState<'a> {
+pub(super) struct WaiterState<'a> {
     id: &'a str,
     /// `host` for one of a run, `client` for one from outside.
     kind: &'static str,
@@ -140,7 +140,7 @@ async fn history(
 }
 
 /// Every group with a semaphore here, or with a slot that another lock server has given to a host.
-fn groups(site: &Site, now: DateTime<Utc>) -> impl Iterator<Item = GroupState<'_>> {
+pub(super) fn groups(site: &Site, now: DateTime<Utc>) -> impl Iterator<Item = GroupState<'_>> {
     let mut groups: BTreeMap<&GroupName, GroupState<'_>> = BTreeMap::new();
     let counts_here = |semaphore: &Semaphore| {
         site.settings.provider == LockProvider::Embedded || !semaphore.holders.is_empty()
@@ -222,6 +222,7 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
 }
 
 fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime<Utc>) -> HolderState<'a> {
+    let since = slot.held_since.unwrap_or(slot.since);
     let reason = match slot.standing {
         Standing::Requested => format!("being asked for in run {}", slot.run),
         Standing::Held => of_run(site, host.as_str(), &slot.run),
@@ -229,12 +230,12 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
     };
     HolderState {
         id: host.as_str(),
-        since: Stamp(slot.since),
+        since: Stamp(since),
         on_behalf_of: vec!["run"],
         run: Some(&slot.run),
         hold: None,
         reason,
-        stuck: site.settings.is_stuck(slot.since, now),
+        stuck: site.settings.is_stuck(since, now),
     }
 }
 

@@ -31,8 +31,8 @@ async fn reload(
         match config::load(file.as_deref(), std::env::vars_os()) {
             Ok(read) => {
                 let settings = changeable(&running, &read);
-                if settings != read {
-                    tracing::warn!("some settings have changed that are put in force by a restart only");
+                for section in differing(&settings, &read) {
+                    tracing::warn!(section, "settings have changed that are put in force by a restart only");
                 }
                 tracing::info!("the configuration was read again");
                 if changes.send(kernel_settings(&settings)).await.is_err() {
@@ -46,6 +46,18 @@ async fn reload(
             }
         }
     }
+}
+
+/// The sections in which two configurations differ.
+fn differing(one: &Settings, other: &Settings) -> impl Iterator<Item = &'static str> {
+    let sections = [
+        ("site", one.site != other.site),
+        ("api", one.api != other.api),
+        ("nats", one.nats != other.nats),
+        ("store", one.store != other.store),
+        ("fleet-lock", one.fleet_lock != other.fleet_lock),
+    ];
+    sections.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name)
 }
 
 /// `running` with those settings of `read` that can change meanwhile: how slots are given, not by whom.

@@ -61,9 +61,13 @@ pub(super) fn hold(state: &State, group: &GroupName, id: &ClientId, actor: &str,
     of_ours(state)?;
     state.semaphores.admits(group, id.as_str())?;
     let holder = state.semaphores.known(group)?.holders.get(id.as_str());
-    let known = holder.and_then(|holder| holder.hold.as_ref());
-    if known.is_some_and(|hold| hold.actor == actor && hold.reason == reason) {
-        return Ok((Vec::new(), Accepted::Done));
+    match holder.and_then(|holder| holder.hold.as_ref()) {
+        Some(hold) if hold.actor != actor => {
+            let (actor, reason) = (hold.actor.clone(), hold.reason.clone());
+            return Err(Refusal::HeldAlready { id: id.clone(), actor, reason });
+        }
+        Some(hold) if hold.reason == reason => return Ok((Vec::new(), Accepted::Done)),
+        Some(_) | None => {}
     }
     let (group, id) = (group.clone(), id.clone());
     let (actor, reason) = (actor.to_owned(), reason.to_owned());
@@ -92,7 +96,9 @@ pub(super) fn release(state: &State, group: &GroupName, id: &ClientId, actor: &s
             let (id, run) = (id.clone(), run.id.clone());
             return Err(Refusal::HolderAtWork { id, status: in_run.status, run });
         }
-        if slot.may_see_late_command(state.fence.as_ref()) {
+        // A command may still appear, or stands in the stream and is being withdrawn: a worker may be told to begin.
+        let may_be_told = state.withdrawals.values().any(|told| told == host);
+        if may_be_told || slot.may_see_late_command(state.fence.as_ref()) {
             return Err(Refusal::HolderUncertain { id: id.clone() });
         }
         facts.extend(release::release(state, host, ReleaseCause::Operator));
@@ -108,10 +114,16 @@ pub(super) fn reclaim(state: &State, view: &View, group: &GroupName, id: &Client
         Reclaim::Never => return Err(Refusal::ReclaimsNothing),
         Reclaim::Inventory => {}
     }
-    let seen = HostName::new(id.as_str()).ok().and_then(|host| view.hosts.get(&host));
-    if let Some(seen) = seen {
+    let host = HostName::new(id.as_str()).ok();
+    if let Some(seen) = host.as_ref().and_then(|host| view.hosts.get(host)) {
         let applications: Vec<&str> = seen.applications.iter().map(ApplicationName::as_str).collect();
         return Err(Refusal::InInventory { id: id.clone(), applications: applications.join(", ") });
+    }
+    // Of clients that were never in it the inventory says nothing; and what an operator wants held, stays.
+    let holder = state.semaphores.get(group).and_then(|semaphore| semaphore.holders.get(id.as_str()));
+    let is_wanted = holder.is_some_and(|holder| holder.hold.is_some());
+    if is_wanted || !host.is_some_and(|host| view.left.contains(&host)) {
+        return Err(Refusal::NotLeft { id: id.clone() });
     }
     release(state, group, id, actor, "it has left the inventory")
 }

@@ -28,9 +28,9 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Whether it is still remembered.
+    /// Whether it is still remembered. Not one that asked by a clock that was far ahead and has been set back.
     pub fn is_remembered(&self, now: DateTime<Utc>) -> bool {
-        now < self.asked + REMEMBERED
+        now < self.asked + REMEMBERED && self.asked < now + REMEMBERED
     }
 }
 
@@ -75,7 +75,8 @@ impl Waiters {
     /// Whether it is to be noted that `id` asks at `now` and is refused.
     pub fn is_news(&self, id: &ClientId, now: DateTime<Utc>) -> bool {
         match self.known.get(id) {
-            Some(waiter) => waiter.asked + NOTED_AGAIN <= now,
+            // In the future, where the clock has been set back.
+            Some(waiter) => waiter.asked + NOTED_AGAIN <= now || now < waiter.asked,
             None => self.known.len() < WAITERS_MAX || self.has_forgettable(now),
         }
     }
@@ -89,7 +90,9 @@ impl Waiters {
     pub(super) fn refused(&mut self, id: &ClientId, at: DateTime<Utc>) {
         self.forget(at);
         let waiter = match self.remove(id) {
-            Some(known) => Waiter { asked: at, ..known },
+            Some(Waiter { since, asked: _, turn }) => {
+                Waiter { since: since.min(at), asked: at, turn: turn.min(at) }
+            }
             None => Waiter { since: at, asked: at, turn: at },
         };
         self.insert(id, waiter);
@@ -113,13 +116,18 @@ impl Waiters {
     }
 
     fn has_forgettable(&self, now: DateTime<Utc>) -> bool {
-        self.by_asked.get_min().is_some_and(|(asked, _)| *asked + REMEMBERED <= now)
+        self.forgettable(now).is_some()
+    }
+
+    /// Of those that need not be remembered one, if there are any: they are at either end.
+    fn forgettable(&self, now: DateTime<Utc>) -> Option<&ClientId> {
+        let ends = [self.by_asked.get_min(), self.by_asked.get_max()];
+        let ids = ends.into_iter().flatten().map(|(_, id)| id);
+        ids.into_iter().find(|id| self.known.get(*id).is_some_and(|waiter| !waiter.is_remembered(now)))
     }
 
     fn forget(&mut self, at: DateTime<Utc>) {
-        while self.has_forgettable(at)
-            && let Some((_, id)) = self.by_asked.get_min().cloned()
-        {
+        while let Some(id) = self.forgettable(at).cloned() {
             self.remove(&id);
         }
     }
@@ -186,6 +194,23 @@ mod tests {
         assert_eq!(turns(&waiters, remembered), [("b", 10), ("a", remembered)], "anew, behind the other");
         let json = serde_json::to_string(&waiters).unwrap();
         assert_eq!(serde_json::from_str::<Waiters>(&json).unwrap(), waiters);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_neither_keeps_one_for_long_nor_costs_it_its_turn() {
+        let mut waiters = Waiters::default();
+        let hour = 3_600;
+        waiters.refused(&id("a"), at(hour));
+        waiters.refused(&id("b"), at(hour));
+        assert_eq!(turns(&waiters, 0), []);
+        assert!(waiters.is_news(&id("a"), at(0)));
+        waiters.refused(&id("a"), at(0));
+        assert_eq!(turns(&waiters, 0), [("a", 0)]);
+        assert!(!waiters.contains(&id("b")), "forgotten");
+        let mut waiters = Waiters::default();
+        waiters.refused(&id("a"), at(100));
+        waiters.refused(&id("a"), at(90));
+        assert_eq!(turns(&waiters, 95), [("a", 90)]);
     }
 
     #[test]

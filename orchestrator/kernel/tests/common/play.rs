@@ -194,13 +194,18 @@ impl Play {
             Move::Operator { id, group, asked } => {
                 let (group, id) = (group_of(group), CLIENTS[id % CLIENTS.len()]);
                 let known = (group.clone(), id);
-                let (id, actor, reason) = (client(id), "eve".to_owned(), "disk".to_owned());
+                let (name, actor, reason) = (client(id), "eve".to_owned(), "disk".to_owned());
                 let request = match asked % 3 {
-                    0 => Request::Hold { group, id, actor, reason },
-                    1 => Request::Release { group, id, actor, reason },
-                    _ => Request::Reclaim { group, id, actor },
+                    0 => Request::Hold { group, id: name, actor, reason },
+                    1 => Request::Release { group, id: name, actor, reason },
+                    _ => Request::Reclaim { group, id: name, actor },
                 };
+                let before = self.site.state.slots.get(&host(id)).map(|slot| slot.group.clone());
                 if let (Some(Ok(_)), 1 | 2) = (self.site.input(Input::Request(request)).answer, asked % 3) {
+                    // Whether its host is at work outside of runs is the operator's to know.
+                    if let Some(world) = self.world.as_mut().filter(|_| before.as_ref() == Some(&known.0)) {
+                        world.at_work.remove(&host(id));
+                    }
                     self.granted.remove(&known);
                 }
             }

@@ -116,9 +116,11 @@ fn look(site: &mut Site, words: &Words<'_>) {
             }
             host_seen.clock_skew_secs = words.named("skew").map(|seconds| seconds.parse().unwrap());
             site.view.hosts.insert(host(words.at(1)), host_seen);
+            site.view.left.remove(&host(words.at(1)));
         }
         "gone" => {
             site.view.hosts.remove(&host(words.at(1)));
+            site.view.left.insert(host(words.at(1)));
         }
         "skew" => site.view.clock_skew = words.at(1).parse().ok().map(TimeDelta::seconds),
         _ => site.now += TimeDelta::seconds(words.at(1).parse().unwrap()),

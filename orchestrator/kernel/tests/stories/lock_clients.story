@@ -130,4 +130,4 @@
   + lock-released group=default id=node-7
   = done
 > unlock default node-9
-  = done
+  = refused: there is no group default

@@ -16,6 +16,9 @@
 > hold default rack-7 two new disks
   + hold-placed actor=admin group=default id=rack-7 reason="two new disks"
   = done
+# Another operator's word is not overwritten.
+> hold default rack-7 by=bob mine
+  = refused: rack-7 is held by admin: two new disks; release it first
 > hold default rack-8 another disk
   = refused: the only slot is held by rack-7 since 2026-11-21T01:00:00Z
 > hold nowhere rack-8 a disk
@@ -94,19 +97,70 @@
   = done
 > reclaim default h2
   = refused: h2 holds no slot of group default
-# With another lock server the host's slot is given back there.
+# Of one that was never in it the inventory says nothing, and what an operator wants held stays.
+> lock default node-9
+  + lock-granted group=default id=node-9
+  = done
+> reclaim default node-9
+  = refused: node-9 has not left the inventory, as it was never in it, or an operator holds its slot: release it with a reason
+> unlock default node-9
+  + lock-released group=default id=node-9
+  = done
+> hold default h2 to be looked at
+  + hold-placed actor=admin group=default id=h2 reason="to be looked at"
+  = done
+> reclaim default h2
+  = refused: h2 has not left the inventory, as it was never in it, or an operator holds its slot: release it with a reason
+> release default h2 looked at
+  + holder-released actor=admin group=default id=h2 reason="looked at"
+  = done
+# A command that no worker has been given yet may still be: not before that is known.
 > host h2
+> trigger r0 timeout=1h
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r0 trigger=(operator actor=admin)
+  = done
+  ! send r0/h1/prepare/1 until 2026-11-21T02:00:00Z, send r0/h2/prepare/1 until 2026-11-21T02:00:00Z
+> deliver
+  + r0 h1: command-sent action=prepare attempt=1 sequence=8
+  + r0 h2: command-sent action=prepare attempt=1 sequence=9
+  ! nothing
+> reply h1 prepare done
+  + r0 h1: prepared
+> reply h2 prepare done
+  + r0 h2: prepared
+  + upgrades-began run=r0
+  + r0 h1: slot-granted group=default provider=embedded
+  ! send r0/h1/upgrade/1 until 2026-11-21T02:00:00Z
+> deliver
+  + r0 h1: command-sent action=upgrade attempt=1 sequence=12
+  ! nothing
+> wait 3600
+> tick
+  + r0 h1: timed-out reason=(no-reply action=upgrade)
+  + r0 h2: cancelled reason=run-timed-out
+  + run-ended result=timed-out run=r0
+  ! withdraw 12 of h1
+> release default h1 it is gone
+  = refused: whether h1 has been sent a command is being looked up; try again in a moment
+> withdrawn h1 at=12
+  + withdrawn deleted=false host=h1 sequence=12
+  ! nothing
+> release default h1 it is gone
+  + slot-released host=h1 why=operator
+  + holder-released actor=admin group=default id=h1 reason="it is gone"
+  = done
+# With another lock server the host's slot is given back there.
 > settings external
   + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
 > hold default rack-7 a disk
   = refused: the slots of this site are another lock server's: ask that one
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
   = done
-  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z
+  ! send r2/h1/prepare/1 until 2026-11-21T06:00:00Z, send r2/h2/prepare/1 until 2026-11-21T06:00:00Z
 > deliver
-  + r2 h1: command-sent action=prepare attempt=1 sequence=8
-  + r2 h2: command-sent action=prepare attempt=1 sequence=9
+  + r2 h1: command-sent action=prepare attempt=1 sequence=13
+  + r2 h2: command-sent action=prepare attempt=1 sequence=14
   ! nothing
 > reply h1 prepare done
   + r2 h1: prepared
@@ -118,9 +172,9 @@
   ! lock h1 of default
 > locked h1 granted
   + r2 h1: slot-granted group=default provider=external
-  ! send r2/h1/upgrade/1 until 2026-11-21T05:00:00Z
+  ! send r2/h1/upgrade/1 until 2026-11-21T06:00:00Z
 > deliver
-  + r2 h1: command-sent action=upgrade attempt=1 sequence=12
+  + r2 h1: command-sent action=upgrade attempt=1 sequence=17
   ! nothing
 > reply h1 upgrade no
   + r2 h1: failed reason=(worker-error action=upgrade message=no)

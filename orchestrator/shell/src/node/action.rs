@@ -1,6 +1,6 @@
 //! What a node wants done.
 
-use os_upgrade_kernel::Answer;
+use os_upgrade_kernel::{Answer, Settings};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use super::{CallId, Halt, Known};
@@ -86,6 +86,8 @@ pub enum Warning {
     },
     /// This instance leads from now on.
     Leading,
+    /// Other settings than before are in force.
+    Adopted(Settings),
     /// Fewer slots are in force than are held.
     MoreHolders {
         /// The group.

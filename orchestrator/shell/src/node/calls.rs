@@ -14,6 +14,8 @@ use crate::forward::{Outcome, Passed};
 const CALL_TTL: Duration = Duration::from_millis(3_500);
 /// The same of calls that a follower has passed on.
 const FORWARDED_TTL: Duration = Duration::from_millis(2_500);
+/// By how much less FleetLock clients wait, who ask again soon, and for the contrary.
+const CLIENTS_LESS: Duration = Duration::from_millis(1_500);
 
 /// Who waits for an answer.
 #[derive(Debug, Clone, Copy)]
@@ -25,11 +27,20 @@ pub(super) enum Asker {
 }
 
 impl Asker {
-    /// How long a request of theirs is worth being begun.
-    const fn patience(self) -> Duration {
-        match self {
+    /// How long `request` of theirs is worth being begun.
+    const fn patience(self, request: &Request) -> Duration {
+        let patience = match self {
             Self::Here => CALL_TTL,
             Self::Follower { .. } => FORWARDED_TTL,
+        };
+        match request {
+            Request::Lock { .. } | Request::Unlock { .. } => patience.saturating_sub(CLIENTS_LESS),
+            Request::PutConfig { .. }
+            | Request::Trigger { .. }
+            | Request::Cancel { .. }
+            | Request::Hold { .. }
+            | Request::Release { .. }
+            | Request::Reclaim { .. } => patience,
         }
     }
 }
@@ -50,7 +61,7 @@ impl Node {
                 self.untouched(call, HOSTS_UNREAD);
             }
             Role::Leading(leading) if !leading.is_full() => {
-                let until = now.monotonic + asker.patience();
+                let until = now.monotonic + asker.patience(&request);
                 leading.queue.push_back(Queued::Call { call, request, until });
             }
             Role::Leading(_) => {

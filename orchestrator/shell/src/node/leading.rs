@@ -42,6 +42,13 @@ enum UnderWay {
     Snapshot { start: u64 },
 }
 
+fn adopted(record: &Record) -> impl Iterator<Item = Warning> {
+    record.facts.iter().filter_map(|fact| {
+        let Fact::SettingsAdopted { settings } = fact else { return None };
+        Some(Warning::Adopted(settings.clone()))
+    })
+}
+
 /// Groups in which settings that have just come into force leave fewer slots than are held.
 fn more_holders<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = Warning> + 'a {
     let changed = record.facts.iter().any(|fact| matches!(fact, Fact::SettingsAdopted { .. }));
@@ -173,7 +180,7 @@ impl Leading {
             Some(UnderWay::Record(under_way)) => {
                 let RecordUnderWay { record, next, answers } = *under_way;
                 dispatcher.committed(&record);
-                out.extend(more_holders(&record, &next).map(Action::Warn));
+                out.extend(adopted(&record).chain(more_holders(&record, &next)).map(Action::Warn));
                 let append_id = tip.append_id.clone().expect("an append has an id");
                 let before = follower.journaled();
                 let committed = Committed { sequence: tip.sequence, append_id, before, record };

@@ -156,6 +156,8 @@ impl From<Refusal> for LockError {
             | Refusal::HolderUncertain { .. }
             | Refusal::ReclaimsNothing
             | Refusal::InInventory { .. }
+            | Refusal::NotLeft { .. }
+            | Refusal::HeldAlready { .. }
             | Refusal::ClockSkew { .. } => Self::new(Kind::Internal, refusal.to_string()),
         }
     }

@@ -1,6 +1,6 @@
 //! Who holds slots and who waits for them, and what operators can do about it.
 
-use os_upgrade_kernel::{OnFailure, Reclaim, Settings};
+use os_upgrade_kernel::{LockOutcome, LockProvider, OnFailure, Reclaim, Settings};
 use os_upgrade_protocol::{Action, Outcome};
 
 use super::*;
@@ -127,6 +127,51 @@ async fn an_operator_releases_what_nobody_else_will() {
     );
 }
 
+/// A lock server elsewhere counts the slots; what hosts hold there is shown all the same, with since and stuck.
+#[tokio::test]
+async fn slots_of_another_lock_server() {
+    let mut site = TestSite::new(["h01"]);
+    let settings = Settings { provider: LockProvider::External, groups: [].into(), ..Settings::default() };
+    let granted = Input::Locked { host: host("h01"), outcome: LockOutcome::Granted };
+    let mut records = Vec::from([Input::Settings(settings), put_config()].map(|input| site.record(&[input])));
+    records.push(site.fence());
+    records.push(site.record(&[trigger("r1")]));
+    records.push(site.send());
+    records.push(site.reply(["h01"], Action::Prepare, &Outcome::Done));
+    records.push(site.record(&[granted]));
+    records.push(site.send());
+    records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("no space left")));
+    let api = TestApi::new(site, &records).await;
+    let since = "2026-11-21T05:00:07Z";
+    let holder = |reason: &str, stuck: bool| {
+        json!({
+            "provider": "external", "reclaim": "never",
+            "groups": [{
+                "group": "default", "held": 1, "excess": 0, "waiters": [],
+                "holders": [{
+                    "id": "h01", "since": since, "on-behalf-of": ["run"], "run": "r1", "reason": reason, "stuck": stuck
+                }],
+            }],
+        })
+    };
+    let at: chrono::DateTime<chrono::Utc> = since.parse().unwrap();
+    let (soon, late) = (at + chrono::TimeDelta::minutes(119), at + chrono::TimeDelta::minutes(120));
+    let failed = "failed in run r1 (upgrade failed: no space left)";
+    assert_eq!(shown(&api.site.present().state, soon), holder(failed, false));
+    assert_eq!(api.call(RELEASE, &about("h01", "it burnt")).await.0, 204);
+    // Its server has not taken it back: it has been held since it was granted.
+    let state = &api.site.present().state;
+    assert_eq!(shown(state, late), holder("being given back: operator", true));
+    let text = metrics::text(&metrics::Answers::default(), state, late).unwrap();
+    assert!(text.contains("os_upgrade_fleet_lock_stuck_holders{group=\"default\"} 1\n"), "{text}");
+    assert!(!text.contains("os_upgrade_fleet_lock_slots{"), "{text}");
+    let (status, refused) = api.call(HOLD, &about("a", "x")).await;
+    assert_eq!(
+        (status, &refused["errors"][0]["error-info"]["lock-kind"]),
+        (409, &json!("other_lock_server"))
+    );
+}
+
 #[tokio::test]
 async fn what_operators_did_is_listed_newest_first() {
     let (site, records) = failed();
@@ -163,6 +208,7 @@ async fn one_that_left_the_inventory_loses_its_slot_where_the_settings_say_so() 
     let (status, refused) = api.call(&reclaim("h01"), "").await;
     assert_eq!((status, &refused["errors"][0]["error-info"]["kind"]), (409, &json!("in-inventory")));
     site.view.hosts.remove(&host("h01"));
+    site.view.left.insert(host("h01"));
     let api = TestApi::new(site, &records).await;
     assert_eq!(api.call(&reclaim("h01"), "").await, (204, Value::Null));
     assert_eq!(api.call(&reclaim("h01"), "").await.0, 404);

@@ -158,6 +158,8 @@ impl Checker {
             | Refusal::HolderUncertain { .. }
             | Refusal::ReclaimsNothing
             | Refusal::InInventory { .. }
+            | Refusal::NotLeft { .. }
+            | Refusal::HeldAlready { .. }
             | Refusal::LockDenied { .. } => true,
         }
     }

@@ -275,6 +275,8 @@ impl Told {
             Err(Refusal::HolderAtWork { .. } | Refusal::HolderUncertain { .. }) => Some(Self::AtWork),
             Err(Refusal::ReclaimsNothing) => Some(Self::ReclaimsNothing),
             Err(Refusal::InInventory { .. }) => Some(Self::InInventory),
+            Err(Refusal::NotLeft { .. }) => Some(Self::NotLeft),
+            Err(Refusal::HeldAlready { .. }) => Some(Self::HeldAlready),
             Ok(Accepted::Created | Accepted::Valid)
             | Err(
                 Refusal::InvalidConfig { .. }

@@ -219,6 +219,7 @@ impl World {
             Action::Warn(
                 Warning::Inventory { .. }
                 | Warning::Leading
+                | Warning::Adopted(_)
                 | Warning::MoreHolders { .. }
                 | Warning::Deposed { .. },
             ) => {}

@@ -26,10 +26,16 @@ pub(super) enum Told {
     AtWork,
     ReclaimsNothing,
     InInventory,
+    /// Nobody leaves the inventory here.
+    NotLeft,
+    /// Another operator holds it.
+    HeldAlready,
 }
 
 #[derive(Debug, Default)]
 struct Group {
+    /// Gone from the settings, and there for its holders only.
+    removed: bool,
     slots: u32,
     holders: BTreeMap<String, Reasons>,
     waiters: BTreeMap<String, Waiter>,
@@ -49,6 +55,13 @@ struct Waiter {
     asked: DateTime<Utc>,
     /// The arrival that counts for it.
     turn: DateTime<Utc>,
+}
+
+impl Waiter {
+    /// Not one that asked by a clock that was far ahead, either.
+    fn is_remembered(self, now: DateTime<Utc>) -> bool {
+        now < self.asked + REMEMBERED && self.asked < now + REMEMBERED
+    }
 }
 
 #[derive(Debug)]
@@ -104,15 +117,16 @@ impl Specification {
             }),
             Request::Hold { group: of, id, actor, reason } => group(of).map(|group| {
                 let hold = group.holders.get(id.as_str()).and_then(|holder| holder.hold.as_ref());
-                if hold.is_some_and(|hold| (&hold.0, &hold.1) == (actor, reason)) {
-                    return Some(Told::Yes);
+                match hold {
+                    Some(hold) if (&hold.0, &hold.1) == (actor, reason) => Some(Told::Yes),
+                    Some(hold) => (hold.0 != *actor).then_some(Told::HeldAlready),
+                    None => (!group.admits(id.as_str())).then_some(Told::Full),
                 }
-                (!group.admits(id.as_str())).then_some(Told::Full)
             }),
             Request::Release { group: of, id, .. } => group(of).map(|group| group.releases(id.as_str())),
             Request::Reclaim { .. } if self.reclaim == Reclaim::Never => Err(Told::ReclaimsNothing),
             Request::Reclaim { id, .. } if self.is_in_inventory(id.as_str()) => Err(Told::InInventory),
-            Request::Reclaim { group: of, id, .. } => group(of).map(|group| group.releases(id.as_str())),
+            Request::Reclaim { .. } => Err(Told::NotLeft),
             Request::PutConfig { .. } | Request::Trigger { .. } | Request::Cancel { .. } => Ok(None),
         };
         told.unwrap_or_else(Some)
@@ -125,11 +139,18 @@ impl Specification {
     /// The next step, if the semaphore can make it.
     pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Wrong> {
         let taken_back = self.taken_back.take();
+        self.step(at, fact, taken_back)?;
+        self.groups.retain(|_, group| !group.removed || !group.holders.is_empty());
+        Ok(())
+    }
+
+    fn step(&mut self, at: DateTime<Utc>, fact: &Fact, taken_back: Option<HostName>) -> Result<(), Wrong> {
         match fact {
             Fact::SettingsAdopted { settings } => self.configure(settings),
             Fact::LockGranted { group, id } => {
+                let held = self.group(group)?.holders.contains_key(id.as_str());
                 self.take(group, id.as_str())?.client = true;
-                self.group(group)?.granted(id.as_str(), at);
+                self.group(group)?.granted(id.as_str(), held, at);
             }
             Fact::LockAwaited { group, id } => {
                 let group = self.group(group)?;
@@ -147,6 +168,7 @@ impl Specification {
             }
             Fact::HoldPlaced { group, id, actor, reason } => {
                 self.take(group, id.as_str())?.hold = Some((actor.clone(), reason.clone()));
+                self.group(group)?.waiters.remove(id.as_str());
             }
             Fact::HolderReleased { group, id, .. } => {
                 let by_operator = taken_back.is_some_and(|host| host.as_str() == id.as_str());
@@ -197,6 +219,7 @@ impl Specification {
                     let held = self.group(group)?.holders.contains_key(host.as_str());
                     self.take(group, host.as_str())?.run = true;
                     self.slots.insert(host.clone(), group.clone());
+                    self.group(group)?.waiters.remove(host.as_str());
                     if !held {
                         self.group(group)?.check_fair(host, arrived, at)?;
                     }
@@ -218,12 +241,15 @@ impl Specification {
     fn configure(&mut self, settings: &Settings) {
         self.reclaim = settings.reclaim;
         for (name, slots) in &settings.groups {
-            self.groups.entry(name.clone()).or_default().slots = *slots;
+            let group = self.groups.entry(name.clone()).or_default();
+            group.slots = *slots;
+            group.removed = false;
         }
         // Holders keep what they hold, whatever becomes of their group.
         self.groups.retain(|name, group| settings.groups.contains_key(name) || !group.holders.is_empty());
         for (_, group) in self.groups.iter_mut().filter(|(name, _)| !settings.groups.contains_key(*name)) {
             group.slots = 0;
+            group.removed = true;
             group.waiters.clear();
         }
     }
@@ -271,11 +297,18 @@ impl Group {
 
     fn refused(&mut self, id: &str, at: DateTime<Utc>) {
         self.forget(at);
-        self.waiters.entry(id.to_owned()).or_insert(Waiter { asked: at, turn: at }).asked = at;
+        let waiter = self.waiters.entry(id.to_owned()).or_insert(Waiter { asked: at, turn: at });
+        // Clocks are set back.
+        *waiter = Waiter { asked: at, turn: waiter.turn.min(at) };
     }
 
-    /// Whoever of the clients is granted a slot, it is the earliest arrival among them that is used up.
-    fn granted(&mut self, id: &str, at: DateTime<Utc>) {
+    /// Whoever of the clients is granted a slot, it is the earliest arrival among them that is used up; by one that holds
+    /// a slot already, none.
+    fn granted(&mut self, id: &str, held: bool, at: DateTime<Utc>) {
+        if held {
+            self.waiters.remove(id);
+            return;
+        }
         self.forget(at);
         let turn = self.waiters.remove(id).map_or(at, |waiter| waiter.turn);
         let first = self.waiters.iter_mut().min_by_key(|(id, waiter)| (waiter.turn, (*id).clone()));
@@ -285,13 +318,13 @@ impl Group {
     }
 
     fn forget(&mut self, at: DateTime<Utc>) {
-        self.waiters.retain(|_, waiter| at < waiter.asked + REMEMBERED);
+        self.waiters.retain(|_, waiter| waiter.is_remembered(at));
     }
 
     /// After a host has been granted a slot one is left free for each client that had been refused before it came.
     fn check_fair(&self, host: &HostName, arrived: DateTime<Utc>, at: DateTime<Utc>) -> Result<(), Wrong> {
         let before = |(id, waiter): &(&String, &Waiter)| {
-            waiter.turn <= arrived && at < waiter.asked + REMEMBERED && id.as_str() != host.as_str()
+            waiter.turn <= arrived.min(at) && waiter.is_remembered(at) && id.as_str() != host.as_str()
         };
         let waiters: Vec<_> = self.waiters.iter().filter(before).collect();
         if waiters.len() > self.free() {
