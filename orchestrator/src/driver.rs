@@ -435,7 +435,7 @@ impl Driver {
         let (client, started) = (self.locks.clone(), self.started);
         let not_asked = |why: &str| Reply::from(LockOutcome::Unreachable { detail: why.to_owned() });
         self.spawn(move |_| async move {
-            let Reply { outcome, retry_after } = match &client {
+            let Reply { outcome, retry_after, status: _ } = match &client {
                 // This process may have stood still since it was told to ask.
                 _ if started.elapsed() >= before => not_asked("not asked: the lease was running out"),
                 None => not_asked("no [fleet-lock] url is configured"),

@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use reqwest::{ClientBuilder, Url, redirect};
+use reqwest::{ClientBuilder, Response, Url, redirect};
 
 /// A client for `url`'s scheme that follows no redirects and uses no proxy of the environment, as what it talks to is
 /// part of the site. Timeouts are the caller's.
@@ -15,6 +15,20 @@ pub fn builder(url: &Url) -> ClientBuilder {
         // Without this a machine that has no CA certificates could not even speak plain HTTP.
         builder.tls_certs_only([])
     }
+}
+
+/// The whole body, or more than `bytes_max` bytes of one that is larger.
+///
+/// # Errors
+/// It does not come to its end.
+pub async fn beginning(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, reqwest::Error> {
+    let mut body = Vec::new();
+    while body.len() <= bytes_max
+        && let Some(chunk) = response.chunk().await?
+    {
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
 }
 
 /// TLS is rustls with ring, installed once for the whole process; reqwest brings no provider of its own.

@@ -46,6 +46,8 @@ struct Shared {
     limit: Limit,
     /// How many more requests to take a slot back are answered with 500.
     unlocks_to_fail: usize,
+    /// The credentials of the last request that had any.
+    authorization: Option<String>,
 }
 
 /// How many requests are answered; the others are told to come back later.
@@ -124,6 +126,7 @@ impl LockServer {
             asked: 0,
             limit: Limit::None,
             unlocks_to_fail: 0,
+            authorization: None,
         }));
         let mut server = Self { address: own_address(), shared, task: None };
         server.start_again().await;
@@ -205,6 +208,11 @@ impl LockServer {
         self.shared().asked
     }
 
+    /// The credentials of the last request that had any, as they were sent.
+    pub fn authorization(&self) -> Option<String> {
+        self.shared().authorization.clone()
+    }
+
     /// Who holds the only slot.
     pub fn holder(&self) -> Option<String> {
         self.shared().holder.clone()
@@ -257,6 +265,9 @@ fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -
     let params = &body["client_params"];
     let (group, id) = (params["group"].as_str().unwrap(), params["id"].as_str().unwrap());
     let mut shared = shared.lock().unwrap();
+    if let Some(value) = headers.get("authorization") {
+        shared.authorization = Some(value.to_str().unwrap().to_owned());
+    }
     if let Err(wait) = shared.limit.take(Instant::now()) {
         shared.calls.push(format!("{what} {group}/{id}: limited"));
         let seconds = wait.as_secs_f64().ceil().to_string();

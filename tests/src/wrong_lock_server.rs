@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -19,6 +19,10 @@ use crate::orchestrator::own_address;
 
 /// How long it works at a request, so that several are under way at once.
 const WORK: Duration = Duration::from_millis(3);
+/// How long it takes for a lock when it is slow.
+const SLOW: Duration = Duration::from_millis(500);
+/// Which requests it has no time for, when that is its mistake: the last of so many.
+const BUSY_EACH: usize = 40;
 
 /// The one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +63,12 @@ pub enum Mistake {
     KeepsSlots,
     /// Counts one slot more than there are.
     OneTooMany,
+    /// Takes long for a lock, and does it also when nobody waits for the answer any more.
+    Slow,
+    /// Says of a lock that it has failed, and does it later.
+    GrantsLate,
+    /// Has no time for one request of many and for a second after it, and says so: that is no mistake.
+    Busy,
 }
 
 #[derive(Debug)]
@@ -69,6 +79,9 @@ struct Shared {
     busy: Mutex<usize>,
     refused: AtomicUsize,
     unlocked: AtomicUsize,
+    asked: AtomicUsize,
+    busy_until: Mutex<Option<Instant>>,
+    too_early: AtomicUsize,
 }
 
 /// The server, until it is dropped.
@@ -89,6 +102,9 @@ impl WrongLockServer {
             busy: Mutex::default(),
             refused: AtomicUsize::default(),
             unlocked: AtomicUsize::default(),
+            asked: AtomicUsize::default(),
+            busy_until: Mutex::default(),
+            too_early: AtomicUsize::default(),
         });
         let address = own_address();
         let listener = TcpListener::bind(address).await.unwrap();
@@ -117,6 +133,16 @@ impl WrongLockServer {
         self.shared.unlocked.load(Ordering::Relaxed)
     }
 
+    /// How many requests are being worked at, also when nobody waits for their answer any more.
+    pub fn working(&self) -> usize {
+        *self.shared.busy.lock().unwrap()
+    }
+
+    /// How many requests it had no time for.
+    pub fn too_early(&self) -> usize {
+        self.shared.too_early.load(Ordering::Relaxed)
+    }
+
     /// Gives a slot to somebody.
     pub fn occupy(&self, id: &str) {
         self.shared.holders.lock().unwrap().insert(id.to_owned());
@@ -142,6 +168,9 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     let mistake = shared.mistake;
+    if mistake == Mistake::Busy && !shared.has_time() {
+        return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "1")], "later").into_response();
+    }
     let path = uri.path();
     if mistake == Mistake::RedirectsSlashes && path.contains("//") {
         return (StatusCode::MOVED_PERMANENTLY, [("location", path.replace("//", "/"))]).into_response();
@@ -180,7 +209,37 @@ async fn answer(
 }
 
 impl Shared {
-    async fn decide(&self, lock: bool, id: String) -> Response {
+    fn has_time(&self) -> bool {
+        let mut until = self.busy_until.lock().unwrap();
+        let now = Instant::now();
+        let has_time = until.is_none_or(|until| until <= now)
+            && !(self.asked.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(BUSY_EACH);
+        if has_time {
+            *until = None;
+        } else {
+            self.too_early.fetch_add(1, Ordering::Relaxed);
+            until.get_or_insert(now + Duration::from_secs(1));
+        }
+        has_time
+    }
+
+    /// A lock that is done whether somebody waits for its answer or not.
+    async fn decide_late(self: Arc<Self>, id: String) -> Response {
+        *self.busy.lock().unwrap() += 1;
+        let shared = Arc::clone(&self);
+        let done = tokio::spawn(async move {
+            tokio::time::sleep(SLOW).await;
+            let answer = shared.lock(id).await;
+            *shared.busy.lock().unwrap() -= 1;
+            answer
+        });
+        if self.makes(Mistake::GrantsLate) { error(503, "unavailable") } else { done.await.unwrap() }
+    }
+
+    async fn decide(self: Arc<Self>, lock: bool, id: String) -> Response {
+        if lock && (self.makes(Mistake::Slow) || self.makes(Mistake::GrantsLate)) {
+            return self.decide_late(id).await;
+        }
         *self.busy.lock().unwrap() += 1;
         // Everybody else who has asked comes in between.
         tokio::time::sleep(WORK).await;

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -28,15 +29,29 @@ type Ended = (Option<i32>, String, String);
 
 impl Running {
     fn start(arguments: &[&str], directory: &Path) -> Self {
-        let mut command = Command::new(programs::path(programs::ORCHESTRATOR));
-        command.arg("lock").args(arguments).current_dir(directory).kill_on_drop(true);
+        let program = programs::path(programs::ORCHESTRATOR);
+        Self::start_program(&program, &[&["lock"], arguments].concat(), directory)
+    }
+
+    fn start_program(program: &Path, arguments: &[&str], directory: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(directory).kill_on_drop(true);
         // Not in the foreground of a terminal, where a SIGINT would be taken for one that the command has had too.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { child: command.spawn().unwrap() }
     }
 
+    fn pid(&self) -> i32 {
+        self.child.id().unwrap().try_into().unwrap()
+    }
+
     fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().unwrap().try_into().unwrap()), signal).unwrap();
+        kill(Pid::from_raw(self.pid()), signal).unwrap();
+    }
+
+    /// Also its command gets it.
+    fn signal_group(&self, signal: Signal) {
+        kill(Pid::from_raw(-self.pid()), signal).unwrap();
     }
 
     async fn ended(self) -> Ended {
@@ -149,6 +164,20 @@ async fn it_ends_as_its_command_does() {
     let (code, _, said) = Running::start(&arguments, place.directory.path()).ended().await;
     let unreadable = "error: no slot can be asked for: cannot read none.pem, the file of --ca: ";
     assert!(code == Some(1) && said.starts_with(unreadable), "{said}");
+    let arguments = ["--url", "http://h", "--ca", "none.pem"];
+    for subcommand in [&["run", "--id", "a"][..], &["unlock", "--id", "a"], &["conformance"]] {
+        let command: &[&str] = if subcommand[0] == "run" { &["--", "true"] } else { &[] };
+        let arguments = [subcommand, &arguments, command].concat();
+        let (code, _, said) = Running::start(&arguments, place.directory.path()).ended().await;
+        assert_eq!((code, said.as_str()), (Some(2), "error: --ca needs a --url that begins with https://"));
+    }
+    for wrong in [
+        &["conformance", "--url", "http://h", "--slots", "18446744073709551615"][..],
+        &["conformance", "--url", "http://h", "--slots-max", "0"],
+        &["run", "--id", "a", "--retry", "500000000years", "--", "true"],
+    ] {
+        assert_eq!(Running::start(wrong, place.directory.path()).ended().await.0, Some(2), "{wrong:?}");
+    }
     for wrong in [&["run", "--id", "a"][..], &["run", "--", "true"], &["run", "--id", "", "--", "true"]] {
         assert_eq!(Running::start(wrong, place.directory.path()).ended().await.0, Some(2), "{wrong:?}");
     }
@@ -158,9 +187,12 @@ async fn it_ends_as_its_command_does() {
 async fn signals_are_handed_on_and_the_slot_is_given_back() {
     let server = WrongLockServer::start(1, Mistake::Nothing).await;
     let place = Place::new();
-    for (signal, name, code) in
-        [(Signal::SIGTERM, "TERM", 3), (Signal::SIGINT, "INT", 4), (Signal::SIGHUP, "HUP", 5)]
-    {
+    for (signal, name, code) in [
+        (Signal::SIGTERM, "TERM", 3),
+        (Signal::SIGINT, "INT", 4),
+        (Signal::SIGHUP, "HUP", 5),
+        (Signal::SIGQUIT, "QUIT", 6),
+    ] {
         let script = format!(
             "trap 'echo {name} >>log; exit {code}' {name}; echo ready {name} >>log; while :; do sleep 0.02; done"
         );
@@ -204,8 +236,7 @@ async fn without_a_slot_the_command_is_not_run() {
     // 202 is no slot, and what it may mean to the server is given back.
     let accepts = WrongLockServer::start(1, Mistake::Accepts).await;
     let running = place.run(&accepts.url(), "a", &["--wait", "0s"], script);
-    eventually("it to give back", async || (accepts.refused() == 0 && accepts.unlocked() > 0).then_some(()))
-        .await;
+    eventually("it to give back", async || (accepts.unlocked() >= 6).then_some(())).await;
     running.signal(Signal::SIGTERM);
     assert_eq!(running.ended().await.0, Some(75));
     assert_eq!((accepts.holders(), place.log()), (vec![], vec![]));
@@ -225,33 +256,136 @@ async fn the_slot_is_given_back_when_the_server_is_there_again() {
     assert_eq!(running.ended().await, (Some(0), String::new(), String::new()));
     assert_eq!(server.holder(), None);
     assert_eq!(server.calls(), ["lock default/a", "unlock default/a"]);
+}
 
-    // Or it says what gives it back.
-    let running = place.run(
-        &server.url(),
-        "it's",
-        &[],
-        "echo begin >>log; while ! [ -e off ]; do sleep 0.02; done; exit 3",
-    );
-    place.await_log("begin").await;
-    server.stop().await;
-    place.touch("off");
-    let pid = Pid::from_raw(running.child.id().unwrap().try_into().unwrap());
-    let ended = tokio::spawn(running.ended());
-    // It ends trying; before, the command gets it, if it is still there.
-    eventually("it to end", async || {
-        let _ = kill(pid, Signal::SIGHUP);
-        ended.is_finished().then_some(())
-    })
-    .await;
-    let (code, _, said) = ended.await.unwrap();
-    assert!(matches!(code, Some(3 | 129)), "{code:?} {said}");
-    assert!(said.contains("os-upgrade: it's may still hold a slot of group default: "), "{said}");
-    let (_, by_hand) = said.split_once("os-upgrade: give it back with: ").unwrap();
-    let body = r#"{"client_params":{"group":"default","id":"it's"}}"#;
-    let url = format!("{}/v1/steady-state", server.url());
+/// When the slot cannot be given back, it ends trying at a signal, and says what gives it back.
+#[tokio::test]
+async fn what_gives_the_slot_back_by_hand() {
+    const MANY: usize = 1_000_000;
+    let server = LockServer::start(Say::OneSlot).await;
+    let place = Place::new();
+    let running = place.run(&server.url(), "it's", &[], "exit 3");
+    server.fail_unlocks(MANY);
+    // More attempts than there can be in the time in which a signal may be the one that has ended the command.
+    eventually("it to try", async || (MANY - server.unlocks_to_fail() >= 6).then_some(())).await;
+    running.signal(Signal::SIGTERM);
+    let (code, _, said) = running.ended().await;
+    let expected = "os-upgrade: it's may still hold a slot of group default: \
+                    the server does not speak FleetLock: status 500: no body";
+    let (why, by_hand) = said.split_once("\nos-upgrade: give it back with: ").unwrap();
+    assert_eq!((code, why), (Some(3), expected));
     let words = shlex::split(by_hand).unwrap();
-    assert_eq!(words, ["curl", "-H", "fleet-lock-protocol: true", "-d", body, &url]);
+    assert_eq!(words[..3], ["os-upgrade", "lock", "unlock"]);
+    let words: Vec<_> = words[2..].iter().map(String::as_str).collect();
+    let by_hand = async || Running::start(&words, place.directory.path()).ended().await;
+    let refused = "error: not given back: the server does not speak FleetLock: status 500: no body";
+    assert_eq!(by_hand().await, (Some(1), String::new(), refused.to_owned()));
+    assert_eq!(server.holder().as_deref(), Some("it's"));
+    server.fail_unlocks(0);
+    assert_eq!(by_hand().await, (Some(0), "given back: it's, group default".to_owned(), String::new()));
+    assert_eq!(server.holder(), None);
+}
+
+/// Ctrl-C and `systemctl stop` signal the command too: what has ended it must not end giving back.
+#[tokio::test]
+async fn a_signal_for_both_does_not_keep_the_slot() {
+    let server = LockServer::start(Say::OneSlot).await;
+    let place = Place::new();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        // It comes when the slot is being given back already.
+        let asked = server.asked();
+        fs::write(place.path("log"), "").unwrap();
+        let running = place.run(&server.url(), "a", &[], GATED);
+        place.await_log("begin a").await;
+        server.say(Say::Nothing);
+        place.touch("go");
+        eventually("it to give back", async || (server.asked() == asked + 2).then_some(())).await;
+        for _ in 0..20 {
+            running.signal(signal);
+            tokio::task::yield_now().await;
+        }
+        server.say(Say::OneSlot);
+        assert_eq!(running.ended().await, (Some(0), String::new(), String::new()), "{signal}");
+        assert_eq!(server.holder(), None);
+        fs::remove_file(place.path("go")).unwrap();
+    }
+    // Together, in whatever order it is noticed; a command that ends by itself at that moment too.
+    for round in 0..30 {
+        fs::write(place.path("log"), "").unwrap();
+        let script = "echo begin a >>log; exec sleep 600";
+        let running = place.run(&server.url(), "a", &[], script);
+        place.await_log("begin a").await;
+        running.signal_group(Signal::SIGTERM);
+        assert_eq!(running.ended().await, (Some(143), String::new(), String::new()), "{round}");
+        assert_eq!(server.holder(), None, "{round}");
+        let script = "kill -TERM $PPID; exit 0";
+        let (_, _, said) = place.run(&server.url(), "a", &[], script).ended().await;
+        assert_eq!((said.as_str(), server.holder()), ("", None), "{round}");
+    }
+}
+
+#[tokio::test]
+async fn a_hangup_that_is_ignored_stays_so() {
+    let server = WrongLockServer::start(1, Mistake::Nothing).await;
+    let place = Place::new();
+    let program = programs::path(programs::ORCHESTRATOR);
+    let nohup = format!(
+        "trap '' HUP; exec {} lock run --url {} --id a -- sh -c '{GATED}'",
+        program.display(),
+        server.url()
+    );
+    let running = Running::start_program(Path::new("sh"), &["-c", &nohup], place.directory.path());
+    place.await_log("begin a").await;
+    for _ in 0..20 {
+        running.signal_group(Signal::SIGHUP);
+    }
+    place.touch("go");
+    assert_eq!(running.ended().await, (Some(0), String::new(), String::new()));
+    assert_eq!(place.log(), ["begin a", "end a"]);
+    assert_eq!(server.holders(), [""; 0]);
+}
+
+/// A slot that may come yet is given back, also when it comes after that.
+#[tokio::test]
+async fn a_slot_that_is_granted_late_is_given_back() {
+    let place = Place::new();
+    let server = WrongLockServer::start(1, Mistake::GrantsLate).await;
+    let running = place.run(&server.url(), "a", &["--wait", "0s"], "echo ran >>log");
+    eventually("the slot to be granted", async || (server.holders() == ["a"]).then_some(())).await;
+    let failed = "os-upgrade: waiting for a slot of group default: in words: unavailable (unavailable)";
+    assert_eq!(running.ended().await, (Some(75), String::new(), failed.to_owned()));
+    assert_eq!(server.holders(), [""; 0]);
+    // A signal while it is asked for.
+    let server = WrongLockServer::start(1, Mistake::Slow).await;
+    for round in 0..3 {
+        let running = place.run(&server.url(), "a", &[], "echo ran >>log");
+        eventually("it to ask", async || (server.working() == 1).then_some(())).await;
+        running.signal(Signal::SIGTERM);
+        assert_eq!(running.ended().await, (Some(143), String::new(), String::new()), "{round}");
+        eventually("the server to be done", async || (server.working() == 0).then_some(())).await;
+        assert_eq!(server.holders(), [""; 0], "{round}");
+    }
+    assert_eq!(place.log(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_to_be_left_alone_is_and_gets_the_password() {
+    let server = LockServer::start(Say::OneSlot).await;
+    let place = Place::new();
+    let url = server.url().replacen("http://", "http://user:pa%2Dss@", 1);
+    server.trip(Duration::from_secs(2));
+    let running = place.run(&url, "a", &[], GATED);
+    place.await_log("begin a").await;
+    assert!(!server.is_tripped());
+    assert_eq!((server.limited(), server.holder().as_deref()), (1, Some("a")));
+    assert_eq!(server.authorization().as_deref(), Some("Basic dXNlcjpwYS1zcw=="));
+    server.trip(Duration::from_secs(2));
+    place.touch("go");
+    let (code, _, said) = running.ended().await;
+    let waited = "os-upgrade: waiting for a slot of group default: \
+                  the server does not speak FleetLock: status 429: not a FleetLock error: later";
+    assert_eq!((code, said.as_str()), (Some(0), waited));
+    assert_eq!((server.limited(), server.holder()), (2, None));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_kernel::LockOutcome;
-use os_upgrade_orchestrator::fleetlock::client::FleetLockClient;
+use os_upgrade_orchestrator::fleetlock::client::{FleetLockClient, Timeouts};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_tests::host::Host;
 use os_upgrade_tests::lock_server::{LockServer, Say};
@@ -174,7 +174,7 @@ async fn a_slot_that_is_granted_after_the_run_is_over_is_given_back_and_not_used
 async fn clients_from_outside_share_the_embedded_slots_also_across_a_kill() {
     let mut site = Site::start().await;
     let url = format!("http://{}/fleetlock/", site.orchestrator.address());
-    let client = FleetLockClient::new(&url.parse().unwrap()).unwrap();
+    let client = FleetLockClient::new(&url.parse().unwrap(), Timeouts::default(), None).unwrap();
     let (group, node) = (GroupName::new("default").unwrap(), |id| HostName::new(id).unwrap());
     let rest = site.rest();
     let hosts = site.hosts(1).await;

@@ -15,7 +15,7 @@ use futures::StreamExt;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use os_upgrade_kernel::LockOutcome;
-use os_upgrade_orchestrator::fleetlock::client::FleetLockClient;
+use os_upgrade_orchestrator::fleetlock::client::{FleetLockClient, Timeouts};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_tests::orchestrator::Orchestrator;
 use os_upgrade_tests::site::Site;
@@ -41,7 +41,7 @@ async fn stop(orchestrator: &mut Orchestrator) -> Duration {
 
 /// A client of the FleetLock endpoint at `address`.
 fn locks(address: SocketAddr) -> FleetLockClient {
-    FleetLockClient::new(&format!("http://{address}/").parse().unwrap()).unwrap()
+    FleetLockClient::new(&format!("http://{address}/").parse().unwrap(), Timeouts::default(), None).unwrap()
 }
 
 /// Takes one slot after the other until it is not granted one any more; the ids that were, and what it heard last.

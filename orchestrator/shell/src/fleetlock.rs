@@ -43,6 +43,22 @@ pub enum RetryAfter {
     Server(Duration),
 }
 
+impl RetryAfter {
+    /// How long that is.
+    pub const fn pause(self) -> Duration {
+        match self {
+            Self::Slot(pause) | Self::Server(pause) => pause,
+        }
+    }
+}
+
+/// `pause` and up to a quarter more, how much of it `chance` decides: those who were refused together do not come back
+/// together.
+pub fn drawn_out(pause: Duration, chance: u32) -> Duration {
+    const PARTS: u32 = 1024;
+    pause.saturating_add(pause / (4 * PARTS) * (chance % PARTS))
+}
+
 /// The body that FleetLock gives errors.
 #[derive(Deserialize)]
 struct Refusal {
@@ -116,19 +132,27 @@ fn excerpt(bytes: &[u8]) -> String {
 
 /// The beginning of `text` on one line, with an ellipsis where it is longer, and with nothing in it that does something
 /// to a terminal or to the order of what stands beside it.
-fn one_line(text: &str, chars_max: usize) -> String {
+pub fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut plain = line.chars().map(|character| if is_plain(character) { character } else { '\u{fffd}' });
-    let mut shown: String = plain.by_ref().take(chars_max).collect();
-    if plain.next().is_some() {
+    let mut characters = line.chars().map(harmless);
+    let mut shown: String = characters.by_ref().take(chars_max).collect();
+    if characters.next().is_some() {
         shown.push('…');
     }
     shown
 }
 
+/// `text` with nothing in it that does something to a terminal or to the order of what stands beside it.
+pub fn plain(text: &str) -> String {
+    text.chars().map(harmless).collect()
+}
+
+fn harmless(character: char) -> char {
+    if is_plain(character) { character } else { char::REPLACEMENT_CHARACTER }
+}
+
 fn is_plain(character: char) -> bool {
-    let turns_text_around =
-        matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns_text_around = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !character.is_control() && !turns_text_around
 }
 
@@ -214,6 +238,17 @@ mod tests {
             answer(409, br#"{"kind":"\n","value":"v"}"#),
             odd(r#"status 409: not a FleetLock error: {"kind":"\n","value":"v"}"#)
         );
+    }
+
+    #[test]
+    fn pauses_are_drawn_out_by_up_to_a_quarter() {
+        let pause = Duration::from_secs(4);
+        for chance in [0, 1, 512, 1023, 1024, u32::MAX] {
+            let drawn = drawn_out(pause, chance);
+            assert!(drawn >= pause && drawn <= pause + pause / 4, "{drawn:?}");
+        }
+        assert_eq!(drawn_out(pause, 1024), pause);
+        assert_eq!(drawn_out(Duration::MAX, 1023), Duration::MAX);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
+use os_upgrade_shell::fleetlock::one_line;
 
 use crate::config;
 use output::{errln, outln};
@@ -84,6 +85,8 @@ struct Serve {
 enum Failure {
     /// Its configuration cannot be used.
     Config(config::Error),
+    /// What was asked for makes no sense.
+    Usage(String),
     /// It could not run or go on.
     Runtime(anyhow::Error),
     /// It has said why, and ends with this status.
@@ -114,9 +117,12 @@ pub fn main() -> ExitCode {
             }
             ExitCode::from(2)
         }
+        Err(Failure::Usage(wrong)) => {
+            errln!("error: {wrong}");
+            ExitCode::from(2)
+        }
         Err(Failure::Runtime(error)) => {
-            let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
-            errln!("error: {line}");
+            errln!("error: {}", one_line(&format!("{error:#}"), usize::MAX));
             ExitCode::FAILURE
         }
         Err(Failure::Status(status)) => ExitCode::from(status),

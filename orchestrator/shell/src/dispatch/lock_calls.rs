@@ -17,7 +17,7 @@ use super::Dispatch;
 use super::pace::Pace;
 use super::rate::{Bucket, LeftAlone, put_off};
 use crate::clock::Now;
-use crate::fleetlock::RetryAfter;
+use crate::fleetlock::{self, RetryAfter};
 
 /// The shortest pause after a failure; it doubles with every further one.
 const FAILURE_PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -145,10 +145,8 @@ impl LockCalls {
         let spread = |pause: Duration| drawn_out(pause, nonce, host, answers);
         self.left_alone.asked_for(now, retry_after, spread);
         let own = calls.pause(outcome, retry);
-        let asked_for = match retry_after {
-            Some(RetryAfter::Slot(pause) | RetryAfter::Server(pause)) => put_off(pause, calls.unlocking),
-            None => Duration::ZERO,
-        };
+        let asked_for = retry_after.map_or(Duration::ZERO, RetryAfter::pause);
+        let asked_for = put_off(asked_for, calls.unlocking);
         calls.pace.done(now, spread(own.max(asked_for)))
     }
 
@@ -192,11 +190,10 @@ impl HostCalls {
 
 /// `pause` and up to a quarter more, by chance as far as anybody can tell.
 fn drawn_out(pause: Duration, nonce: &str, host: &HostName, answers: u64) -> Duration {
-    const PARTS: u32 = 1024;
     let mut hasher = DefaultHasher::new();
     (nonce, host, answers).hash(&mut hasher);
-    let part = u32::try_from(hasher.finish() % u64::from(PARTS)).expect("it is below the number of parts");
-    pause + pause / (4 * PARTS) * part
+    let [.., a, b, c, d] = hasher.finish().to_be_bytes();
+    fleetlock::drawn_out(pause, u32::from_be_bytes([a, b, c, d]))
 }
 
 #[cfg(test)]

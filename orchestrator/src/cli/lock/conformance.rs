@@ -2,11 +2,15 @@
 
 use anyhow::bail;
 use clap::Args;
+use clap::builder::{RangedU64ValueParser, TypedValueParser};
 use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use super::super::Failure;
 use super::super::output::{Output, errln, outln};
 use super::super::rest::http_url;
-use super::super::shutdown;
+use super::signals::Signals;
 use super::tls::Tls;
 use crate::config::HttpUrl;
 use crate::conformance::{self, Level, Report, Row, Verdict, case_width};
@@ -29,24 +33,35 @@ pub(in crate::cli) struct Options {
     #[arg(long)]
     strict: bool,
     /// How many slots of the group are free; then this is examined too
-    #[arg(long, value_name = "N", conflicts_with = "slots_max")]
+    #[arg(long, value_name = "N", conflicts_with = "slots_max", value_parser = count())]
     slots: Option<usize>,
     /// Most slots taken at once, where --slots does not say how many are free; if there are more, cases that need a full
     /// group are skipped
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = count())]
     slots_max: usize,
     /// How to print the rows
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
+/// Most slots that can be said to be free, and that are taken.
+const SLOTS_MAX: u64 = 10_000;
+
+fn count() -> impl TypedValueParser<Value = usize> {
+    RangedU64ValueParser::<usize>::new().range(1..=SLOTS_MAX)
+}
+
 /// Examines the server.
-pub(super) async fn run(options: Options) -> anyhow::Result<()> {
+pub(super) async fn run(options: Options) -> Result<(), Failure> {
     let Options { url, tls, group, strict, slots, slots_max, output } = options;
     let level = if strict { Level::Strict } else { Level::Protocol };
-    let stop = shutdown::on_signal()?;
-    let wanted = conformance::Options { url, tls: Some(tls.into()), group, level, slots, slots_max };
-    let report = conformance::run(&wanted, &stop, |row| {
+    let tls = Some(tls.files(&url)?);
+    let wanted = conformance::Options { url, tls, group, level, slots, slots_max };
+    Ok(examine(&wanted, output).await?)
+}
+
+async fn examine(wanted: &conformance::Options, output: Output) -> anyhow::Result<()> {
+    let report = conformance::run(wanted, &on_signal()?, |row| {
         if output == Output::Text {
             outln!("{}", line(row));
         }
@@ -59,7 +74,7 @@ pub(super) async fn run(options: Options) -> anyhow::Result<()> {
         Output::Json => {
             let Report { rows, interrupted, left } = &report;
             let whole = json!({
-                "url": wanted.url.to_string(), "group": wanted.group, "level": level, "rows": rows,
+                "url": wanted.url.to_string(), "group": wanted.group, "level": wanted.level, "rows": rows,
                 "passed": passed, "failed": failed, "skipped": skipped,
                 "interrupted": interrupted, "left": left,
             });
@@ -67,6 +82,22 @@ pub(super) async fn run(options: Options) -> anyhow::Result<()> {
         }
     }
     conclude(&report, &wanted.group)
+}
+
+/// A token that the first signal cancels. Another ends the process at once, and may leave slots held.
+fn on_signal() -> anyhow::Result<CancellationToken> {
+    let mut signals = Signals::listen()?;
+    let stop = CancellationToken::new();
+    tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            signals.next().await;
+            stop.cancel();
+            signals.another(Instant::now()).await;
+            std::process::exit(1);
+        }
+    });
+    Ok(stop)
 }
 
 fn conclude(report: &Report, group: &str) -> anyhow::Result<()> {

@@ -15,7 +15,7 @@ pub(in crate::cli) struct Slot {
     /// The group
     #[arg(long, default_value = "default")]
     group: GroupName,
-    /// Who holds the slot, a host or a FleetLock client
+    /// In whose name the slot is held, a host's or a FleetLock client's
     #[arg(long, value_parser = client_id)]
     id: ClientId,
     /// The API of an instance

@@ -35,6 +35,9 @@ const NOT_FOUND: u8 = 127;
 /// As shells have it: this and the signal's number.
 const SIGNALLED: u8 = 128;
 
+/// The longest pause before asking again.
+const RETRY_MAX: Duration = Duration::from_hours(24);
+
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit status: the command's own, 128 + n if signal n has ended it or the wait; 75 when there was no slot in time; 69 when \
@@ -55,8 +58,8 @@ pub(in crate::cli) struct Run {
     /// How long to wait for a slot, such as 90s or 1h, or forever
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     wait: Wait,
-    /// How long to pause before asking again; up to a quarter is added, and more where the server wants it
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
+    /// How long to pause before asking again, 1d at most; up to a quarter is added, and more where the server wants it
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = retry)]
     retry: Duration,
     /// The command with its arguments; it finds `OS_UPGRADE_LOCK_GROUP` and `OS_UPGRADE_LOCK_ID` in its environment
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -78,12 +81,18 @@ impl FromStr for Wait {
     }
 }
 
+fn retry(text: &str) -> Result<Duration, String> {
+    let pause = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if pause > RETRY_MAX { Err("at most 1d is expected".to_owned()) } else { Ok(pause) }
+}
+
 /// Takes a slot, runs the command, gives the slot back.
 pub(super) async fn run(options: Run) -> Result<(), Failure> {
     let Run { url, tls, group, id, wait, retry, command } = options;
+    let tls = tls.files(&url)?;
     let mut signals = Signals::listen()?;
     let mut command = prepared(&command, &group, &id);
-    let slot = Slot::new(url, &tls.into(), group, id).context("no slot can be asked for")?;
+    let slot = Slot::new(&url, &tls, group, id).context("no slot can be asked for")?;
     let status = match slot.wait(wait.0, retry, &mut signals).await {
         Waited::TimedOut => TIMED_OUT,
         Waited::Unreachable => UNREACHABLE,
@@ -115,8 +124,9 @@ fn prepared(command: &[OsString], group: &GroupName, id: &ClientId) -> Command {
 async fn watched(mut child: Child, signals: &mut Signals) -> io::Result<ExitStatus> {
     loop {
         let signal = tokio::select! {
-            status = child.wait() => return status,
+            biased;
             signal = signals.next() => signal,
+            status = child.wait() => return status,
         };
         // Until it was waited for, its number is nobody else's.
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
@@ -152,6 +162,8 @@ mod tests {
         assert_eq!("forever".parse(), Ok(Wait(None)));
         assert_eq!("1h 30m".parse(), Ok(Wait(Some(Duration::from_mins(90)))));
         assert!("soon".parse::<Wait>().is_err());
+        assert_eq!(retry("1d"), Ok(RETRY_MAX));
+        assert!(retry("1d 1ms").is_err() && retry("500000000years").is_err() && retry("x").is_err());
     }
 
     #[test]

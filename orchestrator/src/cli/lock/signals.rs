@@ -1,42 +1,92 @@
 //! Signals that end a wait, or are meant for the command that is run.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::FutureExt as _;
 use nix::sys::signal::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
 
-/// SIGINT, SIGTERM and SIGHUP, from when it is made.
+/// Those that are listened to.
+const HANDLED: [Number; 4] = [Number::SIGINT, Number::SIGTERM, Number::SIGHUP, Number::SIGQUIT];
+
+/// For how long a signal may be the one before: who ends several processes sends them the same signal one by one, and
+/// some send it twice.
+const SAME_WITHIN: Duration = Duration::from_secs(1);
+
+/// SIGINT, SIGTERM, SIGHUP and SIGQUIT, from when it is made; not those that are ignored, as after `nohup`.
 #[derive(Debug)]
-pub(super) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
+pub(super) struct Signals(Vec<(Number, Signal)>);
 
 impl Signals {
     pub(super) fn listen() -> anyhow::Result<Self> {
-        let listen = |kind, name| signal(kind).with_context(|| format!("cannot handle {name}"));
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt(), "SIGINT")?,
-            terminate: listen(SignalKind::terminate(), "SIGTERM")?,
-            hangup: listen(SignalKind::hangup(), "SIGHUP")?,
-        })
+        let ignored = ignored();
+        let listen = |number: Number| {
+            let listening = signal(SignalKind::from_raw(number as i32));
+            Ok((number, listening.with_context(|| format!("cannot handle {number}"))?))
+        };
+        let handled = HANDLED.into_iter().filter(|number| ignored & bit(*number) == 0);
+        handled.map(listen).collect::<anyhow::Result<_>>().map(Self)
     }
 
     /// The next one that comes.
     pub(super) async fn next(&mut self) -> Number {
-        tokio::select! {
-            _ = self.interrupt.recv() => Number::SIGINT,
-            _ = self.terminate.recv() => Number::SIGTERM,
-            _ = self.hangup.recv() => Number::SIGHUP,
-        }
+        poll_fn(|context| {
+            for (number, signal) in &mut self.0 {
+                if signal.poll_recv(context).is_ready() {
+                    return Poll::Ready(*number);
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
+
+    /// The next one that is not the same as one that may have come at `since`.
+    pub(super) async fn another(&mut self, since: Instant) -> Number {
+        sleep_until(since + SAME_WITHIN).await;
+        for _ in HANDLED {
+            let _ = self.next().now_or_never();
+        }
+        self.next().await
+    }
+}
+
+const fn bit(number: Number) -> u64 {
+    1 << (number as i32 - 1)
+}
+
+/// The signals that are ignored, a bit for each; none where the system does not say so.
+fn ignored() -> u64 {
+    fs::read_to_string("/proc/self/status").ok().and_then(|status| read_ignored(&status)).unwrap_or_default()
+}
+
+fn read_ignored(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 /// Whether `signal` was most likely typed at a terminal, which has sent it to everybody in the foreground already: many
 /// programs take a second Ctrl-C as an order to end at once.
 pub(super) fn is_typed(signal: Number) -> bool {
     let typed_for = || nix::unistd::tcgetpgrp(File::open("/dev/tty").ok()?).ok();
-    signal == Number::SIGINT && typed_for() == Some(nix::unistd::getpgrp())
+    matches!(signal, Number::SIGINT | Number::SIGQUIT) && typed_for() == Some(nix::unistd::getpgrp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let status =
+            "Name:\tx\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000000001\nSigCgt:\tffffffffffffffff\n";
+        let ignored = read_ignored(status).unwrap();
+        assert_eq!(HANDLED.map(|number| ignored & bit(number) != 0), [false, false, true, false]);
+        assert_eq!(read_ignored("Name:\tSigIgn:"), None);
+    }
 }

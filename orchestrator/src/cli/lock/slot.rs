@@ -5,11 +5,12 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use os_upgrade_kernel::{ClientId, LockOutcome};
 use os_upgrade_protocol::GroupName;
-use os_upgrade_shell::fleetlock::RetryAfter;
-use tokio::time::{Instant, sleep, sleep_until};
+use os_upgrade_shell::fleetlock::{self, RetryAfter};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::super::output::errln;
 use super::signals::Signals;
+use super::unlock;
 use crate::config::HttpUrl;
 use crate::fleetlock::client::tls::TlsFiles;
 use crate::fleetlock::client::{BuildError, FleetLockClient, Operation, Reply, Timeouts};
@@ -20,16 +21,20 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The shortest pause between two questions.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// How long giving back is tried, from the first failure on.
+/// How long giving back is tried, from the first attempt on; the last one begins then.
 const GIVE_BACK_WITHIN: Duration = Duration::from_mins(1);
-/// The longest pause between two attempts to give back; the first is [`PAUSE_MIN`].
+/// The longest pause between two attempts to give back, where the server does not want a longer one; the first is
+/// [`PAUSE_MIN`].
 const GIVE_BACK_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a slot may be granted after the question for it was given up, or answered without a yes or no.
+const LATE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A slot that is, or is to be, ours.
 #[derive(Debug)]
 pub(super) struct Slot {
     client: FleetLockClient,
-    url: HttpUrl,
+    /// What gives it back, for people.
+    by_hand: String,
     group: GroupName,
     id: ClientId,
 }
@@ -58,16 +63,32 @@ struct Known {
     said: String,
 }
 
+impl Known {
+    /// What an answer says about the slot. `self` is what was known before the question.
+    fn learn(&mut self, reply: &Reply) {
+        self.reached |= !matches!(reply.outcome, LockOutcome::Unreachable { .. });
+        self.uncertain = match reply.status {
+            // Somebody else holds it: so it is not ours, also where an earlier question was not answered.
+            Some(409 | 423) => false,
+            // Nothing came of this question, which says nothing about earlier ones.
+            Some(400..=499) => self.uncertain,
+            // Whatever else it says: a server that fails, and one that does not speak FleetLock, may have granted it.
+            Some(_) | None => true,
+        };
+    }
+}
+
 impl Slot {
     pub(super) fn new(
-        url: HttpUrl,
+        url: &HttpUrl,
         tls: &TlsFiles,
         group: GroupName,
         id: ClientId,
     ) -> Result<Self, BuildError> {
         let timeouts = Timeouts { connect: CONNECT_TIMEOUT, total: ANSWER_TIMEOUT };
-        let client = FleetLockClient::with_tls(&url, timeouts, tls)?;
-        Ok(Self { client, url, group, id })
+        let client = FleetLockClient::new(url, timeouts, Some(tls))?;
+        let by_hand = unlock::by_hand(url, tls, &group, &id);
+        Ok(Self { client, by_hand, group, id })
     }
 
     /// Asks every `retry`, and a bit more, until the slot is granted, or `within` is over if there is such a bound. The
@@ -81,103 +102,113 @@ impl Slot {
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
         let mut known = Known::default();
         let waited = loop {
-            // Until an answer says otherwise.
-            known.uncertain = true;
+            let mut asked = Box::pin(self.client.ask(Operation::Lock, &self.group, &self.id));
             let reply = tokio::select! {
-                reply = self.client.ask(Operation::Lock, &self.group, &self.id) => reply,
-                signal = signals.next() => break Waited::Signalled(signal),
+                biased;
+                signal = signals.next() => {
+                    // Its unlock would go another way, and might come before it.
+                    let late = timeout(LATE_WITHIN, asked).await;
+                    known.learn(&late.unwrap_or_else(|_| unanswered()));
+                    break Waited::Signalled(signal);
+                }
+                reply = &mut asked => reply,
             };
             if reply.outcome == LockOutcome::Granted {
                 return Waited::Granted;
             }
-            self.note(&reply.outcome, &mut known);
+            known.learn(&reply);
+            self.say(&reply.outcome, &mut known);
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
                 break if known.reached { Waited::TimedOut } else { Waited::Unreachable };
             }
-            let pause = drawn_out(retry.max(wanted(&reply)).max(PAUSE_MIN));
-            let next = deadline.map_or(now + pause, |deadline| deadline.min(now + pause));
+            let next = now + drawn_out(retry.max(wanted(&reply)).max(PAUSE_MIN));
+            let next = deadline.map_or(next, |deadline| deadline.min(next));
             tokio::select! {
-                () = sleep_until(next) => {}
+                biased;
                 signal = signals.next() => break Waited::Signalled(signal),
+                () = sleep_until(next) => {}
             }
         };
         self.give_up(&known, signals).await;
         waited
     }
 
-    fn note(&self, outcome: &LockOutcome, known: &mut Known) {
+    fn say(&self, outcome: &LockOutcome, known: &mut Known) {
         let said = words(outcome);
         if said != known.said {
             errln!("os-upgrade: waiting for a slot of group {}: {said}", self.group);
             known.said = said;
-        }
-        match outcome {
-            // It is not held, also where an earlier question was not answered.
-            LockOutcome::Denied { .. } => (known.reached, known.uncertain) = (true, false),
-            LockOutcome::Protocol { .. } | LockOutcome::Granted => known.reached = true,
-            LockOutcome::Unreachable { .. } => {}
         }
     }
 
     /// Sees to it that nothing is held. After a refusal nothing is said any more: some servers take a slot from whoever
     /// holds it when somebody gives back what he does not hold.
     async fn give_up(&self, known: &Known, signals: &mut Signals) {
-        if known.uncertain && known.reached {
-            self.give_back(signals).await;
-        } else if known.uncertain {
+        if !known.uncertain {
+            return;
+        }
+        let begun = Instant::now();
+        if !known.reached {
             // Most likely nobody was there all the time, so that there is nothing to try again, nor to tell.
             tokio::select! {
+                biased;
                 _ = self.client.unlock(&self.group, &self.id) => {}
-                _ = signals.next() => {}
+                _ = signals.another(begun) => {}
+            }
+        } else if self.give_back(signals).await {
+            tokio::select! {
+                biased;
+                _ = signals.another(begun) => {}
+                () = sleep(LATE_WITHIN) => {
+                    self.give_back(signals).await;
+                }
             }
         }
     }
 
-    /// Gives the slot back, trying for a bounded time or until a signal comes; says so when that was in vain.
-    pub(super) async fn give_back(&self, signals: &mut Signals) {
-        let mut pause = PAUSE_MIN;
-        let mut last = None;
-        let try_again = async {
-            loop {
-                let outcome = self.client.unlock(&self.group, &self.id).await;
-                if outcome == LockOutcome::Granted {
-                    return true;
+    /// Gives the slot back: asks once, whatever signals come, as they may be what has ended the command; then for a
+    /// bounded time or until another signal comes. Says so when that was in vain.
+    pub(super) async fn give_back(&self, signals: &mut Signals) -> bool {
+        let begun = Instant::now();
+        let deadline = begun + GIVE_BACK_WITHIN;
+        let mut last = self.unlock().await;
+        let again = async {
+            let mut pause = PAUSE_MIN;
+            while last.outcome != LockOutcome::Granted {
+                if Instant::now() >= deadline {
+                    return false;
                 }
-                last = Some(words(&outcome));
-                sleep(drawn_out(pause)).await;
+                let next = Instant::now() + drawn_out(pause.max(wanted(&last)));
+                sleep_until(next.min(deadline)).await;
+                last = self.unlock().await;
                 pause = (pause * 2).min(GIVE_BACK_PAUSE_MAX);
             }
+            true
         };
         let given_back = tokio::select! {
-            given_back = try_again => given_back,
-            () = sleep(GIVE_BACK_WITHIN) => false,
-            _ = signals.next() => false,
+            biased;
+            given_back = again => given_back,
+            _ = signals.another(begun) => false,
         };
         if !given_back {
-            let Self { group, id, .. } = self;
-            let why = last.unwrap_or_else(|| "no answer yet".to_owned());
-            errln!("os-upgrade: {id} may still hold a slot of group {group}: {why}");
-            errln!("os-upgrade: give it back with: {}", self.by_hand());
+            let Self { group, id, by_hand, .. } = self;
+            errln!("os-upgrade: {id} may still hold a slot of group {group}: {}", words(&last.outcome));
+            errln!("os-upgrade: give it back with: {by_hand}");
         }
+        given_back
     }
 
-    /// What gives the slot back to any FleetLock server.
-    fn by_hand(&self) -> String {
-        let params = serde_json::json!({ "id": self.id.as_str(), "group": self.group });
-        let body = serde_json::json!({ "client_params": params }).to_string();
-        let url = self.url.to_string();
-        let url = format!("{}/v1/steady-state", url.trim_end_matches('/'));
-        format!("curl -H 'fleet-lock-protocol: true' -d {} {}", quoted(&body), quoted(&url))
+    async fn unlock(&self) -> Reply {
+        self.client.ask(Operation::Unlock, &self.group, &self.id).await
     }
 }
 
-/// For a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+fn unanswered() -> Reply {
+    Reply::from(LockOutcome::Unreachable { detail: "no answer yet".to_owned() })
 }
 
-fn words(outcome: &LockOutcome) -> String {
+pub(super) fn words(outcome: &LockOutcome) -> String {
     match outcome {
         LockOutcome::Granted => "granted".to_owned(),
         LockOutcome::Denied { lock_kind, value } => format!("{value} ({lock_kind})"),
@@ -188,39 +219,45 @@ fn words(outcome: &LockOutcome) -> String {
 
 /// How long the server wants to be left alone.
 fn wanted(reply: &Reply) -> Duration {
-    match reply.retry_after {
-        Some(RetryAfter::Slot(pause) | RetryAfter::Server(pause)) => pause,
-        None => Duration::ZERO,
-    }
+    reply.retry_after.map_or(Duration::ZERO, RetryAfter::pause)
 }
 
-/// `pause` and up to a quarter more, so that those who wait do not all ask at the same time.
 fn drawn_out(pause: Duration) -> Duration {
-    pause.mul_f64(1.0 + fastrand::f64() / 4.0)
+    fleetlock::drawn_out(pause, fastrand::u32(..))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_gives_it_back_by_hand() {
-        let url = "http://user:secret@h/base/".parse().unwrap();
-        let tls = TlsFiles { ca: None, certificate: None, key: None, roles: ["a", "b", "c"] };
-        let (group, id) = (GroupName::new("g").unwrap(), ClientId::new("it's").unwrap());
-        let slot = Slot::new(url, &tls, group, id).unwrap();
-        assert_eq!(
-            slot.by_hand(),
-            r#"curl -H 'fleet-lock-protocol: true' -d '{"client_params":{"group":"g","id":"it'\''s"}}' 'http://***@h/base/v1/steady-state'"#
-        );
+    /// After answers of these statuses, whether the slot may be held.
+    fn uncertain(statuses: &[u16]) -> bool {
+        let mut known = Known::default();
+        for status in statuses {
+            let refused = LockOutcome::Denied { lock_kind: "k".to_owned(), value: "v".to_owned() };
+            let status = Some(*status).filter(|status| *status != 0);
+            known.learn(&Reply { status, ..Reply::from(refused) });
+        }
+        known.uncertain
     }
 
     #[test]
-    fn pauses_are_drawn_out_by_up_to_a_quarter() {
-        let pause = Duration::from_secs(4);
-        for _ in 0..100 {
-            let drawn = drawn_out(pause);
-            assert!(drawn >= pause && drawn <= pause + pause / 4, "{drawn:?}");
+    fn only_a_refusal_for_certain_makes_it_certain() {
+        for (statuses, expected) in [
+            (&[409][..], false),
+            (&[423], false),
+            (&[400, 401, 404, 429], false),
+            (&[503], true),
+            (&[500], true),
+            (&[202], true),
+            (&[302], true),
+            (&[0], true),
+            (&[503, 429], true),
+            (&[0, 400], true),
+            (&[503, 409], false),
+            (&[409, 503], true),
+        ] {
+            assert_eq!(uncertain(statuses), expected, "{statuses:?}");
         }
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::super::Failure;
+use crate::config::HttpUrl;
 use crate::fleetlock::client::tls::TlsFiles;
 
 #[derive(Debug, Args)]
@@ -19,8 +21,19 @@ pub(super) struct Tls {
     key: Option<PathBuf>,
 }
 
-impl From<Tls> for TlsFiles {
-    fn from(Tls { ca, cert, key }: Tls) -> Self {
-        Self { ca, certificate: cert, key, roles: ["file of --ca", "file of --cert", "file of --key"] }
+impl Tls {
+    /// The files with which the server at `url` is asked.
+    ///
+    /// # Errors
+    /// It is not asked over TLS, and there are some.
+    pub(super) fn files(self, url: &HttpUrl) -> Result<TlsFiles, Failure> {
+        let Self { ca, cert, key } = self;
+        for (option, file) in [("--ca", &ca), ("--cert", &cert), ("--key", &key)] {
+            if file.is_some() && url.url().scheme() != "https" {
+                return Err(Failure::Usage(format!("{option} needs a --url that begins with https://")));
+            }
+        }
+        let roles = ["file of --ca", "file of --cert", "file of --key"];
+        Ok(TlsFiles { ca, certificate: cert, key, roles })
     }
 }

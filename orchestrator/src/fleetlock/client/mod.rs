@@ -17,11 +17,11 @@ use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_shell::dispatch::LOCK_LEASE_LEFT;
 use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, RetryAfter, read_answer, read_retry_after};
 use reqwest::header::HeaderValue;
-use reqwest::{Client, ClientBuilder, Response, Url, header};
+use reqwest::{Client, Response, Url, header};
 
 use self::tls::TlsFiles;
 use crate::config::{FleetLock, HttpUrl};
-use crate::http_client;
+use crate::http_client::{self, beginning};
 
 pub mod tls;
 
@@ -61,11 +61,13 @@ pub struct Reply {
     pub outcome: LockOutcome,
     /// How long the server wants to be left alone.
     pub retry_after: Option<RetryAfter>,
+    /// The status of the answer, where there was one over HTTP.
+    pub status: Option<u16>,
 }
 
 impl From<LockOutcome> for Reply {
     fn from(outcome: LockOutcome) -> Self {
-        Self { outcome, retry_after: None }
+        Self { outcome, retry_after: None, status: None }
     }
 }
 
@@ -122,40 +124,15 @@ impl std::fmt::Debug for Endpoint {
 
 impl FleetLockClient {
     /// A client of the server whose base URL is `base`, with or without a slash at its end. A user and password in
-    /// it are sent as HTTP Basic authentication.
-    ///
-    /// # Errors
-    /// TLS cannot be set up.
-    pub fn new(base: &HttpUrl) -> Result<Self, BuildError> {
-        Self::with_timeouts(base, Timeouts::default())
-    }
-
-    /// As [`FleetLockClient::new`], with other timeouts than [`CONNECT_TIMEOUT`] and [`TOTAL_TIMEOUT`].
-    ///
-    /// # Errors
-    /// TLS cannot be set up.
-    pub fn with_timeouts(base: &HttpUrl, timeouts: Timeouts) -> Result<Self, BuildError> {
-        Self::build(base, http_client::builder(base.url()), timeouts)
-    }
-
-    /// A client of the server that the settings name, if they do, with the certificates that they name.
+    /// it are sent as HTTP Basic authentication. Without files the system's authorities are trusted.
     ///
     /// # Errors
     /// A file cannot be read or used, or TLS cannot be set up.
-    pub fn of_settings(settings: &FleetLock) -> Result<Option<Self>, BuildError> {
-        let Some(base) = &settings.url else { return Ok(None) };
-        Self::with_tls(base, Timeouts::default(), &TlsFiles::of_settings(settings)).map(Some)
-    }
-
-    /// As [`FleetLockClient::with_timeouts`], with certificates from these files.
-    ///
-    /// # Errors
-    /// A file cannot be read or used, or TLS cannot be set up.
-    pub fn with_tls(base: &HttpUrl, timeouts: Timeouts, files: &TlsFiles) -> Result<Self, BuildError> {
-        Self::build(base, files.use_in(http_client::builder(base.url()))?, timeouts)
-    }
-
-    fn build(base: &HttpUrl, builder: ClientBuilder, timeouts: Timeouts) -> Result<Self, BuildError> {
+    pub fn new(base: &HttpUrl, timeouts: Timeouts, files: Option<&TlsFiles>) -> Result<Self, BuildError> {
+        let mut builder = http_client::builder(base.url());
+        if let Some(files) = files {
+            builder = files.use_in(builder)?;
+        }
         let http = builder
             .connect_timeout(timeouts.connect)
             .timeout(timeouts.total)
@@ -166,6 +143,15 @@ impl FleetLockClient {
             lock: endpoint(base.url(), "v1/pre-reboot"),
             unlock: endpoint(base.url(), "v1/steady-state"),
         })
+    }
+
+    /// A client of the server that the settings name, if they do, with the certificates that they name.
+    ///
+    /// # Errors
+    /// A file cannot be read or used, or TLS cannot be set up.
+    pub fn of_settings(settings: &FleetLock) -> Result<Option<Self>, BuildError> {
+        let Some(base) = &settings.url else { return Ok(None) };
+        Self::new(base, Timeouts::default(), Some(&TlsFiles::of_settings(settings))).map(Some)
     }
 
     /// Asks for a slot of `group` for `id`. Asking again while it is held is granted again.
@@ -216,7 +202,7 @@ async fn judge(response: Response) -> Reply {
     let retry_after = read_retry_after(&answer, Utc::now());
     let is_error = status.is_client_error() || status.is_server_error();
     // Of an answer that is none, the body is of no interest, and need not come to its end.
-    let body = if is_error { error_body(response).await } else { Ok(Vec::new()) };
+    let body = if is_error { beginning(response, ANSWER_BYTES_MAX).await } else { Ok(Vec::new()) };
     let outcome = match &body {
         Ok(body) => {
             answer.body = body;
@@ -224,18 +210,7 @@ async fn judge(response: Response) -> Reply {
         }
         Err(error) => failure(true, error),
     };
-    Reply { outcome, retry_after }
-}
-
-/// The whole body, or more than [`ANSWER_BYTES_MAX`] of one that is larger.
-async fn error_body(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
-    let mut body = Vec::new();
-    while body.len() <= ANSWER_BYTES_MAX
-        && let Some(chunk) = response.chunk().await?
-    {
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
+    Reply { outcome, retry_after, status: Some(status.as_u16()) }
 }
 
 /// A request or body that did not come to its end; `begun` once headers have come.
@@ -259,12 +234,12 @@ fn is_malformed(error: &reqwest::Error) -> bool {
     false
 }
 
-/// The error and its causes on one line, without the URL, which may hold a password and is known anyway.
-fn causes(error: &reqwest::Error) -> String {
+/// The error's causes on one line, without the URL, which may hold a password and is known anyway.
+pub(crate) fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "timed out".to_owned();
     }
-    error.source().map(with_causes).unwrap_or_default()
+    error.source().map_or_else(|| "the request came to no end".to_owned(), with_causes)
 }
 
 #[cfg(test)]

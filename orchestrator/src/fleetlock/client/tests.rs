@@ -59,7 +59,7 @@ async fn serve_raw(bytes: Vec<u8>, hold: bool) -> Server {
 }
 
 fn client(base: &str, timeouts: Timeouts) -> FleetLockClient {
-    FleetLockClient::with_timeouts(&base.parse().unwrap(), timeouts).unwrap()
+    FleetLockClient::new(&base.parse().unwrap(), timeouts, None).unwrap()
 }
 
 /// What both operations answer; they must not differ.
