@@ -1,7 +1,9 @@
 //! An answer, and whether it is as expected.
 
 use std::fmt;
+use std::time::Duration;
 
+use os_upgrade_shell::fleetlock::{RetryAfter, one_line};
 use serde_json::Value;
 
 use super::case::Expected;
@@ -25,6 +27,7 @@ pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) location: Option<String>,
     pub(super) allow: Option<String>,
+    pub(super) retry_after: Option<RetryAfter>,
     pub(super) body: Vec<u8>,
 }
 
@@ -77,6 +80,14 @@ impl Answer {
         }
     }
 
+    /// How long the server has no time for anything, if it says so.
+    pub(super) const fn pause(&self) -> Option<Duration> {
+        match self {
+            Self::Http(Reply { retry_after: Some(RetryAfter::Server(pause)), .. }) => Some(*pause),
+            Self::Http(_) | Self::None(_) => None,
+        }
+    }
+
     /// Whether a client would take it for a yes.
     pub(super) fn is_success(&self) -> bool {
         self.status().is_some_and(|status| (200..300).contains(&status))
@@ -104,15 +115,8 @@ impl fmt::Display for Answer {
     }
 }
 
-/// The beginning of `text` on one line, without what a terminal might obey.
 fn shown(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    let mut shown: String = line.chars().take(SHOWN_CHARS_MAX).map(printable).collect();
-    if line.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        shown.push('…');
-    }
-    shown
+    one_line(text, SHOWN_CHARS_MAX)
 }
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
 //! Requests as they have to be on the wire, and their answers.
 
 use std::convert::Infallible;
-use std::error::Error as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::Utc;
 use hyper::body::Frame;
-use os_upgrade_protocol::error::with_causes;
-use reqwest::header::{ALLOW, HeaderName, HeaderValue, LOCATION};
+use os_upgrade_shell::fleetlock::{HttpAnswer, read_retry_after};
+use reqwest::header::{ALLOW, DATE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, Response, Url};
 
 use super::answer::{Answer, Reply};
 use super::case::{Join, Operation, Sent};
 use crate::config::HttpUrl;
-use crate::fleetlock::client::BuildError;
 use crate::fleetlock::client::tls::TlsFiles;
-use crate::http_client;
+use crate::fleetlock::client::{BuildError, causes};
+use crate::http_client::{self, beginning};
 
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,8 +59,7 @@ impl Server {
         let read = async { read(request.send().await?).await };
         match read.await {
             Ok(reply) => Answer::Http(reply),
-            Err(error) if error.is_timeout() => Answer::None("timed out".to_owned()),
-            Err(error) => Answer::None(error.source().map(with_causes).unwrap_or_default()),
+            Err(error) => Answer::None(causes(&error)),
         }
     }
 
@@ -79,23 +78,19 @@ impl Server {
     }
 }
 
-async fn read(mut response: Response) -> Result<Reply, reqwest::Error> {
+async fn read(response: Response) -> Result<Reply, reqwest::Error> {
     let header = |name| {
         let value = response.headers().get(name)?;
         Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
     };
-    let mut reply = Reply {
-        status: response.status().as_u16(),
-        location: header(LOCATION),
-        allow: header(ALLOW),
-        body: Vec::new(),
-    };
-    while reply.body.len() <= ANSWER_BYTES_MAX
-        && let Some(chunk) = response.chunk().await?
-    {
-        reply.body.extend_from_slice(&chunk);
-    }
-    Ok(reply)
+    let status = response.status().as_u16();
+    let (location, allow) = (header(LOCATION), header(ALLOW));
+    let named = |name| response.headers().get(name).map(HeaderValue::as_bytes);
+    let wanted =
+        HttpAnswer { status, retry_after: named(RETRY_AFTER), date: named(DATE), ..HttpAnswer::default() };
+    let retry_after = read_retry_after(&wanted, Utc::now());
+    let body = beginning(response, ANSWER_BYTES_MAX).await?;
+    Ok(Reply { status, location, allow, retry_after, body })
 }
 
 /// A body in two chunks, whose length is not told before.

@@ -128,19 +128,15 @@ pub async fn run(
     stop: &CancellationToken,
     mut row: impl FnMut(&Row),
 ) -> Result<Report, Error> {
-    let runner = Runner::new(options)?;
+    let runner = Runner::new(options, stop)?;
     runner.reach().await?;
     let mut report = Report { rows: Vec::new(), interrupted: false, left: Vec::new() };
     for case in table::CASES {
-        let tried = tokio::select! {
-            biased;
-            () = stop.cancelled() => None,
-            tried = runner.attempt(case) => Some(tried),
-        };
-        let Some(tried) = tried else {
+        let tried = runner.attempt(case).await;
+        if stop.is_cancelled() {
             report.interrupted = true;
             break;
-        };
+        }
         runner.release_all().await;
         row(&tried);
         report.rows.push(tried);
