@@ -7,13 +7,16 @@ use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
 use crate::config::HttpUrl;
-use crate::http_client;
+use crate::http_client::{self, beginning};
 
 /// Where an instance listens unless it is told otherwise.
 pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:8646";
 
 /// How long the answer may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// The largest answer that is read, in bytes: far more than the state of a large site takes.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Reads a URL from the command line.
 pub(super) fn http_url(text: &str) -> Result<HttpUrl, String> {
@@ -53,7 +56,11 @@ async fn ask(base: &HttpUrl, method: Method, url: Url, body: Option<&Value>) -> 
     let unanswered = |error: reqwest::Error| error.without_url();
     let response = request.send().await.map_err(unanswered).with_context(|| format!("cannot ask {base}"))?;
     let status = response.status();
-    let answer = response.bytes().await.map_err(unanswered).with_context(|| format!("cannot ask {base}"))?;
+    let answer = beginning(response, ANSWER_BYTES_MAX).await;
+    let answer = answer.map_err(unanswered).with_context(|| format!("cannot ask {base}"))?;
+    if answer.len() > ANSWER_BYTES_MAX {
+        bail!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
+    }
     match status {
         StatusCode::OK => serde_json::from_slice(&answer).context("an unexpected answer"),
         StatusCode::NO_CONTENT => Ok(Value::Null),

@@ -1,8 +1,11 @@
 //! What a client trusts and shows when it speaks TLS: PEM files, read when the client is made.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use os_upgrade_protocol::error::with_causes;
 use reqwest::{Certificate, ClientBuilder, Identity};
 use rustls::RootCertStore;
@@ -66,12 +69,15 @@ struct File<'a> {
 impl<'a> File<'a> {
     fn read(role: &'static str, path: &'a Path) -> Result<Self, BuildError> {
         let unreadable = |source| BuildError::Unreadable { role, path: path.to_owned(), source };
-        let size = fs::metadata(path).map_err(unreadable)?.len();
-        if size > FILE_BYTES_MAX {
-            let message = format!("{size} bytes, more than {FILE_BYTES_MAX}");
+        let mut content = Vec::new();
+        let file = fs::File::open(path).map_err(unreadable)?;
+        // Its size may not be known, as of a device, or change.
+        let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(unreadable)?;
+        if read as u64 > FILE_BYTES_MAX {
+            let message = format!("more than {FILE_BYTES_MAX} bytes");
             return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
         }
-        Ok(Self { role, path, content: fs::read(path).map_err(unreadable)? })
+        Ok(Self { role, path, content })
     }
 
     fn unfit(&self, why: impl Into<String>) -> BuildError {
@@ -87,6 +93,18 @@ impl<'a> File<'a> {
         }
     }
 
+    /// The only private key.
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, BuildError> {
+        let mut all = PrivateKeyDer::pem_slice_iter(&self.content);
+        let Some(Ok(private)) = all.next() else {
+            return Err(self.unfit("holds no private key in PEM; one that is encrypted cannot be used"));
+        };
+        match all.next() {
+            None => Ok(private),
+            Some(_) => Err(self.unfit("holds more than one private key")),
+        }
+    }
+
     fn authorities(&self) -> Result<Vec<Certificate>, BuildError> {
         let trusted = |certificate: CertificateDer<'static>| {
             let checked = RootCertStore::empty().add(certificate.clone());
@@ -99,16 +117,27 @@ impl<'a> File<'a> {
     }
 }
 
+/// What is shown is exactly what was checked: each file may hold more, such as the other's content.
 fn identity(certificate: &File<'_>, key: &File<'_>) -> Result<Identity, BuildError> {
     let chain = certificate.certificates()?;
-    let private = PrivateKeyDer::from_pem_slice(&key.content);
-    let private = private
-        .map_err(|_| key.unfit("holds no private key in PEM; one that is encrypted cannot be used"))?;
+    let private = key.private_key()?;
+    let mut shown: String = chain.iter().map(|certificate| pem("CERTIFICATE", certificate)).collect();
+    shown.push_str(&match &private {
+        PrivateKeyDer::Pkcs1(key) => pem("RSA PRIVATE KEY", key.secret_pkcs1_der()),
+        PrivateKeyDer::Sec1(key) => pem("EC PRIVATE KEY", key.secret_sec1_der()),
+        PrivateKeyDer::Pkcs8(key) => pem("PRIVATE KEY", key.secret_pkcs8_der()),
+        _ => return Err(key.unfit("holds a private key of an unknown kind")),
+    });
     CertifiedKey::from_der(chain, private, &ring::default_provider())
         .map_err(|error| key.unfit(format!("does not go with the certificate: {}", with_causes(&error))))?;
-    let both = [certificate.content.as_slice(), b"\n", &key.content].concat();
-    Identity::from_pem(&both)
+    Identity::from_pem(shown.as_bytes())
         .map_err(|error| certificate.unfit(format!("cannot be used: {}", with_causes(&error))))
+}
+
+/// `der` in PEM, in lines of 64 characters.
+fn pem(label: &str, der: &[u8]) -> String {
+    let lines: Vec<String> = der.chunks(48).map(|bytes| BASE64_STANDARD.encode(bytes)).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
 #[cfg(test)]

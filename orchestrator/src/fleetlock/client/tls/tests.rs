@@ -59,6 +59,7 @@ impl Authority {
 struct TlsListener {
     tcp: TcpListener,
     acceptor: TlsAcceptor,
+    chains: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Listener for TlsListener {
@@ -70,6 +71,8 @@ impl Listener for TlsListener {
             let (stream, peer) = self.tcp.accept().await.unwrap();
             // Whoever does not like our certificate, or has none, goes away.
             if let Ok(stream) = self.acceptor.accept(stream).await {
+                let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                self.chains.lock().unwrap().push(chain.len());
                 return (stream, peer);
             }
         }
@@ -84,6 +87,8 @@ impl Listener for TlsListener {
 struct Server {
     address: SocketAddr,
     shown: Arc<Mutex<Vec<Option<String>>>>,
+    /// How many certificates each client has shown.
+    chains: Arc<Mutex<Vec<usize>>>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -106,11 +111,13 @@ impl Server {
         let config = builder.with_single_cert(chain, key).unwrap();
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();
-        let listener = TlsListener { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) };
+        let chains = Arc::<Mutex<Vec<usize>>>::default();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TlsListener { tcp, acceptor, chains: Arc::clone(&chains) };
         let shown = Arc::new(Mutex::new(Vec::new()));
         let router = Router::new().fallback(grant).with_state(Arc::clone(&shown));
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { address, shown, _task: AbortOnDropHandle::new(task) }
+        Self { address, shown, chains, _task: AbortOnDropHandle::new(task) }
     }
 }
 
@@ -194,6 +201,13 @@ async fn a_server_that_wants_a_certificate_is_shown_ours() {
     let another = ask(&another).await;
     assert!(unreachable(&another).contains("received fatal alert"), "{another:?}");
     assert_eq!(server.shown.lock().unwrap().len(), 1);
+
+    // One file for both, and a chain: nothing is shown twice.
+    let (certificate, key) = clients.certify("orchestrator");
+    let whole = format!("{certificate}{key}{}", clients.pem);
+    let both = settings(&directory, &url, Some(&servers.pem), Some((&whole, &whole)));
+    assert_eq!(ask(&both).await, LockOutcome::Granted);
+    assert_eq!(*server.chains.lock().unwrap(), [1, 2]);
 }
 
 #[test]
@@ -225,6 +239,11 @@ fn files_that_cannot_be_used_are_named_with_their_key() {
         ),
         (
             Some(ca),
+            Some((certificate, &format!("{key}{other_key}"))),
+            "client.key, the `key` of [fleet-lock], holds more than one private key",
+        ),
+        (
+            Some(ca),
             Some((damaged, key)),
             "client.key, the `key` of [fleet-lock], does not go with the certificate: ",
         ),
@@ -237,6 +256,9 @@ fn files_that_cannot_be_used_are_named_with_their_key() {
     }
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(&directory, "https://h", None, Some((certificate, key)));
+    settings.key = Some("/dev/zero".into());
+    let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
+    assert_eq!(error, "cannot read /dev/zero, the `key` of [fleet-lock]: more than 4194304 bytes");
     settings.key = Some("/nowhere/k".into());
     let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
     assert_eq!(
