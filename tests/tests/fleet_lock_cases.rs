@@ -247,6 +247,7 @@ async fn each_mistake_fails_the_cases_that_are_about_it() {
         let report = examine(&options(&server.url(), Level::Protocol, 2)).await;
         let expected: BTreeSet<_> = expected.iter().copied().collect();
         assert_eq!(cases(&report, Verdict::Fail), expected, "{mistake:?}");
+        eventually("the server to be done", async || (server.working() == 0).then_some(())).await;
         if *mistake != Mistake::KeepsSlots {
             assert_eq!(server.holders(), [""; 0], "{mistake:?}: what it took is given back");
         }

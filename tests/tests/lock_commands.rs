@@ -420,4 +420,15 @@ async fn what_operators_do_about_slots() {
     assert_eq!(slots(&site).await["holders"], json!([]));
     let (code, _, said) = lock(&[&["release"], &about[..]].concat()).await;
     assert_eq!((code, said.as_str()), (Some(1), "error: rack 7/ä holds no slot of group default"));
+
+    // Nothing that somebody calls himself turns round what stands beside it.
+    assert_eq!(lock(&["hold", "--id", "a\u{202e}b", "--reason", "x\u{2066}y"]).await.0, Some(0));
+    let (code, _, said) = lock(&["hold", "--id", "b", "--reason", "x"]).await;
+    assert!(code == Some(1) && said.starts_with("error: the only slot is held by a\u{fffd}b "), "{said}");
+    for command in ["list", "history"] {
+        let (code, printed, said) = lock(&[command]).await;
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+        assert!(printed.contains("a\u{fffd}b") && printed.contains("x\u{fffd}y"), "{printed}");
+        assert!(!printed.contains(['\u{202e}', '\u{2066}']), "{printed}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
+use os_upgrade_shell::fleetlock::plain;
 
 /// How a command prints what it has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -31,10 +32,12 @@ macro_rules! errln {
 
 pub(super) use {errln, outln};
 
-/// Columns as wide as their widest entry.
+/// Columns as wide as their widest entry. Names and reasons come from anybody: nothing in them reaches the terminal that
+/// does something to it.
 pub(super) fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
     let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    let shown = rows.into_iter().map(|row| row.iter().map(|entry| plain(entry)).collect());
+    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(shown).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|entry| entry.chars().count()).max().unwrap_or(0)
@@ -50,4 +53,15 @@ pub(super) fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_do_nothing_to_a_terminal() {
+        let rows = vec![vec!["a\u{202e}b\u{1b}[2J\nc".to_owned(), "ä馬".to_owned()]];
+        assert_eq!(table(&["ID", "X"], rows), "ID         X\na\u{fffd}b\u{fffd}[2J\u{fffd}c  ä馬\n");
+    }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use os_upgrade_shell::fleetlock::plain;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -92,7 +93,7 @@ fn only(state: &mut Value, group: &str) -> anyhow::Result<()> {
 
 fn text(state: &State) -> String {
     let State { provider, reclaim, groups } = state;
-    let mut parts = vec![format!("slots: {provider}, reclaimed: {reclaim}\n")];
+    let mut parts = vec![format!("slots: {}, reclaimed: {}\n", plain(provider), plain(reclaim))];
     let heads = ["GROUP", "SLOTS", "HELD", "WAITING", ""];
     parts.push(table(&heads, groups.iter().map(Group::row).collect()));
     let holders = groups.iter().flat_map(|group| group.holders.iter().map(|holder| holder.row(&group.name)));
