@@ -264,8 +264,8 @@ async fn what_gives_the_slot_back_by_hand() {
     const MANY: usize = 1_000_000;
     let server = LockServer::start(Say::OneSlot).await;
     let place = Place::new();
-    let running = place.run(&server.url(), "it's", &[], "exit 3");
     server.fail_unlocks(MANY);
+    let running = place.run(&server.url(), "it's", &[], "exit 3");
     // More attempts than there can be in the time in which a signal may be the one that has ended the command.
     eventually("it to try", async || (MANY - server.unlocks_to_fail() >= 6).then_some(())).await;
     running.signal(Signal::SIGTERM);
@@ -373,7 +373,7 @@ async fn a_server_that_wants_to_be_left_alone_is_and_gets_the_password() {
     let server = LockServer::start(Say::OneSlot).await;
     let place = Place::new();
     let url = server.url().replacen("http://", "http://user:pa%2Dss@", 1);
-    server.trip(Duration::from_secs(2));
+    server.trip(Duration::from_secs(4));
     let running = place.run(&url, "a", &[], GATED);
     place.await_log("begin a").await;
     assert!(!server.is_tripped());
