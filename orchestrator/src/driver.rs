@@ -441,6 +441,9 @@ impl Driver {
                 None => not_asked("no [fleet-lock] url is configured"),
                 Some(client) => client.ask(operation, &group, &host).await,
             };
+            if let LockOutcome::Unreachable { detail } | LockOutcome::Protocol { detail } = &outcome {
+                tracing::warn!(%host, ?operation, detail, "the lock server does not answer as it should");
+            }
             match operation {
                 Operation::Lock => Event::Locked { host, outcome, retry_after },
                 Operation::Unlock => Event::Unlocked { host, outcome, retry_after },

@@ -138,6 +138,7 @@ async fn open(settings: Settings) -> Result<Opened, ServeError> {
     let address = settings.api.listen;
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
+    tracing::info!(%address, "the API listens");
     let directory = DataDirectory::lock(&settings.store.path)?;
     let locks = FleetLockClient::of_settings(&settings.fleet_lock)?;
 

@@ -206,7 +206,7 @@ pub enum Reclaim {
     /// Nobody's: an operator has to release each, and say why.
     #[default]
     Never,
-    /// Theirs who are not in the inventory of hosts any more.
+    /// Those of hosts that have left the inventory.
     Inventory,
 }
 

@@ -135,8 +135,8 @@ pub enum Fact {
         /// Why.
         reason: String,
     },
-    /// An operator has taken a slot back: neither the client nor an operator holds it any more. What a run holds is
-    /// released by a fact of its own.
+    /// An operator has taken a slot back: neither the client nor an operator holds it any more, nor waits the client for
+    /// one. What a run holds is released by a fact of its own.
     HolderReleased {
         /// The group.
         group: GroupName,

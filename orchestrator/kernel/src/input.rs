@@ -111,7 +111,7 @@ pub enum Request {
         /// Why.
         reason: String,
     },
-    /// Takes a slot back, whoever holds it and for whatever, unless its host is at work.
+    /// Takes a slot back, whoever holds it and for whatever, unless its host is at work. Who waits for one is forgotten.
     Release {
         /// The group.
         group: GroupName,
@@ -186,7 +186,7 @@ pub enum Refusal {
         seconds: i64,
     },
     /// Nobody of that name holds a slot there.
-    #[error("{id} holds no slot of group {group}")]
+    #[error("{id} neither holds a slot of group {group} nor waits for one")]
     NoHolder {
         /// The group.
         group: GroupName,

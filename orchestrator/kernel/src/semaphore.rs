@@ -189,8 +189,9 @@ impl Semaphores {
         }
     }
 
-    /// Notes that neither the client nor an operator holds the slot of `id` any more.
+    /// Notes that neither the client nor an operator holds the slot of `id` any more, nor does it wait for one.
     pub(crate) fn release(&mut self, group: &GroupName, id: &ClientId) {
+        self.stop_waiting(group, id.as_str());
         self.give_back(group, id.as_str(), |holder| {
             holder.client = false;
             holder.hold = None;

@@ -11,10 +11,11 @@
 mod body;
 mod kind;
 
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
@@ -113,8 +114,12 @@ async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Resu
         }
     };
     let claim = Claim::parse(&body::read(&parts.headers, body).await?)?;
-    let _accepted = site.request_within(ask(claim), BACKEND_TIMEOUT).await??;
-    Ok(())
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+    let Claim { group, id } = claim.clone();
+    let refused = |error: LockError| error.about(&group, &id, peer);
+    let answer = site.request_within(ask(claim), BACKEND_TIMEOUT).await;
+    let answer = answer.map_err(|unavailable| refused(unavailable.into()))?;
+    answer.map(drop).map_err(|refusal| refused(refusal.into()))
 }
 
 /// What is to be asked of the core, unless the request's head is enough to refuse it.
@@ -131,7 +136,7 @@ fn expected(endpoint: Endpoint, head: &Parts) -> Result<fn(Claim) -> kernel::Req
         return Err(LockError::new(Kind::MethodNotAllowed, "FleetLock requests are POSTed"));
     }
     if !is_meant(&head.headers) {
-        let value = format!("the header {PROTOCOL_HEADER}: true is missing");
+        let value = format!("the header {PROTOCOL_HEADER} must be there once, with the value true");
         return Err(LockError::new(Kind::MissingFleetLockHeader, value));
     }
     Ok(ask)

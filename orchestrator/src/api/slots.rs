@@ -285,8 +285,7 @@ async fn hold(
     Body(about): Body<About>,
 ) -> Result<StatusCode, Problem> {
     let (group, id, reason) = about.check()?;
-    let accepted = api.site.request(Request::Hold { group, id, actor, reason }).await??;
-    Ok(reply::granted(&accepted))
+    order(&api, Request::Hold { group, id, actor, reason }).await
 }
 
 /// 204 once the slot is free, or on its way back to its lock server; 409 while its host is at work.
@@ -297,8 +296,7 @@ async fn release(
     Body(about): Body<About>,
 ) -> Result<StatusCode, Problem> {
     let (group, id, reason) = about.check()?;
-    let accepted = api.site.request(Request::Release { group, id, actor, reason }).await??;
-    Ok(reply::granted(&accepted))
+    order(&api, Request::Release { group, id, actor, reason }).await
 }
 
 /// As a release, of one that has left the inventory; 409 unless `reclaim` is `inventory`.
@@ -310,6 +308,13 @@ async fn reclaim(
 ) -> Result<StatusCode, Problem> {
     let group = GroupName::new(&group).map_err(|error| Problem::bad_request(format!("group: {error}")))?;
     let id = ClientId::new(&id).map_err(|error| Problem::bad_request(format!("id: {error}")))?;
-    let accepted = api.site.request(Request::Reclaim { group, id, actor }).await??;
+    order(&api, Request::Reclaim { group, id, actor }).await
+}
+
+/// Has it done, and logged: slots are seldom held or released by hand.
+async fn order(api: &Api, request: Request) -> Result<StatusCode, Problem> {
+    let order = request.clone();
+    let accepted = api.site.request(request).await??;
+    tracing::info!(?order, "an operator's order about a slot was carried out");
     Ok(reply::granted(&accepted))
 }

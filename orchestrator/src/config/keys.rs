@@ -194,8 +194,8 @@ sections! {
         /// What becomes of the slot of a host whose upgrade failed: `hold` keeps it, because the host may be down,
         /// until an operator releases it or it succeeds; `release` frees it.
         "on-failure" => on_failure: OnFailure = Initial::Is("hold");
-        /// Whose slots may be taken back with `os-upgrade lock forget` because they are gone: `never` anybody's, or theirs
-        /// who are not in the `inventory` of hosts. Nothing is taken back by time.
+        /// Whose slots may be taken back with `os-upgrade lock forget` because they are gone: `never` anybody's, or those
+        /// of hosts that have left the `inventory`. Nothing is taken back by time.
         "reclaim" => reclaim: Reclaim = Initial::Is("never");
         /// How long a slot may be held before it is shown as stuck, in the state and in the metrics.
         "stuck-after" => stuck_after: Interval<1_000, 2_592_000_000> = Initial::Is("2h");

@@ -74,7 +74,7 @@ pub(super) fn hold(state: &State, group: &GroupName, id: &ClientId, actor: &str,
     Ok((vec![Fact::HoldPlaced { group, id, actor, reason }], Accepted::Done))
 }
 
-/// Takes a slot back, also one that a lock server has granted to a host of ours. Not from a host that is at work, or
+/// Takes a slot back, also one that a lock server has granted to a host of ours; one that waits does so no more. Not from a host that is at work, or
 /// that may be told to begin: whoever waits for the slot would be at work beside it.
 pub(super) fn release(state: &State, group: &GroupName, id: &ClientId, actor: &str, reason: &str) -> Decided {
     let host = HostName::new(id.as_str()).ok();
@@ -86,7 +86,8 @@ pub(super) fn release(state: &State, group: &GroupName, id: &ClientId, actor: &s
         Err(_) if slot.is_some() => None,
         Err(denied) => return Err(denied.into()),
     };
-    if holder.is_none() && slot.is_none() {
+    let waits = state.semaphores.get(group).is_some_and(|semaphore| semaphore.waiters.contains(id));
+    if holder.is_none() && slot.is_none() && !waits {
         return Err(Refusal::NoHolder { group: group.clone(), id: id.clone() });
     }
     let mut facts = Vec::new();

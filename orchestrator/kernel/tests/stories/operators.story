@@ -37,9 +37,25 @@
   + holder-released actor=admin group=default id=rack-7 reason="the disk is in"
   = done
 > release default rack-7 twice
-  = refused: rack-7 holds no slot of group default
+  = refused: rack-7 neither holds a slot of group default nor waits for one
 > release nowhere rack-7 why not
   = refused: there is no group nowhere
+# Who waits and will not ask again need not be waited for.
+> lock default node-1
+  + lock-granted group=default id=node-1
+  = done
+> hold default rack-9 full
+  = refused: the only slot is held by node-1 since 2026-11-21T01:00:00Z
+> lock default node-2
+  + lock-awaited group=default id=node-2
+  = refused: the only slot is held by node-1 since 2026-11-21T01:00:00Z
+> release default node-2 it is switched off
+  + holder-released actor=admin group=default id=node-2 reason="it is switched off"
+  = done
+> release default node-2 it is switched off
+  = refused: node-2 neither holds a slot of group default nor waits for one
+> release default rack-9 free
+  = refused: rack-9 neither holds a slot of group default nor waits for one
 # The slot of a host at work is not released; one of a host that failed is.
 > unlock default node-1
   + lock-released group=default id=node-1
@@ -96,7 +112,7 @@
   + holder-released actor=admin group=default id=h2 reason="it has left the inventory"
   = done
 > reclaim default h2
-  = refused: h2 holds no slot of group default
+  = refused: h2 neither holds a slot of group default nor waits for one
 # Of one that was never in it the inventory says nothing, and what an operator wants held stays.
 > lock default node-9
   + lock-granted group=default id=node-9

@@ -1,10 +1,13 @@
 //! What can be wrong, in FleetLock's dialect: `{"kind":"...","value":"..."}`. When it is, is decided in the parent.
 
+use std::net::IpAddr;
+
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use os_upgrade_kernel::Refusal;
 use os_upgrade_kernel::semaphore::DeniedKind;
+use os_upgrade_kernel::{ClientId, Refusal};
+use os_upgrade_protocol::GroupName;
 use serde_json::json;
 
 use super::super::error::{Cause, Routine};
@@ -43,7 +46,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// every slot of the group is held; `value` names holders
+    /// every slot of the group is held, or it has none; `value` names holders
     FailedLockSemaphoreFull = CONFLICT "failed_lock_semaphore_full",
     /// no such group is configured
     UnknownGroup = BAD_REQUEST "unknown_group",
@@ -98,6 +101,17 @@ impl LockError {
     /// What is wrong.
     pub(super) const fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The same, of which the log says whose request it was: one of hundreds may have the wrong group. Those that have to
+    /// wait are not logged.
+    pub(super) fn about(self, group: &GroupName, id: &ClientId, peer: Option<IpAddr>) -> Self {
+        if self.kind == Kind::FailedLockSemaphoreFull {
+            return self;
+        }
+        let what = self.cause.as_deref().unwrap_or(&self.value);
+        let from = peer.map(|peer| format!(" from {peer}")).unwrap_or_default();
+        Self { cause: Some(format!("{what} (id {id}, group {group}{from})")), ..self }
     }
 
     /// This program is wrong; only the log says how.

@@ -85,7 +85,10 @@ async fn what_is_refused() {
 #[tokio::test]
 async fn a_request_that_is_not_meant_for_a_lock_server() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
-    let expected = lock_error("missing_fleet_lock_header", "the header fleet-lock-protocol: true is missing");
+    let expected = lock_error(
+        "missing_fleet_lock_header",
+        "the header fleet-lock-protocol must be there once, with the value true",
+    );
     for values in [&[][..], &["TRUE"], &["1"], &["true", "false"]] {
         let mut request = Request::post("/v1/pre-reboot");
         for value in values {

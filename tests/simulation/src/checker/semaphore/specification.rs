@@ -173,7 +173,8 @@ impl Specification {
             Fact::HolderReleased { group, id, .. } => {
                 let by_operator = taken_back.is_some_and(|host| host.as_str() == id.as_str());
                 let group = self.group(group)?;
-                if !by_operator && !group.holders.contains_key(id.as_str()) {
+                let waits = group.waiters.remove(id.as_str()).is_some();
+                if !by_operator && !waits && !group.holders.contains_key(id.as_str()) {
                     return Err(Wrong::Semaphore(format!("{id}, which holds none, is released")));
                 }
                 group.give_back(id.as_str(), |holder| {
@@ -281,7 +282,9 @@ impl Group {
 
     /// What is said to one who wants the slot of `id` back, if it is not given.
     fn releases(&self, id: &str) -> Option<Told> {
-        let Some(holder) = self.holders.get(id) else { return Some(Told::NoHolder) };
+        let Some(holder) = self.holders.get(id) else {
+            return (!self.waiters.contains_key(id)).then_some(Told::NoHolder);
+        };
         // Whether a command may still appear is known to nobody but the orchestrator.
         holder.run.then_some(Told::AtWork)
     }
