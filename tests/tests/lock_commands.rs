@@ -97,6 +97,8 @@ impl Place {
     }
 }
 
+/// What is said in the end by one that got no slot.
+const TOO_LATE: &str = "os-upgrade: no slot of group default was had in time";
 /// A script that says when it begins and ends, and ends when there is a file `go`.
 const GATED: &str = "echo begin $OS_UPGRADE_LOCK_ID >>log; while ! [ -e go ]; do sleep 0.02; done; \
                      echo end $OS_UPGRADE_LOCK_ID >>log";
@@ -128,8 +130,8 @@ async fn two_of_a_group_never_overlap() {
     let (code, _, said) = second.ended().await;
     assert_eq!(code, Some(0), "{said}");
     // Once, and not each time it asks.
-    let since = said
-        .strip_prefix("os-upgrade: waiting for a slot of group default: the only slot is held by a since ");
+    let waiting = format!("os-upgrade: waiting for a slot of group default at {url}: ");
+    let since = said.strip_prefix(&format!("{waiting}the only slot is held by a since "));
     assert!(
         since.is_some_and(|rest| rest.ends_with("(failed_lock_semaphore_full)") && !rest.contains('\n')),
         "{said}"
@@ -212,6 +214,20 @@ async fn signals_are_handed_on_and_the_slot_is_given_back() {
     assert_eq!(server.holders(), [""; 0]);
 }
 
+/// Our own server is told that nobody waits any more, so that hosts of runs do not.
+#[tokio::test]
+async fn who_gives_up_waits_no_more() {
+    let site = Site::start_with("[fleet-lock.groups]\ndefault = 0").await;
+    let url = format!("http://{}", site.orchestrator.address());
+    let place = Place::new();
+    let (code, _, said) = place.run(&url, "a", &["--wait", "0s"], "echo ran >>log").ended().await;
+    assert_eq!(code, Some(75), "{said}");
+    assert!(said.ends_with(TOO_LATE), "{said}");
+    assert_eq!(ids(&slots(&site).await["waiters"]), [""; 0]);
+    let journal = site.journal().await;
+    assert!(journal.iter().any(|fact| fact["type"] == "lock-awaited" && fact["id"] == "a"), "{journal:?}");
+}
+
 #[tokio::test]
 async fn without_a_slot_the_command_is_not_run() {
     let server = WrongLockServer::start(1, Mistake::Nothing).await;
@@ -219,8 +235,8 @@ async fn without_a_slot_the_command_is_not_run() {
     server.occupy("other");
     let script = "echo ran >>log";
     let (code, _, said) = place.run(&server.url(), "a", &["--wait", "300ms"], script).ended().await;
-    let full = "os-upgrade: waiting for a slot of group default: in words: full (full)";
-    assert_eq!((code, said.as_str()), (Some(75), full));
+    let waiting = format!("os-upgrade: waiting for a slot of group default at {}: ", server.url());
+    assert_eq!((code, said), (Some(75), format!("{waiting}in words: full (full)\n{TOO_LATE}")));
     // A signal ends the wait.
     let waiting = place.run(&server.url(), "a", &["--wait", "forever"], script);
     eventually("it to ask", async || (server.refused() > 10).then_some(())).await;
@@ -231,8 +247,11 @@ async fn without_a_slot_the_command_is_not_run() {
     let nobody = format!("http://{}", own_address());
     let (code, _, said) = place.run(&nobody, "a", &["--wait", "200ms"], script).ended().await;
     assert_eq!(code, Some(69));
-    let unreachable = "os-upgrade: waiting for a slot of group default: the server cannot be reached: ";
-    assert!(said.starts_with(unreachable) && !said.contains('\n'), "{said}");
+    let unreachable = format!(
+        "os-upgrade: waiting for a slot of group default at {nobody}/: the server cannot be reached: "
+    );
+    let said: Vec<&str> = said.lines().collect();
+    assert!(said[0].starts_with(&unreachable) && said[1..] == [TOO_LATE], "{said:?}");
     // 202 is no slot, and what it may mean to the server is given back.
     let accepts = WrongLockServer::start(1, Mistake::Accepts).await;
     let running = place.run(&accepts.url(), "a", &["--wait", "0s"], script);
@@ -352,8 +371,9 @@ async fn a_slot_that_is_granted_late_is_given_back() {
     let server = WrongLockServer::start(1, Mistake::GrantsLate).await;
     let running = place.run(&server.url(), "a", &["--wait", "0s"], "echo ran >>log");
     eventually("the slot to be granted", async || (server.holders() == ["a"]).then_some(())).await;
-    let failed = "os-upgrade: waiting for a slot of group default: in words: unavailable (unavailable)";
-    assert_eq!(running.ended().await, (Some(75), String::new(), failed.to_owned()));
+    let waiting = format!("os-upgrade: waiting for a slot of group default at {}: ", server.url());
+    let failed = format!("{waiting}in words: unavailable (unavailable)\n{TOO_LATE}");
+    assert_eq!(running.ended().await, (Some(75), String::new(), failed));
     assert_eq!(server.holders(), [""; 0]);
     // A signal while it is asked for.
     let server = WrongLockServer::start(1, Mistake::Slow).await;
@@ -382,9 +402,10 @@ async fn a_server_that_wants_to_be_left_alone_is_and_gets_the_password() {
     server.trip(Duration::from_secs(2));
     place.touch("go");
     let (code, _, said) = running.ended().await;
-    let waited = "os-upgrade: waiting for a slot of group default: \
-                  the server does not speak FleetLock: status 429: not a FleetLock error: later";
-    assert_eq!((code, said.as_str()), (Some(0), waited));
+    let shown = server.url().replacen("http://", "http://***@", 1);
+    let waiting = format!("os-upgrade: waiting for a slot of group default at {shown}: ");
+    let answer = "the server does not speak FleetLock: status 429: not a FleetLock error: later";
+    assert_eq!((code, said), (Some(0), format!("{waiting}{answer}")));
     assert_eq!((server.limited(), server.holder()), (2, None));
 }
 
@@ -419,16 +440,23 @@ async fn what_operators_do_about_slots() {
     assert_eq!(released, (Some(0), "released: rack 7/ä, group default".to_owned(), String::new()));
     assert_eq!(slots(&site).await["holders"], json!([]));
     let (code, _, said) = lock(&[&["release"], &about[..]].concat()).await;
-    assert_eq!((code, said.as_str()), (Some(1), "error: rack 7/ä holds no slot of group default"));
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(1), "error: rack 7/ä neither holds a slot of group default nor waits for one")
+    );
 
     // Nothing that somebody calls himself turns round what stands beside it.
     assert_eq!(lock(&["hold", "--id", "a\u{202e}b", "--reason", "x\u{2066}y"]).await.0, Some(0));
     let (code, _, said) = lock(&["hold", "--id", "b", "--reason", "x"]).await;
     assert!(code == Some(1) && said.starts_with("error: the only slot is held by a\u{fffd}b "), "{said}");
     for command in ["list", "history"] {
-        let (code, printed, said) = lock(&[command]).await;
-        assert_eq!((code, said.as_str()), (Some(0), ""));
-        assert!(printed.contains("a\u{fffd}b") && printed.contains("x\u{fffd}y"), "{printed}");
+        // The history may be a moment behind.
+        let printed = eventually("it to be shown", async || {
+            let (code, printed, said) = lock(&[command]).await;
+            assert_eq!((code, said.as_str()), (Some(0), ""));
+            (printed.contains("a\u{fffd}b") && printed.contains("x\u{fffd}y")).then_some(printed)
+        })
+        .await;
         assert!(!printed.contains(['\u{202e}', '\u{2066}']), "{printed}");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use os_upgrade_kernel::semaphore::DeniedKind;
 use os_upgrade_kernel::{ClientId, LockOutcome};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_shell::fleetlock::{self, RetryAfter};
@@ -33,6 +34,8 @@ const LATE_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Slot {
     client: FleetLockClient,
+    /// The server, without its password.
+    server: String,
     /// What gives it back, for people.
     by_hand: String,
     group: GroupName,
@@ -59,6 +62,8 @@ struct Known {
     reached: bool,
     /// Whether the slot may have been granted without our having heard of it.
     uncertain: bool,
+    /// Whether the last answer was our kind of server's that all slots are held: it keeps one for who asks again.
+    awaited: bool,
     /// Why it was not granted, as it was said last.
     said: String,
 }
@@ -67,6 +72,8 @@ impl Known {
     /// What an answer says about the slot. `self` is what was known before the question.
     fn learn(&mut self, reply: &Reply) {
         self.reached |= !matches!(reply.outcome, LockOutcome::Unreachable { .. });
+        let full = DeniedKind::FailedLockSemaphoreFull.as_str();
+        self.awaited = matches!(&reply.outcome, LockOutcome::Denied { lock_kind, .. } if lock_kind == full);
         self.uncertain = match reply.status {
             // Somebody else holds it: so it is not ours, also where an earlier question was not answered.
             Some(409 | 423) => false,
@@ -88,7 +95,7 @@ impl Slot {
         let timeouts = Timeouts { connect: CONNECT_TIMEOUT, total: ANSWER_TIMEOUT };
         let client = FleetLockClient::new(url, timeouts, Some(tls))?;
         let by_hand = unlock::by_hand(url, tls, &group, &id);
-        Ok(Self { client, by_hand, group, id })
+        Ok(Self { client, server: url.to_string(), by_hand, group, id })
     }
 
     /// Asks every `retry`, and a bit more, until the slot is granted, or `within` is over if there is such a bound. The
@@ -120,6 +127,7 @@ impl Slot {
             self.say(&reply.outcome, &mut known);
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
+                errln!("os-upgrade: no slot of group {} was had in time", self.group);
                 break if known.reached { Waited::TimedOut } else { Waited::Unreachable };
             }
             let next = now + drawn_out(retry.max(wanted(&reply)).max(PAUSE_MIN));
@@ -137,18 +145,25 @@ impl Slot {
     fn say(&self, outcome: &LockOutcome, known: &mut Known) {
         let said = words(outcome);
         if said != known.said {
-            errln!("os-upgrade: waiting for a slot of group {}: {said}", self.group);
+            errln!("os-upgrade: waiting for a slot of group {} at {}: {said}", self.group, self.server);
             known.said = said;
         }
     }
 
-    /// Sees to it that nothing is held. After a refusal nothing is said any more: some servers take a slot from whoever
-    /// holds it when somebody gives back what he does not hold.
+    /// Sees to it that nothing is held. After a refusal our own server is told that nobody waits any more, and others
+    /// nothing: some take a slot from whoever holds it when somebody gives back what he does not hold.
     async fn give_up(&self, known: &Known, signals: &mut Signals) {
+        let begun = Instant::now();
         if !known.uncertain {
+            if known.awaited {
+                tokio::select! {
+                    biased;
+                    _ = self.unlock() => {}
+                    _ = signals.another(begun) => {}
+                }
+            }
             return;
         }
-        let begun = Instant::now();
         if !known.reached {
             // Most likely nobody was there all the time, so that there is nothing to try again, nor to tell.
             tokio::select! {
