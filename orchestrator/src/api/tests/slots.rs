@@ -113,7 +113,7 @@ async fn an_operator_releases_what_nobody_else_will() {
     assert_eq!(api.ids("holders").await, [""; 0]);
     let (status, none) = api.call(RELEASE, &about("h01", "it burnt")).await;
     let message = none["errors"][0]["error-message"].as_str().unwrap();
-    assert_eq!((status, message), (404, "h01 holds no slot of group default"));
+    assert_eq!((status, message), (404, "h01 neither holds a slot of group default nor waits for one"));
     let nowhere = json!({ "group": "nowhere", "id": "h01", "reason": "x" }).to_string();
     assert_eq!(api.call(RELEASE, &nowhere).await.0, 404);
     assert_eq!(api.call(HOLD, &nowhere).await.0, 404);
