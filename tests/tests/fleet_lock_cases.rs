@@ -100,6 +100,25 @@ async fn without_the_bus_nothing_is_granted_and_the_answer_comes_within_three_se
         .await;
 }
 
+/// Where a grant is all that is wrong with a server, every case that is granted something fails.
+const EVERY_GRANT: &[&str] = &[
+    "as Zincati asks",
+    "as curl -d asks",
+    "as fleetctl asks",
+    "as fleetlockctl asks, //v1/",
+    "extra fields",
+    "full: a holder locks again",
+    "full: unlock by another frees nothing",
+    "full: what one gives back another gets",
+    "lock",
+    "lock again, same id",
+    "many at once for the last slot",
+    "unlock again",
+    "unlock by the holder",
+    "unlock, another holds",
+    "unlock, nothing held",
+];
+
 /// Every mistake, and the cases that fail because of it, and no others.
 const MISTAKES: &[(Mistake, &[&str])] = &[
     (
@@ -117,26 +136,7 @@ const MISTAKES: &[(Mistake, &[&str])] = &[
     (Mistake::FreesAnothersSlot, &["full: unlock by another frees nothing"]),
     (Mistake::LooksThenTakes, &["many at once for the last slot"]),
     (Mistake::FailsWhenBusy, &["many at once for the last slot"]),
-    (
-        Mistake::Accepts,
-        &[
-            "as Zincati asks",
-            "as curl -d asks",
-            "as fleetctl asks",
-            "as fleetlockctl asks, //v1/",
-            "extra fields",
-            "full: a holder locks again",
-            "full: unlock by another frees nothing",
-            "full: what one gives back another gets",
-            "lock",
-            "lock again, same id",
-            "many at once for the last slot",
-            "unlock again",
-            "unlock by the holder",
-            "unlock, another holds",
-            "unlock, nothing held",
-        ],
-    ),
+    (Mistake::Accepts, EVERY_GRANT),
     (
         Mistake::SendsToLogin,
         &[
@@ -165,26 +165,7 @@ const MISTAKES: &[(Mistake, &[&str])] = &[
             "unlock, nothing held",
         ],
     ),
-    (
-        Mistake::EmptyBody,
-        &[
-            "as Zincati asks",
-            "as curl -d asks",
-            "as fleetctl asks",
-            "as fleetlockctl asks, //v1/",
-            "extra fields",
-            "full: a holder locks again",
-            "full: unlock by another frees nothing",
-            "full: what one gives back another gets",
-            "lock",
-            "lock again, same id",
-            "many at once for the last slot",
-            "unlock again",
-            "unlock by the holder",
-            "unlock, another holds",
-            "unlock, nothing held",
-        ],
-    ),
+    (Mistake::EmptyBody, EVERY_GRANT),
     (
         Mistake::PageWhenFull,
         &[

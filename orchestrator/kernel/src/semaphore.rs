@@ -184,9 +184,7 @@ impl Semaphores {
     /// Notes that the client neither holds a slot any more nor waits for one.
     pub(crate) fn unlock_for_client(&mut self, group: &GroupName, id: &ClientId) {
         self.give_back(group, id.as_str(), |holder| holder.client = false);
-        if let Some(semaphore) = self.groups.get_mut(group) {
-            semaphore.waiters.left(id);
-        }
+        self.stop_waiting(group, id.as_str());
     }
 
     /// Notes that neither the client nor an operator holds the slot of `id` any more, nor does it wait for one.
@@ -224,6 +222,11 @@ impl Semaphores {
 }
 
 impl Semaphore {
+    /// Whether `id` holds a slot as a FleetLock client from outside, whoever else holds it in that name.
+    pub fn is_held_by_client(&self, id: &ClientId) -> bool {
+        self.holders.get(id.as_str()).is_some_and(|holder| holder.client)
+    }
+
     /// How many slots nobody holds.
     pub fn free(&self) -> usize {
         (self.slots as usize).saturating_sub(self.holders.len())

@@ -94,8 +94,15 @@ pub(super) struct WaiterState<'a> {
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let now = Utc::now();
-    let entries = groups(&present.state, now).map(|group| group.holders.len() + group.waiters.len()).sum();
+    let entries = entries(&present.state);
     api.render(entries, move || serde_json::to_vec(&slots(&present.state, now))).await
+}
+
+/// About how many holders and waiters there are, without writing about any.
+fn entries(site: &Site) -> usize {
+    let of_semaphore = |(_, semaphore): (_, &Semaphore)| semaphore.holders.len() + semaphore.waiters.len();
+    let hosts = site.run.as_ref().map_or(0, |run| run.waiting().len());
+    site.semaphores.iter().map(of_semaphore).sum::<usize>() + site.slots.len() + hosts
 }
 
 pub(super) fn slots(site: &Site, now: DateTime<Utc>) -> SlotsState<'_> {

@@ -20,7 +20,7 @@ pub(super) fn lock(state: &State, group: &GroupName, id: &ClientId, now: DateTim
     let asked = of_ours(state).and_then(|()| state.semaphores.known(group));
     let admitted = asked.and_then(|semaphore| {
         state.semaphores.admits(group, id.as_str())?;
-        Ok(semaphore.holders.get(id.as_str()).is_some_and(|holder| holder.client))
+        Ok(semaphore.is_held_by_client(id))
     });
     let named = || (group.clone(), id.clone());
     let (facts, answer) = match admitted {
@@ -49,8 +49,7 @@ fn asked_anew(semaphore: Option<&Semaphore>, id: &ClientId, now: DateTime<Utc>) 
 /// holds nothing, which is true of itself, because such an agent does nothing else until it is told so.
 pub(super) fn unlock(state: &State, group: &GroupName, id: &ClientId) -> Decided {
     let semaphore = state.semaphores.known(group)?;
-    let holds = semaphore.holders.get(id.as_str()).is_some_and(|holder| holder.client);
-    if !holds && !semaphore.waiters.contains(id) {
+    if !semaphore.is_held_by_client(id) && !semaphore.waiters.contains(id) {
         return Ok((Vec::new(), Accepted::Done));
     }
     Ok((vec![Fact::LockReleased { group: group.clone(), id: id.clone() }], Accepted::Done))

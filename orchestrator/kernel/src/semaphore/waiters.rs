@@ -66,6 +66,11 @@ impl Waiters {
         self.known.is_empty()
     }
 
+    /// How many there are, with those that need not be remembered any more and have not been forgotten yet.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
     /// Those that are remembered at `now`, whose turn is the earliest first.
     pub fn remembered(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&ClientId, &Waiter)> {
         let waiters = self.by_turn.iter().filter_map(|(_, id)| Some((id, self.known.get(id)?)));
