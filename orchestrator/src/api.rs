@@ -17,6 +17,7 @@ mod health;
 mod hosts;
 mod metrics;
 pub mod offline;
+pub mod peer;
 mod reply;
 mod run;
 mod runs;

@@ -16,6 +16,7 @@ pub mod fleetlock;
 pub mod http_client;
 pub mod loss;
 pub mod managed_nats;
+pub mod pem_file;
 pub mod recovery;
 pub mod server;
 pub mod site;

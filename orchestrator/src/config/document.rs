@@ -107,10 +107,11 @@ impl Reader<'_> {
     fn root(&mut self, root: &DeTable<'_>) {
         for (name, value) in root {
             let at = name.span().start;
-            match (section(name.get_ref()), value.get_ref()) {
-                (Some(section), DeValue::Table(table)) => self.section(section, table),
-                (Some(section), _) => {
-                    self.report(at, format!("{0} is a section: write [{0}]", section.name));
+            match (section(None, name.get_ref()), value.get_ref()) {
+                (Some(section), value) => self.table(at, section, value),
+                // A name in quotes, of which the dot is a part.
+                (None, DeValue::Table(_)) if name.get_ref().contains('.') => {
+                    self.report(at, unknown_section(&format!("{:?}", name.get_ref())));
                 }
                 (None, DeValue::Table(_)) => self.report(at, unknown_section(name.get_ref())),
                 (None, _) => self.report(at, unknown_key(None, name.get_ref())),
@@ -118,14 +119,27 @@ impl Reader<'_> {
         }
     }
 
-    fn section(&mut self, section: &'static Section, table: &DeTable<'_>) {
+    fn table(&mut self, at: usize, section: &'static Section, value: &DeValue<'_>) {
+        if let DeValue::Table(table) = value {
+            self.section(section, table);
+        } else {
+            self.report(at, format!("{0} is a section: write [{0}]", section.name));
+        }
+    }
+
+    fn section(&mut self, whole: &'static Section, table: &DeTable<'_>) {
         for (name, value) in table {
-            match key(section, name.get_ref()) {
-                Some(key) => {
+            let at = name.span().start;
+            match (key(whole, name.get_ref()), section(Some(whole), name.get_ref()), value.get_ref()) {
+                (Some(key), _, _) => {
                     let raw = self.raw(value);
                     self.document.values.push((key, raw));
                 }
-                None => self.report(name.span().start, unknown_key(Some(section), name.get_ref())),
+                (None, Some(part), value) => self.table(at, part, value),
+                (None, None, DeValue::Table(_)) if parts(whole).next().is_some() => {
+                    self.report(at, unknown_section(&format!("{}.{}", whole.name, name.get_ref())));
+                }
+                (None, None, _) => self.report(at, unknown_key(Some(whole), name.get_ref())),
             }
         }
     }
@@ -161,8 +175,17 @@ impl Reader<'_> {
     }
 }
 
-fn section(name: &str) -> Option<&'static Section> {
-    SECTIONS.iter().find(|section| section.name == name)
+/// The section `name`, or the part `name` of `whole`.
+fn section(whole: Option<&'static Section>, name: &str) -> Option<&'static Section> {
+    match whole {
+        None => SECTIONS.iter().find(|section| section.name == name && !name.contains('.')),
+        Some(whole) => parts(whole).find(|part| part.name[whole.name.len() + 1..] == *name),
+    }
+}
+
+fn parts(whole: &'static Section) -> impl Iterator<Item = &'static Section> {
+    let is_part = |name: &str| name.strip_prefix(whole.name).is_some_and(|rest| rest.starts_with('.'));
+    SECTIONS.iter().filter(move |section| is_part(section.name))
 }
 
 fn key(section: &'static Section, name: &str) -> Option<&'static Key> {

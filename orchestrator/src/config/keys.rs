@@ -15,10 +15,10 @@ use super::merged::Merged;
 use super::problem::Problem;
 use super::value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, Shape, SiteName, Value};
 
-/// One `[section]`.
+/// One `[section]`, or `[section.part]` of one.
 #[derive(Debug)]
 pub struct Section {
-    /// As in the file.
+    /// As in the file: a part has the name of its section before its own, `api.tls`.
     pub name: &'static str,
     /// Its help, line by line.
     pub help: &'static [&'static str],
@@ -64,7 +64,7 @@ impl Section {
 impl Key {
     /// The environment variable that overrides it.
     pub fn variable(&self) -> String {
-        let upper = |name: &str| name.to_uppercase().replace('-', "_");
+        let upper = |name: &str| name.to_uppercase().replace(['-', '.'], "_");
         format!("OS_UPGRADE_{}__{}", upper(self.section), upper(self.name))
     }
 
@@ -156,6 +156,18 @@ sections! {
     "api" => api: Api {
         /// The address and port to listen on. There is no authentication yet: keep it on loopback or behind a proxy.
         "listen" => listen: SocketAddr = Initial::Is("127.0.0.1:8646");
+    }
+
+    /// HTTPS in place of HTTP. Files that change are read again within seconds; one that cannot be used is logged, and what
+    /// was in force stays in force.
+    "api.tls" => api_tls: ApiTls {
+        /// A file with the API's certificate, in PEM, and those between it and its authority. Without it there is no TLS.
+        "cert" => cert: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/api.pem");
+        /// A file with the private key of `cert`, in PEM, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/api.key");
+        /// A file with the certificates, in PEM, of the authorities of clients. With it clients are asked for a certificate:
+        /// they need none, but one that is shown must be valid.
+        "client-ca" => client_ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/client-ca.pem");
     }
 
     /// The message bus: a nats-server of yours (`url`), or one started here as a child process (`managed`).

@@ -78,7 +78,7 @@ fn unknown_variable(name: &str) -> String {
     }
     let lower = name.trim_start_matches(PREFIX).to_lowercase().replace('_', "-");
     let (section, key) = lower.split_once("--").unwrap_or((&lower, ""));
-    let named = |candidate: &&Section| candidate.name == section;
+    let named = |candidate: &&Section| candidate.name.replace('.', "-") == section;
     match SECTIONS.iter().find(named) {
         Some(section) => unknown_key(Some(section), key),
         None => unknown_section(section),

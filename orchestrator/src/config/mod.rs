@@ -6,8 +6,8 @@
 //! is printed from there.
 //!
 //! Every key is also a variable `OS_UPGRADE_<SECTION>__<KEY>`: `[fleet-lock] retry-interval` is
-//! `OS_UPGRADE_FLEET_LOCK__RETRY_INTERVAL`, and `[fleet-lock.groups]` as a whole is
-//! `OS_UPGRADE_FLEET_LOCK__GROUPS=default=1,workers=2`. An empty variable counts as unset; a name without `__` is no
+//! `OS_UPGRADE_FLEET_LOCK__RETRY_INTERVAL`, `[api.tls] cert` is `OS_UPGRADE_API_TLS__CERT`, and `[fleet-lock.groups]` as
+//! a whole is `OS_UPGRADE_FLEET_LOCK__GROUPS=default=1,workers=2`. An empty variable counts as unset; a name without `__` is no
 //! key and is left alone. Relative paths are relative to the current directory.
 
 mod document;
@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-pub use keys::{Api, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store};
+pub use keys::{Api, ApiTls, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store};
 pub use problem::{Error, Origin, Problem};
 pub use settings::NatsMode;
 pub use value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, Shape, SiteName};

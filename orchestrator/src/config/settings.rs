@@ -58,6 +58,7 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
     // These look at what is given, so that they are found next to bad values elsewhere.
     problems.extend(nats_rules(merged));
     problems.extend(lock_server_rules(merged));
+    problems.extend(api_tls_rules(merged));
     problems.extend(default_group_exists(merged));
     settings.filter(|_| problems.len() == before)
 }
@@ -105,6 +106,21 @@ fn lock_server_rules(merged: &Merged) -> Vec<Problem> {
     found.push(
         at("key", "needs fleet-lock.certificate, which it is for").filter(|_| given("certificate").is_none()),
     );
+    found.into_iter().flatten().collect()
+}
+
+/// A certificate goes with its key, and authorities of clients mean nothing without either.
+fn api_tls_rules(merged: &Merged) -> Vec<Problem> {
+    let given = |key| merged.given("api.tls", key);
+    let without = |missing, key, message: &str| {
+        let raw = given(key).filter(|_| given(missing).is_none())?;
+        Some(raw.problem(format!("api.tls.{key}: {message}")))
+    };
+    let found = [
+        without("key", "cert", "needs api.tls.key, its private key"),
+        without("cert", "key", "needs api.tls.cert, which it is for"),
+        without("cert", "client-ca", "needs api.tls.cert, as only TLS has client certificates"),
+    ];
     found.into_iter().flatten().collect()
 }
 

@@ -141,7 +141,7 @@ c.toml:18:11: fleet-lock.groups.default: expected an integer from 0 to 10000, fo
 c.toml:19:1: fleet-lock.groups: expected a group, found "bad_name": a group must match ^[a-zA-Z0-9.-]+$
 OS_UPGRADE_API__LISTEN: api.listen: expected an IP address and port such as "127.0.0.1:8646", found "nowhere"
 OS_UPGRADE_API__LISTNE: no such key; did you mean OS_UPGRADE_API__LISTEN?
-OS_UPGRADE_FOO__BAR: unknown section [foo]; there are [site], [api], [nats], [store], [fleet-lock]
+OS_UPGRADE_FOO__BAR: unknown section [foo]; there are [site], [api], [api.tls], [nats], [store], [fleet-lock]
 OS_UPGRADE_NATS__MANAGED: nats.managed: expected true or false, found "yes"
 OS_UPGRADE_STORE__COMPLETELY_ELSE: unknown key "completely-else" in [store]; its keys are path"#;
     assert_eq!(load_text(text, &environment).unwrap_err(), expected);
@@ -222,6 +222,34 @@ fn single_problems() {
     ] {
         assert_eq!(load_text(text, &[]).unwrap_err(), expected, "{text}");
     }
+}
+
+#[test]
+fn parts_of_sections() {
+    let text = "[api]\nlisten = \"127.0.0.1:1\"\n[api.tls]\ncert = \"c\"\nkey = \"k\"";
+    let tls = load_text(text, &[("OS_UPGRADE_API_TLS__CLIENT_CA", "ca")]).unwrap().api_tls;
+    let paths = [tls.cert, tls.key, tls.client_ca].map(Option::unwrap);
+    assert_eq!(paths, ["c", "k", "ca"].map(std::path::PathBuf::from));
+    let in_line = load_text("[api]\ntls = { cert = \"c\", key = \"k\" }\n", &[]).unwrap();
+    assert_eq!(in_line.api_tls.key.as_deref(), Some(Path::new("k")));
+    for (text, expected) in [
+        ("[api.tsl]\ncert = \"c\"", "c.toml:1:6: unknown section [api.tsl]; did you mean [api.tls]?"),
+        ("[api]\ntls = 3", "c.toml:2:1: api.tls is a section: write [api.tls]"),
+        ("[\"api.tls\"]\ncert = \"c\"", "c.toml:1:2: unknown section [\"api.tls\"]; did you mean [api.tls]?"),
+        ("[api.tls]\ncret = \"c\"", "c.toml:2:1: unknown key \"cret\" in [api.tls]; did you mean \"cert\"?"),
+        ("[api.tls]\ncert = \"c\"", "c.toml:2:8: api.tls.cert: needs api.tls.key, its private key"),
+        (
+            "[api.tls]\nkey = \"c\"\nclient-ca = \"a\"",
+            "c.toml:2:7: api.tls.key: needs api.tls.cert, which it is for\n\
+             c.toml:3:13: api.tls.client-ca: needs api.tls.cert, as only TLS has client certificates",
+        ),
+    ] {
+        assert_eq!(load_text(text, &[]).unwrap_err(), expected, "{text}");
+    }
+    let unknown = load_text("", &[("OS_UPGRADE_API_TLS__SOMETHING_COMPLETELY_DIFFERENT", "x")]).unwrap_err();
+    assert!(unknown.ends_with(
+        "unknown key \"something-completely-different\" in [api.tls]; its keys are cert, key, client-ca"
+    ));
 }
 
 #[test]

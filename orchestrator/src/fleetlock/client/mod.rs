@@ -5,8 +5,6 @@
 
 use std::error::Error as _;
 use std::fmt::Display;
-use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::Utc;
@@ -22,6 +20,7 @@ use reqwest::{Client, Response, Url, header};
 use self::tls::TlsFiles;
 use crate::config::{FleetLock, HttpUrl};
 use crate::http_client::{self, beginning};
+use crate::pem_file::PemError;
 
 pub mod tls;
 
@@ -74,26 +73,9 @@ impl From<LockOutcome> for Reply {
 /// Why a client could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// A file cannot be read.
-    #[error("cannot read {}, the {role}", path.display())]
-    Unreadable {
-        /// What it is for, and where it is named.
-        role: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file does not hold what it should.
-    #[error("{}, the {role}, {why}", path.display())]
-    Unfit {
-        /// What it is for, and where it is named.
-        role: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] PemError),
     /// Something else, for example no CA certificates on this machine.
     #[error("cannot set up a FleetLock client for {url}")]
     Other {

@@ -1,24 +1,18 @@
 //! What a client trusts and shows when it speaks TLS: PEM files, read when the client is made.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use os_upgrade_protocol::error::with_causes;
 use reqwest::{Certificate, ClientBuilder, Identity};
-use rustls::RootCertStore;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::PrivateKeyDer;
 use rustls::sign::CertifiedKey;
 
 use super::BuildError;
 use crate::config::FleetLock;
-
-/// The largest file that is read, in bytes: more than all authorities of a system take.
-const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+use crate::pem_file::{PemError, PemFile};
 
 /// Files for `https`. Without any, the system's authorities are trusted, and no certificate is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,77 +42,26 @@ impl TlsFiles {
     pub fn use_in(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, BuildError> {
         let [ca, certificate, key] = self.roles;
         if let Some(path) = &self.ca {
-            let authorities = File::read(ca, path)?.authorities()?;
-            builder = builder.tls_certs_only(authorities);
+            builder = builder.tls_certs_only(authorities(&PemFile::read(ca, path)?)?);
         }
         if let (Some(shown), Some(private)) = (&self.certificate, &self.key) {
-            let (shown, private) = (File::read(certificate, shown)?, File::read(key, private)?);
+            let (shown, private) = (PemFile::read(certificate, shown)?, PemFile::read(key, private)?);
             builder = builder.identity(identity(&shown, &private)?);
         }
         Ok(builder)
     }
 }
 
-/// One of the files.
-struct File<'a> {
-    role: &'static str,
-    path: &'a Path,
-    content: Vec<u8>,
-}
-
-impl<'a> File<'a> {
-    fn read(role: &'static str, path: &'a Path) -> Result<Self, BuildError> {
-        let unreadable = |source| BuildError::Unreadable { role, path: path.to_owned(), source };
-        let mut content = Vec::new();
-        let file = fs::File::open(path).map_err(unreadable)?;
-        // Its size may not be known, as of a device, or change.
-        let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(unreadable)?;
-        if read as u64 > FILE_BYTES_MAX {
-            let message = format!("more than {FILE_BYTES_MAX} bytes");
-            return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
-        }
-        Ok(Self { role, path, content })
-    }
-
-    fn unfit(&self, why: impl Into<String>) -> BuildError {
-        BuildError::Unfit { role: self.role, path: self.path.to_owned(), why: why.into() }
-    }
-
-    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, BuildError> {
-        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.content).collect();
-        match all {
-            Ok(all) if !all.is_empty() => Ok(all),
-            Ok(_) => Err(self.unfit("holds no certificate in PEM")),
-            Err(error) => Err(self.unfit(format!("is not PEM: {}", with_causes(&error)))),
-        }
-    }
-
-    /// The only private key.
-    fn private_key(&self) -> Result<PrivateKeyDer<'static>, BuildError> {
-        let mut all = PrivateKeyDer::pem_slice_iter(&self.content);
-        let Some(Ok(private)) = all.next() else {
-            return Err(self.unfit("holds no private key in PEM; one that is encrypted cannot be used"));
-        };
-        match all.next() {
-            None => Ok(private),
-            Some(_) => Err(self.unfit("holds more than one private key")),
-        }
-    }
-
-    fn authorities(&self) -> Result<Vec<Certificate>, BuildError> {
-        let trusted = |certificate: CertificateDer<'static>| {
-            let checked = RootCertStore::empty().add(certificate.clone());
-            checked
-                .map_err(|error| self.unfit(format!("holds no usable authority: {}", with_causes(&error))))?;
-            Certificate::from_der(&certificate)
-                .map_err(|error| self.unfit(format!("holds no usable authority: {}", with_causes(&error))))
-        };
-        self.certificates()?.into_iter().map(trusted).collect()
-    }
+fn authorities(file: &PemFile<'_>) -> Result<Vec<Certificate>, PemError> {
+    let trusted = |certificate| {
+        Certificate::from_der(certificate)
+            .map_err(|error| file.unfit(format!("holds no usable authority: {}", with_causes(&error))))
+    };
+    file.authorities()?.iter().map(|certificate| trusted(certificate)).collect()
 }
 
 /// What is shown is exactly what was checked: each file may hold more, such as the other's content.
-fn identity(certificate: &File<'_>, key: &File<'_>) -> Result<Identity, BuildError> {
+fn identity(certificate: &PemFile<'_>, key: &PemFile<'_>) -> Result<Identity, PemError> {
     let chain = certificate.certificates()?;
     let private = key.private_key()?;
     let mut shown: String = chain.iter().map(|certificate| pem("CERTIFICATE", certificate)).collect();
