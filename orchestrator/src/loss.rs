@@ -235,6 +235,9 @@ fn name(fact: &Fact) -> Option<(u8, String)> {
         Fact::RunStarted { run, trigger: Trigger::Operator { actor }, .. } => {
             Some((0, format!("run {run} started by {actor}")))
         }
+        Fact::RunStarted { run, trigger: Trigger::Window { .. }, .. } => {
+            Some((0, format!("run {run} started by its maintenance window")))
+        }
         Fact::RunStopping { run, cause: StopCause::Failed { host } } => {
             Some((0, format!("run {run} stopped because {host} failed")))
         }

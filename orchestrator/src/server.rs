@@ -259,6 +259,8 @@ pub fn kernel_settings(settings: &Settings) -> kernel::Settings {
         None => kernel::LockProvider::Embedded,
     };
     kernel::Settings {
+        site: settings.site.name.as_str().to_owned(),
+        timezone: settings.site.timezone,
         provider,
         default_group: fleet_lock.default_group.clone(),
         on_failure: fleet_lock.on_failure,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
-    Answer, Batch, Config, ControlMessage, Effect, Input, Request, SeenHost, State, View, effects,
+    Answer, Batch, Config, ControlMessage, Effect, Expected, Input, Request, SeenHost, State, View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
 use os_upgrade_shell::committed::Committed;
@@ -34,7 +34,12 @@ pub(crate) fn config() -> Config {
 }
 
 pub(crate) fn put_config() -> Input {
-    Input::Request(Request::PutConfig { config: config(), actor: "api".to_owned(), validate: false })
+    Input::Request(Request::PutConfig {
+        config: config(),
+        expected: Expected::Anything,
+        actor: "api".to_owned(),
+        validate: false,
+    })
 }
 
 pub(crate) fn trigger(run: &str) -> Input {

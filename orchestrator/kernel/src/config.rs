@@ -1,15 +1,21 @@
 //! What operators set: the site's upgrade configuration, over the API, and the settings of the orchestrator's file.
 
+pub(crate) mod difference;
+pub(crate) mod tag;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use os_upgrade_protocol::{ApplicationName, GroupName};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use self::difference::Difference;
+pub use self::tag::Expected;
 use crate::duration::Duration;
 
 /// The intended configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
@@ -131,6 +137,12 @@ impl Config {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Settings {
+    /// The site's name: what tells its starts from those of others with the same windows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub site: String,
+    /// What maintenance windows mean by `site-local`.
+    #[serde(default, skip_serializing_if = "is_utc")]
+    pub timezone: Tz,
     /// Who grants slots.
     pub provider: LockProvider,
     /// The group of a host that announces none.
@@ -154,6 +166,11 @@ impl Settings {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_utc(timezone: &Tz) -> bool {
+    *timezone == Tz::UTC
+}
+
 /// Longer than an upgrade takes, and short enough to be seen to on the same night.
 const fn stuck_after() -> Duration {
     Duration::from_secs(2 * 3_600)
@@ -169,6 +186,8 @@ impl Default for Settings {
     fn default() -> Self {
         let default_group = GroupName::new("default").expect("a valid name");
         Self {
+            site: String::new(),
+            timezone: Tz::UTC,
             provider: LockProvider::Embedded,
             groups: BTreeMap::from([(default_group.clone(), 1)]),
             default_group,

@@ -5,6 +5,7 @@
 
 mod admission;
 mod advance;
+mod configuration;
 mod control;
 mod locks;
 mod release;

@@ -7,7 +7,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
-use crate::config::{Config, Rollout, Settings};
+use crate::config::{Config, Difference, Rollout, Settings};
 use crate::restoration::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 
@@ -26,6 +26,9 @@ pub enum Fact {
         config: Option<Config>,
         /// Who did it.
         actor: String,
+        /// What it changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        difference: Vec<Difference>,
     },
     /// A fence stands in the control stream; commands from here on carry it.
     Fenced {
@@ -294,7 +297,7 @@ mod tests {
         let why = ReleaseCause::Upgraded;
         let facts = [
             Fact::SettingsAdopted { settings: Settings::default() },
-            Fact::ConfigReplaced { config: None, actor: "api".to_owned() },
+            Fact::ConfigReplaced { config: None, actor: "api".to_owned(), difference: Vec::new() },
             Fact::Fenced { sequence: 1, leader: "a".to_owned() },
             Fact::FencePassed { sequence: 1 },
             Fact::RunStarted {

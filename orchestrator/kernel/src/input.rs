@@ -4,7 +4,7 @@ use os_upgrade_protocol::{CommandId, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
-use crate::config::{Config, ConfigError, Settings};
+use crate::config::{Config, ConfigError, Expected, Settings};
 use crate::duration::Duration;
 use crate::run::HostStatus;
 use crate::semaphore::{Denied, DeniedKind};
@@ -65,6 +65,19 @@ pub enum Request {
     PutConfig {
         /// The new one.
         config: Config,
+        /// What must be configured now.
+        #[serde(default)]
+        expected: Expected,
+        /// Who asks.
+        actor: String,
+        /// Check only.
+        validate: bool,
+    },
+    /// Delete the configuration.
+    DeleteConfig {
+        /// What must be configured now.
+        #[serde(default)]
+        expected: Expected,
         /// Who asks.
         actor: String,
         /// Check only.
@@ -158,6 +171,12 @@ pub enum Refusal {
         /// What is wrong with it.
         message: String,
     },
+    /// The configuration is not the one that the asker expects.
+    #[error("{}", unexpected(tag.as_deref()))]
+    ConfigChanged {
+        /// The tag of the one that there is.
+        tag: Option<String>,
+    },
     /// The timeout is too short to do anything in.
     #[error("timeout: must be at least 1s")]
     TimeoutTooShort,
@@ -250,6 +269,15 @@ pub enum Refusal {
         /// FleetLock's `value`.
         value: String,
     },
+}
+
+fn unexpected(tag: Option<&str>) -> String {
+    match tag {
+        Some(tag) => {
+            format!("the configuration is not the one you expect, it has become {tag:?}: read it again")
+        }
+        None => "the configuration is not the one you expect: there is none".to_owned(),
+    }
 }
 
 impl From<Denied> for Refusal {

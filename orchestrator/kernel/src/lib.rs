@@ -34,7 +34,7 @@ pub mod view;
 
 pub use batch::Batch;
 pub use client_id::{ClientId, ClientIdError};
-pub use config::{Config, LockProvider, OnFailure, Reclaim, Settings};
+pub use config::{Config, Expected, LockProvider, OnFailure, Reclaim, Settings};
 pub use decide::{Decision, decide};
 pub use effects::{Effect, duties, effects, sends};
 pub use explain::{Explanation, explain};

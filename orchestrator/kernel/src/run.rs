@@ -78,6 +78,13 @@ pub enum Trigger {
         /// Who.
         actor: String,
     },
+    /// A maintenance window has opened.
+    Window {
+        /// When its occurrence began.
+        start: DateTime<Utc>,
+        /// When it ends.
+        end: DateTime<Utc>,
+    },
 }
 
 impl Trigger {
@@ -85,6 +92,15 @@ impl Trigger {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Operator { .. } => "operator",
+            Self::Window { .. } => "window",
+        }
+    }
+
+    /// Who it was, where it was somebody.
+    pub fn actor(&self) -> Option<&str> {
+        match self {
+            Self::Operator { actor } => Some(actor),
+            Self::Window { .. } => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use imbl::OrdMap;
 use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, LockProvider, Settings};
+use crate::config::{Config, LockProvider, Settings, tag};
 use crate::fact::Fact;
 use crate::fence::Fence;
 use crate::record::Record;
@@ -23,6 +23,9 @@ pub struct State {
     pub settings: Arc<Settings>,
     /// What operators configured, if they have.
     pub config: Option<Arc<Config>>,
+    /// How often that has changed.
+    #[serde(default)]
+    pub config_revision: u64,
     /// The embedded semaphores.
     pub semaphores: Semaphores,
     /// Slots that hosts hold, or may hold, on behalf of runs.
@@ -48,6 +51,7 @@ impl Default for State {
         Self {
             settings: Arc::new(settings),
             config: None,
+            config_revision: 0,
             semaphores,
             slots: OrdMap::new(),
             run: None,
@@ -110,8 +114,9 @@ impl State {
                 self.settings = Arc::new(settings.clone());
                 Ok(())
             }
-            Fact::ConfigReplaced { config, actor: _ } => {
+            Fact::ConfigReplaced { config, actor: _, difference: _ } => {
                 self.config = config.clone().map(Arc::new);
+                self.config_revision = self.config_revision.saturating_add(1);
                 Ok(())
             }
             Fact::Fenced { sequence, leader } => {
@@ -189,6 +194,11 @@ impl State {
             }
             Fact::Ignored { .. } => Ok(()),
         }
+    }
+
+    /// What tells the present configuration from every other that there has been: its `ETag`, without the quotes.
+    pub fn config_tag(&self) -> Option<String> {
+        self.config.as_deref().map(|config| tag::tag(self.config_revision, config))
     }
 
     fn active(&mut self, run: &RunId) -> Result<&mut Run, ApplyError> {

@@ -9,9 +9,10 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use chrono_tz::Tz;
 use common::{application, client, config, group, host, run, start};
 use os_upgrade_kernel::Enlisted;
-use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::config::{Difference, Rollout};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore, Waiter};
@@ -22,6 +23,7 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 /// Checks that each value reads and writes exactly as its JSON, and that every variant of `count` has a line.
 fn check<T>(table: &[(T, &str)], variant: impl Fn(&T) -> usize, count: usize)
@@ -72,8 +74,13 @@ fn facts() {
         groups: [(group("default"), 1), (group("edge"), 2)].into(),
         ..Settings::default()
     };
-    let reclaiming =
-        Settings { reclaim: Reclaim::Inventory, stuck_after: Duration::from_secs(60), ..Settings::default() };
+    let reclaiming = Settings {
+        site: "hall-3".to_owned(),
+        timezone: Tz::Europe__Stockholm,
+        reclaim: Reclaim::Inventory,
+        stuck_after: Duration::from_secs(60),
+        ..Settings::default()
+    };
     let enlisted = |name: &str, skipped| Enlisted {
         host: host(name),
         application: application("debian"),
@@ -83,6 +90,10 @@ fn facts() {
     let cancelled = StopCause::Cancelled { actor: "eve".to_owned() };
     let reply = Reply { action: Action::Upgrade, result: Outcome::error("no space left") };
     let (r, h) = (run("r1"), host("h1"));
+    let difference = vec![
+        Difference { path: "rollout/max-failures".to_owned(), before: Some(json!(1)), after: Some(json!(2)) },
+        Difference { path: "deny-windows".to_owned(), before: None, after: Some(json!([])) },
+    ];
     let table = [
         (
             Fact::SettingsAdopted { settings },
@@ -90,15 +101,22 @@ fn facts() {
         ),
         (
             Fact::SettingsAdopted { settings: reclaiming },
-            r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reclaim":"inventory","stuck-after":"1m"}}"#,
+            r#"{"type":"settings-adopted","settings":{"site":"hall-3","timezone":"Europe/Stockholm","provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reclaim":"inventory","stuck-after":"1m"}}"#,
         ),
         (
-            Fact::ConfigReplaced { config: Some(config()), actor: "admin".to_owned() },
+            Fact::ConfigReplaced {
+                config: Some(config()),
+                actor: "admin".to_owned(),
+                difference: Vec::new(),
+            },
             r#"{"type":"config-replaced","config":{"worker-applications":[{"name":"debian"}]},"actor":"admin"}"#,
         ),
         (
-            Fact::ConfigReplaced { config: None, actor: "admin".to_owned() },
-            r#"{"type":"config-replaced","config":null,"actor":"admin"}"#,
+            Fact::ConfigReplaced { config: None, actor: "admin".to_owned(), difference },
+            concat!(
+                r#"{"type":"config-replaced","config":null,"actor":"admin","difference":["#,
+                r#"{"path":"rollout/max-failures","before":1,"after":2},{"path":"deny-windows","after":[]}]}"#,
+            ),
         ),
         (
             Fact::Fenced { sequence: 7, leader: "one".to_owned() },
@@ -119,6 +137,20 @@ fn facts() {
                 r#""rollout":{"max-concurrent":1,"max-failures":0,"unreachable":"skip"},"hosts":["#,
                 r#"{"host":"h1","application":"debian","group":"default"},"#,
                 r#"{"host":"häst","application":"debian","group":"default","skipped":{"kind":"unreachable"}}]}"#,
+            ),
+        ),
+        (
+            Fact::RunStarted {
+                run: r.clone(),
+                trigger: Trigger::Window { start: start(), end: start() },
+                not_after: start(),
+                rollout: Rollout::default(),
+                hosts: Vec::new(),
+            },
+            concat!(
+                r#"{"type":"run-started","run":"r1","trigger":{"kind":"window","start":"2026-11-21T01:00:00Z","#,
+                r#""end":"2026-11-21T01:00:00Z"},"not-after":"2026-11-21T01:00:00Z","#,
+                r#""rollout":{"max-concurrent":1,"max-failures":0,"unreachable":"skip"},"hosts":[]}"#,
             ),
         ),
         (Fact::UpgradesBegan { run: r.clone() }, r#"{"type":"upgrades-began","run":"r1"}"#),

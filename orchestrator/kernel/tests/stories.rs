@@ -35,6 +35,7 @@ macro_rules! stories {
 stories! {
     cancel,
     clock_skew,
+    configuration,
     explain,
     external,
     fairness,

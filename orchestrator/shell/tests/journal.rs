@@ -31,7 +31,8 @@ fn record(seed: &str, count: usize) -> Record {
     let names: Vec<String> = (0..count).map(name).collect();
     let config: Config =
         serde_json::from_str(&format!(r#"{{"worker-applications":[{}]}}"#, names.join(","))).unwrap();
-    let fact = Fact::ConfigReplaced { config: Some(config), actor: "test".to_owned() };
+    let fact =
+        Fact::ConfigReplaced { config: Some(config), actor: "test".to_owned(), difference: Vec::new() };
     Record { at: DateTime::UNIX_EPOCH, control: 7, facts: vec![fact] }
 }
 

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
 use os_upgrade_kernel::config::{Rollout, WorkerApplication};
-use os_upgrade_kernel::{Config, Request};
+use os_upgrade_kernel::{Config, Expected, Request};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -66,7 +66,7 @@ async fn replace(
     Body(body): Body<ConfigBody>,
 ) -> Result<StatusCode, Problem> {
     let config = body.into_config()?;
-    let request = Request::PutConfig { config, actor, validate: params.only() };
+    let request = Request::PutConfig { config, expected: Expected::Anything, actor, validate: params.only() };
     let accepted = api.site.request(request).await??;
     Ok(reply::granted(&accepted))
 }

@@ -107,6 +107,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
             Refusal::InvalidConfig { .. } | Refusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
+            Refusal::ConfigChanged { .. } => StatusCode::PRECONDITION_FAILED,
             Refusal::NoConfiguration | Refusal::NoHolder { .. } => StatusCode::NOT_FOUND,
             Refusal::LockDenied { lock_kind: DeniedKind::UnknownGroup, .. } => StatusCode::NOT_FOUND,
             Refusal::LockDenied { .. }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Fact, HostEvent, Run, State, StopCause, Trigger};
+use os_upgrade_kernel::{Fact, HostEvent, Run, State, StopCause};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::committed::Committed;
 
@@ -156,8 +156,8 @@ impl FactEntry {
 /// Who caused `fact`, where somebody did.
 fn actor(fact: &Fact) -> Option<&str> {
     match fact {
+        Fact::RunStarted { trigger, .. } => trigger.actor(),
         Fact::ConfigReplaced { actor, .. }
-        | Fact::RunStarted { trigger: Trigger::Operator { actor }, .. }
         | Fact::RunStopping {
             cause: StopCause::Cancelled { actor } | StopCause::Restored { actor }, ..
         }

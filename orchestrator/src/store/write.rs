@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost, Trigger};
+use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::committed::Committed;
 use serde::Serialize;
@@ -56,7 +56,6 @@ pub(super) async fn base(connection: &mut SqliteConnection, first: &Committed) -
 }
 
 async fn run(connection: &mut SqliteConnection, run: &Run) -> sqlx::Result<()> {
-    let Trigger::Operator { actor } = &run.trigger;
     let upsert = "INSERT INTO runs (id, trigger_kind, actor, started_at, not_after, phase, rollout, stopping, \
          ended_at, result, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
          ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, stopping = excluded.stopping, \
@@ -64,7 +63,7 @@ async fn run(connection: &mut SqliteConnection, run: &Run) -> sqlx::Result<()> {
     query(upsert)
         .bind(run.id.as_str())
         .bind(run.trigger.kind())
-        .bind(actor)
+        .bind(run.trigger.actor())
         .bind(to_text(run.started_at))
         .bind(to_text(run.not_after))
         .bind(run.phase.as_str())

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SubsecRound, Utc};
 use os_upgrade_protocol::{ApplicationName, RunId};
 
-use super::{Decision, slots};
+use super::{Decision, configuration, slots};
 use crate::config::{Config, UnreachablePolicy};
 use crate::duration::Duration;
 use crate::fact::Fact;
@@ -17,7 +17,12 @@ pub(super) type Decided = Result<(Vec<Fact>, Accepted), Refusal>;
 
 pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTime<Utc>) -> Decision {
     let decided = match request {
-        Request::PutConfig { config, actor, validate } => put_config(state, config, actor, *validate),
+        Request::PutConfig { config, expected, actor, validate } => {
+            configuration::put(state, config, expected, actor, *validate)
+        }
+        Request::DeleteConfig { expected, actor, validate } => {
+            configuration::delete(state, expected, actor, *validate)
+        }
         Request::Trigger { run, timeout, actor, validate } => {
             trigger(state, view, run, *timeout, actor, now).map(|facts| perform(facts, *validate))
         }
@@ -36,19 +41,6 @@ pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTim
 
 fn perform(facts: Vec<Fact>, validate: bool) -> (Vec<Fact>, Accepted) {
     if validate { (Vec::new(), Accepted::Valid) } else { (facts, Accepted::Done) }
-}
-
-fn put_config(state: &State, config: &Config, actor: &str, validate: bool) -> Decided {
-    config.validate()?;
-    if validate {
-        return Ok((Vec::new(), Accepted::Valid));
-    }
-    let accepted = if state.config.is_some() { Accepted::Done } else { Accepted::Created };
-    if state.config.as_deref() == Some(config) {
-        return Ok((Vec::new(), accepted));
-    }
-    let fact = Fact::ConfigReplaced { config: Some(config.clone()), actor: actor.to_owned() };
-    Ok((vec![fact], accepted))
 }
 
 fn trigger(

@@ -12,8 +12,8 @@ pub(crate) mod script;
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Answer, Batch, ClientId, Config, ControlMessage, Effect, Fact, Input, Request, SeenHost, State, View,
-    effects,
+    Answer, Batch, ClientId, Config, ControlMessage, Effect, Expected, Fact, Input, Request, SeenHost, State,
+    View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
@@ -114,6 +114,7 @@ impl Site {
         site.input(Input::Settings(os_upgrade_kernel::Settings::default()));
         site.input(Input::Request(Request::PutConfig {
             config: config(),
+            expected: Expected::Anything,
             actor: "admin".to_owned(),
             validate: false,
         }));

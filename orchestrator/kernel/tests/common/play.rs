@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Reclaim,
-    Request, Run, Settings, Standing,
+    Config, ControlMessage, Effect, Expected, Input, LockOutcome, LockProvider, OnFailure, Reachability,
+    Reclaim, Request, Run, Settings, Standing,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
@@ -158,7 +158,12 @@ impl Play {
                     config.worker_applications[0].name = application("nobodys");
                 }
                 let actor = "admin".to_owned();
-                self.input(Input::Request(Request::PutConfig { config, actor, validate: false }));
+                self.input(Input::Request(Request::PutConfig {
+                    config,
+                    expected: Expected::Anything,
+                    actor,
+                    validate: false,
+                }));
             }
             Move::Settings { external, release, slots, groups } => {
                 let provider = if external { LockProvider::External } else { LockProvider::Embedded };

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::{
-    Config, ControlMessage, Effect, Input, LockOutcome, LockProvider, OnFailure, Reachability, Reclaim,
-    Request, Settings, explain,
+    Config, ControlMessage, Effect, Expected, Input, LockOutcome, LockProvider, OnFailure, Reachability,
+    Reclaim, Request, Settings, explain,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -179,7 +179,10 @@ fn input(words: &Words<'_>) -> Input {
             let worker_applications =
                 names.map(|name| WorkerApplication { name: application(name) }).collect();
             let config = Config { worker_applications, rollout };
-            Input::Request(Request::PutConfig { config, actor, validate })
+            Input::Request(Request::PutConfig { config, expected: expected(words), actor, validate })
+        }
+        "delete-config" => {
+            Input::Request(Request::DeleteConfig { expected: expected(words), actor, validate })
         }
         "trigger" => Input::Request(Request::Trigger {
             run: run(words.at(1)),
@@ -212,6 +215,16 @@ fn input(words: &Words<'_>) -> Input {
             deleted: words.has("deleted"),
         },
         other => panic!("no input is called {other:?}"),
+    }
+}
+
+/// `expect=none`, `expect=some`, `expect=<tag>,<tag>`
+fn expected(words: &Words<'_>) -> Expected {
+    match words.named("expect") {
+        None => Expected::Anything,
+        Some("some") => Expected::Present,
+        Some("none") => Expected::Absent,
+        Some(tags) => Expected::Tags(tags.split(',').map(ToOwned::to_owned).collect()),
     }
 }
 

@@ -3,7 +3,7 @@
 > host h2
 > host h3
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > fence
   + fenced leader=one sequence=1

@@ -4,7 +4,7 @@
 > host h3
 > host h4 unreachable
 > put-config debian concurrent=1 failures=1
-  + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:0
   + settings-adopted settings=(default-group=default groups=(default=0) on-failure=hold provider=embedded)
@@ -94,7 +94,7 @@
 > explain h1
   no run is active
 > put-config none
-  + config-replaced actor=admin config=(worker-applications=[])
+  + config-replaced actor=admin config=(worker-applications=[]) difference=[(before=(max-concurrent=1 max-failures=1 unreachable=skip) path=rollout) (after=[] before=[(name=debian)] path=worker-applications)]
   = done
 > explain h1
   its worker's application is not among the configured ones

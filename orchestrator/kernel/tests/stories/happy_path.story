@@ -4,7 +4,7 @@
 > host h3
 > settings embedded default:1
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > fence
   + fenced leader=one sequence=1

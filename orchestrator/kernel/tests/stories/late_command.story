@@ -3,7 +3,7 @@
 > host h2
 > host h3
 > put-config debian concurrent=2
-  + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2
   + settings-adopted settings=(default-group=default groups=(default=2) on-failure=hold provider=embedded)

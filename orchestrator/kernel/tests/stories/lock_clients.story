@@ -2,7 +2,7 @@
 > host h1
 > host h2
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > fence
   + fenced leader=one sequence=1

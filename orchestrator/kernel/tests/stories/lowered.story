@@ -3,13 +3,13 @@
 > host h2
 > host h3
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > put-config debian concurrent=3
-  + config-replaced actor=admin config=(rollout=(max-concurrent=3 max-failures=0 unreachable=skip) worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(rollout=(max-concurrent=3 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(max-concurrent=3 max-failures=0 unreachable=skip) path=rollout)]
   = done
 > settings embedded default:2
   + settings-adopted settings=(default-group=default groups=(default=2) on-failure=hold provider=embedded)

@@ -4,7 +4,7 @@
 > settings external
   + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > fence
   + fenced leader=one sequence=1

@@ -1,7 +1,7 @@
 # The time is over after `reboot-required` and before the reboot was sent: it may be on its way, and the slot is held.
 > host h1
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > fence
   + fenced leader=one sequence=1

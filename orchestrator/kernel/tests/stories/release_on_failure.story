@@ -3,7 +3,7 @@
 > host h2
 > host h3
 > put-config debian failures=1
-  + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded release default:1
   + settings-adopted settings=(default-group=default groups=(default=1) on-failure=release provider=embedded)

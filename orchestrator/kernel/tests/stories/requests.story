@@ -18,14 +18,14 @@
 > put-config a validate
   = valid
 > put-config a
-  + config-replaced actor=admin config=(worker-applications=[(name=a)])
+  + config-replaced actor=admin config=(worker-applications=[(name=a)]) difference=[(after=(worker-applications=[(name=a)]) path=)]
   = created
 > put-config a
   = done
 > put-config a validate
   = valid
 > put-config a,debian
-  + config-replaced actor=admin config=(worker-applications=[(name=a) (name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=a) (name=debian)]) difference=[(after=[(name=a) (name=debian)] before=[(name=a)] path=worker-applications)]
   = done
 > trigger r1
   = refused: no host has announced a worker of the configured applications (a, debian)
@@ -62,12 +62,12 @@
 > trigger r2 validate
   = refused: run r1 is active
 > put-config none
-  + config-replaced actor=admin config=(worker-applications=[])
+  + config-replaced actor=admin config=(worker-applications=[]) difference=[(after=[] before=[(name=a) (name=debian)] path=worker-applications)]
   = done
 > put-config debian validate
   = valid
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=[(name=debian)] before=[] path=worker-applications)]
   = done
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r1
@@ -80,7 +80,7 @@
 > trigger r2 validate
   = valid
 > put-config none
-  + config-replaced actor=admin config=(worker-applications=[])
+  + config-replaced actor=admin config=(worker-applications=[]) difference=[(after=[] before=[(name=debian)] path=worker-applications)]
   = done
 > trigger r2
   = refused: no host has announced a worker of the configured applications ()

@@ -5,7 +5,7 @@
 > host h4 unreachable
 > host h5 applications=other
 > put-config debian concurrent=2 failures=1
-  + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2
   + settings-adopted settings=(default-group=default groups=(default=2) on-failure=hold provider=embedded)
@@ -23,7 +23,7 @@
 > explain h6
   no worker has announced itself on it | until=2026-11-21T05:00:00Z
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(max-concurrent=2 max-failures=1 unreachable=skip) path=rollout)]
   = done
 > host h6
 > explain h6
@@ -80,7 +80,7 @@
   slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # An unreachable host fails the run when the configuration says so.
 > put-config debian unreachable=fail
-  + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=0 unreachable=fail) worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=0 unreachable=fail) worker-applications=[(name=debian)]) difference=[(after=(max-concurrent=1 max-failures=0 unreachable=fail) path=rollout)]
   = done
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable) (application=debian group=default host=h6)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=fail) run=r2 trigger=(operator actor=admin)
@@ -105,7 +105,7 @@
 > host h3 unreachable
 > host h6 unreachable
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(max-concurrent=1 max-failures=0 unreachable=fail) path=rollout)]
   = done
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1 skipped=unreachable) (application=debian group=default host=h2 skipped=unreachable) (application=debian group=default host=h3 skipped=unreachable) (application=debian group=default host=h4 skipped=unreachable) (application=debian group=default host=h6 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)

@@ -3,7 +3,7 @@
 > host h2 group=edge
 > host h3 group=edge
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)])
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > settings external
   + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)

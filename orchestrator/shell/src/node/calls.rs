@@ -36,6 +36,7 @@ impl Asker {
         match request {
             Request::Lock { .. } | Request::Unlock { .. } => patience.saturating_sub(CLIENTS_LESS),
             Request::PutConfig { .. }
+            | Request::DeleteConfig { .. }
             | Request::Trigger { .. }
             | Request::Cancel { .. }
             | Request::Hold { .. }

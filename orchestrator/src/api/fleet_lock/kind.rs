@@ -160,6 +160,7 @@ impl From<Refusal> for LockError {
             Refusal::LockDenied { lock_kind, value } => Self::new(lock_kind.into(), value),
             // Refusals of what operators ask for; a client does not get to see them.
             Refusal::InvalidConfig { .. }
+            | Refusal::ConfigChanged { .. }
             | Refusal::TimeoutTooShort
             | Refusal::NoConfiguration
             | Refusal::NoHosts { .. }

@@ -1,6 +1,6 @@
 //! Answers to callers: each must have been true at some moment between question and answer, and be durable.
 
-use os_upgrade_kernel::{Accepted, Answer, ClientId, Refusal, Request};
+use os_upgrade_kernel::{Accepted, Answer, ClientId, Config, Refusal, Request};
 use os_upgrade_protocol::RunId;
 use os_upgrade_shell::node::CallId;
 
@@ -69,7 +69,7 @@ impl Checker {
                 self.refused.insert(run.clone());
                 self.check_refused(run);
             }
-            Request::PutConfig { actor, .. } => {
+            Request::PutConfig { actor, .. } | Request::DeleteConfig { actor, .. } => {
                 self.refused_actors.insert(actor.clone());
                 self.check_refused_actor(actor);
             }
@@ -103,10 +103,8 @@ impl Checker {
 
     fn came_to_be(&self, request: &Request, asked: Micros) -> bool {
         match request {
-            Request::PutConfig { config, .. } => self.configs.iter().enumerate().any(|(index, (_, it))| {
-                let until = self.configs.get(index + 1).map_or(Micros::MAX, |(from, _)| *from);
-                it.as_ref() == Some(config) && until >= asked
-            }),
+            Request::PutConfig { config, .. } => self.was_configured(Some(config), asked),
+            Request::DeleteConfig { .. } => self.was_configured(None, asked),
             Request::Trigger { run, .. } => self.runs.contains_key(run),
             // These are looked at more closely.
             Request::Lock { .. }
@@ -129,6 +127,14 @@ impl Checker {
             || self.calls.values().any(|(request, _)| of_client(request))
     }
 
+    /// Whether this was configured at some time since `since`.
+    fn was_configured(&self, config: Option<&Config>, since: Micros) -> bool {
+        self.configs.iter().enumerate().any(|(index, (_, configured))| {
+            let until = self.configs.get(index + 1).map_or(Micros::MAX, |(from, _)| *from);
+            configured.as_ref() == config && until >= since
+        })
+    }
+
     fn was_refusable(&self, refusal: &Refusal, asked: Micros) -> bool {
         match refusal {
             Refusal::RunActive { run } => {
@@ -145,11 +151,9 @@ impl Checker {
                 let starts = self.runs.values().map(|run| run.started).filter(|start| *start >= asked);
                 [asked, self.now].into_iter().chain(ends).chain(starts).any(|at| !active(at))
             }
-            Refusal::NoConfiguration => {
-                self.configs.first().is_some_and(|(_, config)| config.is_none())
-                    && self.configs.get(1).is_none_or(|(from, _)| *from >= asked)
-            }
+            Refusal::NoConfiguration => self.was_configured(None, asked),
             Refusal::InvalidConfig { .. }
+            | Refusal::ConfigChanged { .. }
             | Refusal::TimeoutTooShort
             | Refusal::NoHosts { .. }
             | Refusal::ClockSkew { .. }

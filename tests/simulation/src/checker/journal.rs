@@ -34,7 +34,7 @@ impl Checker {
 
     fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
         match fact {
-            Fact::ConfigReplaced { config, actor } => {
+            Fact::ConfigReplaced { config, actor, difference: _ } => {
                 self.configs.push((self.now, config.clone()));
                 self.actors.insert(actor.clone());
                 self.check_refused_actor(actor);

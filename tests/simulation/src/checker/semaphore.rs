@@ -198,7 +198,10 @@ impl Matter {
             Request::Hold { group, id, actor, .. }
             | Request::Release { group, id, actor, .. }
             | Request::Reclaim { group, id, actor } => (group, id, Kind::Operator(actor.clone())),
-            Request::PutConfig { .. } | Request::Trigger { .. } | Request::Cancel { .. } => return None,
+            Request::PutConfig { .. }
+            | Request::DeleteConfig { .. }
+            | Request::Trigger { .. }
+            | Request::Cancel { .. } => return None,
         };
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
     }
@@ -280,6 +283,7 @@ impl Told {
             Ok(Accepted::Created | Accepted::Valid)
             | Err(
                 Refusal::InvalidConfig { .. }
+                | Refusal::ConfigChanged { .. }
                 | Refusal::TimeoutTooShort
                 | Refusal::NoConfiguration
                 | Refusal::NoHosts { .. }

@@ -1,7 +1,7 @@
 //! What operators and FleetLock clients do, at good moments and bad ones.
 
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::{ClientId, Request};
+use os_upgrade_kernel::{ClientId, Expected, Request};
 use os_upgrade_protocol::{GroupName, RunId};
 use os_upgrade_shell::node::Event;
 
@@ -35,6 +35,7 @@ impl World {
         };
         Request::PutConfig {
             config,
+            expected: Expected::Anything,
             actor: format!("operator {}", self.operators.calls),
             validate: self.rng.u32(..10) == 0,
         }

@@ -1,7 +1,7 @@
 //! After the trouble: everything is whole again, runs must end, and one more run must go well.
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::{ClientId, Reachability, Request, RunResult, State};
+use os_upgrade_kernel::{ClientId, Expected, Reachability, Request, RunResult, State};
 use os_upgrade_protocol::GroupName;
 
 use super::{Item, Peer, World};
@@ -126,7 +126,12 @@ impl World {
 
     fn plain_configuration(&mut self) -> Request {
         let config = self.plan.config.clone();
-        Request::PutConfig { config, actor: format!("operator {}", self.operators.calls), validate: false }
+        Request::PutConfig {
+            config,
+            expected: Expected::Anything,
+            actor: format!("operator {}", self.operators.calls),
+            validate: false,
+        }
     }
 
     pub(super) fn last_trigger(&mut self) -> Request {

@@ -127,7 +127,10 @@ impl Specification {
             Request::Reclaim { .. } if self.reclaim == Reclaim::Never => Err(Told::ReclaimsNothing),
             Request::Reclaim { id, .. } if self.is_in_inventory(id.as_str()) => Err(Told::InInventory),
             Request::Reclaim { .. } => Err(Told::NotLeft),
-            Request::PutConfig { .. } | Request::Trigger { .. } | Request::Cancel { .. } => Ok(None),
+            Request::PutConfig { .. }
+            | Request::DeleteConfig { .. }
+            | Request::Trigger { .. }
+            | Request::Cancel { .. } => Ok(None),
         };
         told.unwrap_or_else(Some)
     }

@@ -1,0 +1,76 @@
+//! Which configuration a writer has seen: what stands between the quotes of an `ETag`.
+
+use serde::{Deserialize, Serialize};
+
+use super::Config;
+
+/// What must be configured for a write to be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "tags", rename_all = "kebab-case")]
+pub enum Expected {
+    /// Anything, or nothing.
+    #[default]
+    Anything,
+    /// Anything, but not nothing.
+    Present,
+    /// Nothing.
+    Absent,
+    /// A configuration that has one of these tags.
+    Tags(Vec<String>),
+}
+
+impl Expected {
+    /// Whether a write may be done where the configuration has `tag`, or where there is none.
+    pub fn is_met_by(&self, tag: Option<&str>) -> bool {
+        match (self, tag) {
+            (Self::Anything, _) | (Self::Present, Some(_)) | (Self::Absent, None) => true,
+            (Self::Tags(tags), Some(tag)) => tags.iter().any(|expected| expected == tag),
+            (Self::Present | Self::Tags(_), None) | (Self::Absent, Some(_)) => false,
+        }
+    }
+}
+
+/// The tag of `config`, the result of change number `revision`. The content counts as well: after a restoration
+/// numbers are given a second time.
+pub(crate) fn tag(revision: u64, config: &Config) -> String {
+    let content = serde_json::to_vec(config).expect("a configuration has a form in JSON");
+    format!("{revision}-{:016x}", fnv(&content))
+}
+
+/// The Fowler-Noll-Vo hash FNV-1a of 64 bits: the same in every build, unlike the standard library's.
+pub(crate) fn fnv(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expectations() {
+        let tags = |tags: &[&str]| Expected::Tags(tags.iter().map(ToString::to_string).collect());
+        for (expected, present, absent) in [
+            (Expected::Anything, true, true),
+            (Expected::Present, true, false),
+            (Expected::Absent, false, true),
+            (tags(&["0-b", "1-a"]), true, false),
+            (tags(&["2-a"]), false, false),
+            (tags(&[]), false, false),
+        ] {
+            assert_eq!(expected.is_met_by(Some("1-a")), present, "{expected:?}");
+            assert_eq!(expected.is_met_by(None), absent, "{expected:?}");
+        }
+    }
+
+    /// Values from the reference of the algorithm.
+    #[test]
+    fn hashes() {
+        for (text, hash) in
+            [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
+        {
+            assert_eq!(fnv(text.as_bytes()), hash, "{text}");
+        }
+    }
+}
