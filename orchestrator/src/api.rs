@@ -17,6 +17,7 @@ mod health;
 mod hosts;
 mod metrics;
 pub mod offline;
+mod openapi;
 pub mod peer;
 mod reply;
 mod run;
@@ -36,6 +37,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
 
 use self::error::{Cause, Problem, Routine};
 pub use self::serve::serve;
@@ -60,24 +62,33 @@ struct Api {
     answers: metrics::Answers,
 }
 
+/// Every endpoint but FleetLock's, as it is served and described.
+fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .merge(config::routes())
+        .merge(state::routes())
+        .merge(hosts::routes())
+        .merge(run::routes())
+        .merge(runs::routes())
+        .merge(cluster::routes())
+        .merge(health::routes())
+        .merge(slots::routes())
+        .merge(metrics::routes())
+        .merge(openapi::routes())
+}
+
+/// The description of the API: an `OpenAPI` document in JSON.
+pub fn description() -> &'static str {
+    openapi::document()
+}
+
 /// Every endpoint, with limits, error bodies and logging around them; FleetLock has its own limits and error bodies.
 pub fn router(site: SiteHandle, history: History) -> Router {
     let answers = metrics::Answers::default();
     let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone() };
     let api = Api { site, history, renders: Arc::new(Semaphore::new(RENDERS_MAX)), answers };
-    let rest = with_limits(
-        Router::new()
-            .merge(config::routes())
-            .merge(state::routes())
-            .merge(hosts::routes())
-            .merge(run::routes())
-            .merge(runs::routes())
-            .merge(cluster::routes())
-            .merge(health::routes())
-            .merge(slots::routes())
-            .merge(metrics::routes())
-            .with_state(api),
-    );
+    let (routes, _) = routes().split_for_parts();
+    let rest = with_limits(routes.with_state(api));
     rest.layer(middleware::from_fn_with_state(edge, fleet_lock::edge)).layer(middleware::from_fn(log_failure))
 }
 

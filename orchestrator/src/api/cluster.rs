@@ -1,26 +1,29 @@
 //! `/v1/state/cluster`: the instances of the site, who leads, how far the others are behind, and where the streams
 //! are kept. An extension of the specification.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 use chrono::Utc;
 use os_upgrade_shell::node::Leadership;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
 use super::extract::{Nothing, Params};
+use super::openapi::tag;
+use super::openapi::types::RoleWord;
 use super::reply::{self, Stamp};
 use crate::bus::instances::{Copies, Replica, StreamCopies};
 use crate::cluster::{Instance, Role};
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/v1/state/cluster", get(read))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(read))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct ClusterState<'a> {
     /// The instance that holds the lease, as far as the one that answers knows.
@@ -29,10 +32,11 @@ struct ClusterState<'a> {
     streams: Vec<StreamState<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct InstanceState<'a> {
     instance: &'a str,
+    #[schema(value_type = RoleWord)]
     role: Role,
     /// Whether it has been heard of within 5 s.
     reachable: bool,
@@ -49,7 +53,7 @@ struct InstanceState<'a> {
     last_seen: Stamp,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct StreamState<'a> {
     stream: &'a str,
@@ -57,7 +61,7 @@ struct StreamState<'a> {
     copies: CopiesState<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged, rename_all_fields = "kebab-case")]
 enum CopiesState<'a> {
     Known {
@@ -71,7 +75,7 @@ enum CopiesState<'a> {
     },
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct ReplicaState<'a> {
     server: &'a str,
@@ -81,6 +85,13 @@ struct ReplicaState<'a> {
 }
 
 /// 200, by any instance.
+#[utoipa::path(
+    get, path = "/v1/state/cluster", operation_id = "read-cluster", tag = tag::ORCHESTRATOR,
+    summary = "Read the instances of the site, and where its streams are kept",
+    responses(
+        (status = 200, description = "as this instance knows it", body = ClusterState),
+    )
+)]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let streams = api.site.cluster().streams().await;

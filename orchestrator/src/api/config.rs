@@ -1,23 +1,25 @@
 //! `/v1/config/os-upgrade`: what operators intend.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::get;
 use os_upgrade_kernel::config::{Rollout, WorkerApplication};
 use os_upgrade_kernel::{Config, Expected, Request};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
 use super::extract::{Actor, Body, Nothing, Params, Validate};
+use super::openapi::tag;
+use super::openapi::types;
 use super::reply;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/v1/config/os-upgrade", get(read).put(replace))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(read, replace))
 }
 
 /// The body of a PUT: the configuration, and what the specification has beyond it.
@@ -51,6 +53,14 @@ pub(super) fn read_body(body: &[u8]) -> Result<Config, Problem> {
 }
 
 /// 200, or 404 when nothing is configured.
+#[utoipa::path(
+    get, path = "/v1/config/os-upgrade", operation_id = "read-configuration", tag = tag::CONFIGURATION,
+    summary = "Retrieve the configuration of os upgrade",
+    responses(
+        (status = 200, description = "the configuration", body = types::ConfigBody),
+        (status = 404, description = "there is no configuration"),
+    )
+)]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     match &api.site.present().state.config {
         Some(config) => reply::json(config),
@@ -59,6 +69,16 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
 }
 
 /// 201 when there was none, 204 when there was.
+#[utoipa::path(
+    put, path = "/v1/config/os-upgrade", operation_id = "replace-configuration", tag = tag::CONFIGURATION,
+    summary = "Replace or create the os upgrade",
+    params(Validate),
+    request_body = types::ConfigBody,
+    responses(
+        (status = 201, description = "it was created"),
+        (status = 204, description = "it was replaced, or is valid"),
+    )
+)]
 async fn replace(
     State(api): State<Api>,
     Actor(actor): Actor,

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_path_to_error::Segment;
+use utoipa::{IntoParams, ToSchema};
 
 use super::error::Problem;
 
@@ -38,13 +39,16 @@ impl Parameters for Nothing {
 }
 
 /// `validate=true`: check, and do nothing.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Validate {
+    /// Validate the request but do not actually perform the requested operation.
+    #[param(inline)]
     validate: Option<True>,
 }
 
 /// The only value that the specification has for `validate`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 enum True {
     #[serde(rename = "true")]
     True,

@@ -5,29 +5,37 @@
 
 use std::collections::BTreeSet;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 use os_upgrade_kernel::{Explanation, HostStatus, Reachability, SeenHost, explain};
 use os_upgrade_protocol::{ApplicationName, HostName, Versions};
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
 use super::extract::{Name, Nothing, Params};
+use super::openapi::tag;
+use super::openapi::types::{HostStatusWord, ReachabilityWord};
 use super::reply::{self, ReasonFields, Stamp};
 use crate::site::{HostVersions, Present};
 
 /// About how many bytes a host takes in the list, when its versions are few.
 const BYTES_PER_HOST: usize = 512;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/v1/state/os-upgrade/hosts", get(list))
-        .route("/v1/state/os-upgrade/hosts/{hostname}", get(read))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(list)).routes(routes!(read))
 }
 
+#[utoipa::path(
+    get, path = "/v1/state/os-upgrade/hosts", operation_id = "list-hosts", tag = tag::UPGRADES,
+    summary = "List the hosts, by name: their versions, and why they are not moving",
+    responses(
+        (status = 200, description = "every host that is known", body = Vec<EntryBody>),
+    )
+)]
 async fn list(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let hosts = present.view.hosts.len().max(present.versions.len());
@@ -40,6 +48,15 @@ async fn list(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
 }
 
 /// 404 for a host that is not known.
+#[utoipa::path(
+    get, path = "/v1/state/os-upgrade/hosts/{hostname}", operation_id = "read-host", tag = tag::UPGRADES,
+    summary = "Read a host",
+    params(("hostname" = String, Path, description = "the name of a host", example = "h01")),
+    responses(
+        (status = 200, description = "the host", body = EntryBody),
+        (status = 404, description = "there is no such host"),
+    )
+)]
 async fn read(
     State(api): State<Api>,
     Name(name): Name,
@@ -68,7 +85,8 @@ impl Serialize for HostList<'_> {
 struct Entry<'a>(&'a Present, &'a HostName);
 
 /// A host as it stands in the list.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Host)]
 #[serde(rename_all = "kebab-case")]
 struct EntryBody<'a> {
     hostname: &'a str,
@@ -76,14 +94,17 @@ struct EntryBody<'a> {
     applications: Vec<&'a str>,
     /// The lock group whose slot it needs.
     group: &'a str,
+    #[schema(value_type = ReachabilityWord)]
     reachability: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HashMap<String, String>>)]
     versions: Option<&'a Versions>,
     /// When the bus took those versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     versions_time: Option<Stamp>,
     /// Where it is in the active run.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HostStatusWord>)]
     status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Stamp>,

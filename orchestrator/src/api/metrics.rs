@@ -1,10 +1,8 @@
 //! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format. About FleetLock's slots only, so far.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::State as Site;
 use prometheus_client::encoding::text::encode;
@@ -12,9 +10,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
+use super::extract::{Nothing, Params};
+use super::openapi::tag;
 use super::slots::{self, GroupState};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -22,12 +24,19 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// How often FleetLock clients were answered what: labels `operation` and `kind`, which is `granted`, or an error's.
 pub(super) type Answers = Family<[(&'static str, &'static str); 2], Counter>;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/metrics", get(read))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(read))
 }
 
 /// 200, by any instance; the answers are its own.
-async fn read(State(api): State<Api>) -> Result<Response, Problem> {
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "read-metrics", tag = tag::ORCHESTRATOR,
+    summary = "Read numbers for a Prometheus",
+    responses(
+        (status = 200, description = "in the OpenMetrics text format", body = String, content_type = OPEN_METRICS),
+    )
+)]
+async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let text = text(&api.answers, &api.site.present().state, Utc::now());
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())

@@ -7,9 +7,11 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Accepted, HostStatus, Reason, RunHost};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use super::Api;
 use super::error::Problem;
+use super::openapi::types::{HostStatusWord, ReasonKindWord};
 
 /// From so many hosts on, an answer is written out off the runtime's threads, on which the run goes on.
 const LARGE_HOSTS: usize = 200;
@@ -59,10 +61,12 @@ impl Serialize for Stamp {
 }
 
 /// A reason on the wire: the sentence, and the word that tells its kind.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct ReasonFields<'a> {
+    #[schema(value_type = String)]
     reason: Text<'a>,
+    #[schema(value_type = ReasonKindWord)]
     reason_kind: &'static str,
 }
 
@@ -82,9 +86,10 @@ impl<'a> From<&'a Reason> for ReasonFields<'a> {
 }
 
 /// A host of a run: `{"hostname":"h01","status":"waiting","since":"...","reason":"...","reason-kind":"..."}`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct HostOfRun<'a> {
     hostname: &'a str,
+    #[schema(value_type = HostStatusWord)]
     status: &'static str,
     since: Stamp,
     #[serde(flatten)]

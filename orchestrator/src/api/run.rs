@@ -1,32 +1,36 @@
 //! `/v1/state/os-upgrade/trigger-upgrade-site` and `/cancel`: starting a run, and stopping it.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::post;
 use os_upgrade_kernel::Request;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_protocol::RunId;
 use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::Api;
 use super::error::Problem;
 use super::extract::{Actor, Nothing, OptionalBody, Params, Validate};
+use super::openapi::{tag, types};
 use super::reply;
 
 /// The specification's default of `timeout`, in seconds: 4h.
 const TIMEOUT_DEFAULT_SECS: u64 = 4 * 3_600;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/v1/state/os-upgrade/trigger-upgrade-site", post(trigger))
-        .route("/v1/state/os-upgrade/cancel", post(cancel))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(trigger)).routes(routes!(cancel))
 }
 
-#[derive(Debug, Deserialize)]
+/// How a run is to be started.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = Trigger)]
 #[serde(deny_unknown_fields)]
 struct TriggerBody {
+    /// The upgrade is aborted if not all hosts are upgraded within this time.
+    #[schema(value_type = Option<types::DurationText>, default = "4h")]
     timeout: Option<Duration>,
 }
 
@@ -36,11 +40,22 @@ pub(super) fn read_trigger(body: &[u8]) -> Result<Option<Duration>, Problem> {
 }
 
 /// Parameters of a body that has none.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NoFields {}
 
 /// 204 once the run is durable; 404 without a configuration, 409 while a run is active or without a host.
+#[utoipa::path(
+    post, path = "/v1/state/os-upgrade/trigger-upgrade-site", operation_id = "trigger-upgrade-site", tag = tag::UPGRADES,
+    summary = "Trigger an upgrade on this site now, whatever the maintenance windows",
+    params(Validate),
+    request_body = Option<TriggerBody>,
+    responses(
+        (status = 204, description = "it has begun, or could"),
+        (status = 404, description = "there is no configuration"),
+        (status = 409, description = "a run is active, or no host could take part"),
+    )
+)]
 async fn trigger(
     State(api): State<Api>,
     Actor(actor): Actor,
@@ -57,6 +72,15 @@ async fn trigger(
 }
 
 /// 204 once it is durable that no further host is started; 409 when no run is active.
+#[utoipa::path(
+    post, path = "/v1/state/os-upgrade/cancel", operation_id = "cancel-upgrade", tag = tag::UPGRADES,
+    summary = "Start no further host in the active run",
+    request_body = Option<NoFields>,
+    responses(
+        (status = 204, description = "no further host is started"),
+        (status = 409, description = "no run is active"),
+    )
+)]
 async fn cancel(
     State(api): State<Api>,
     Actor(actor): Actor,

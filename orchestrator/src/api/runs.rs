@@ -4,19 +4,24 @@
 //! with all of its hosts and its facts; those beyond `facts-limit` are had with `facts-after`, which is the `facts-next`
 //! of the page before.
 
-use axum::Router;
+#![allow(unused_qualifications, reason = "what utoipa writes for parameters")]
+
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use axum::routing::get;
 use chrono::{DateTime, SecondsFormat, Utc};
 use os_upgrade_protocol::RunId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
 use super::extract::{Name, Parameters, Params, parameters};
+use super::openapi::tag;
+use super::openapi::types::{self, ActionWord, HostStatusWord, PhaseWord, ReasonKindWord, RunResultWord};
 use super::reply::Stamp;
 use crate::store::{FactCursor, FactRow, HostRow, RunDetail, RunPage, RunRow};
 
@@ -27,16 +32,19 @@ const RUNS_MAX: u32 = 500;
 /// Facts in an answer, when nothing is asked for, and at most: all facts of a run of some 2 000 hosts.
 const FACTS_MAX: u32 = 10_000;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/v1/state/os-upgrade/runs", get(list))
-        .route("/v1/state/os-upgrade/runs/{id}", get(read))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(list)).routes(routes!(read))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct ListParameters {
+    /// How many runs at most; 50 unless given.
+    #[param(minimum = 1, maximum = 500)]
     #[serde(default, deserialize_with = "limit::<_, RUNS_MAX>")]
     limit: Option<u32>,
+    /// The `next` of the page before.
+    #[param(value_type = Option<String>)]
     after: Option<RunId>,
 }
 
@@ -44,12 +52,17 @@ impl Parameters for ListParameters {
     const NAMES: &'static [&'static str] = &["limit", "after"];
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(rename_all = "kebab-case")]
 struct RunParameters {
+    /// How many facts at most.
+    #[param(minimum = 1, maximum = 10_000, default = 10_000)]
     #[serde(default, deserialize_with = "limit::<_, FACTS_MAX>")]
     facts_limit: Option<u32>,
+    /// The `facts-next` of the page before.
     #[serde(default, deserialize_with = "cursor")]
+    #[param(value_type = Option<String>, pattern = r"^[0-9]{1,18}\.[0-9]{1,18}$")]
     facts_after: Option<FactCursor>,
 }
 
@@ -84,6 +97,14 @@ pub(super) fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 /// 200 with the page; 400 when there is no run `after`.
+#[utoipa::path(
+    get, path = "/v1/state/os-upgrade/runs", operation_id = "list-runs", tag = tag::UPGRADES,
+    summary = "List the runs, newest first",
+    params(ListParameters),
+    responses(
+        (status = 200, description = "a page of them", body = RunList),
+    )
+)]
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
     let limit = params.limit.unwrap_or(RUNS_DEFAULT);
     let page = api.history.runs(limit, params.after.as_ref()).await?;
@@ -91,6 +112,15 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
 }
 
 /// 200, or 404 when there is no such run.
+#[utoipa::path(
+    get, path = "/v1/state/os-upgrade/runs/{id}", operation_id = "read-run", tag = tag::UPGRADES,
+    summary = "Read a run: its hosts, and its facts in order",
+    params(("id" = String, Path, description = "the id of a run"), RunParameters),
+    responses(
+        (status = 200, description = "the run", body = DetailBody),
+        (status = 404, description = "there is no such run"),
+    )
+)]
 async fn read(
     State(api): State<Api>,
     Name(name): Name,
@@ -104,7 +134,8 @@ async fn read(
     api.render(size, move || serde_json::to_vec(&DetailBody::of(&detail))).await
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Runs)]
 struct RunList<'a> {
     items: Vec<RunItem<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,10 +148,12 @@ impl<'a> RunList<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Run)]
 #[serde(rename_all = "kebab-case")]
 struct RunItem<'a> {
     id: &'a str,
+    /// What started it.
     trigger: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'a str>,
@@ -129,12 +162,17 @@ struct RunItem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<Stamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<RunResultWord>)]
     result: Option<&'a str>,
     /// How far it is, or was at its end.
+    #[schema(value_type = PhaseWord)]
     phase: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<types::StopCauseBody>)]
     stopping: Option<&'a RawValue>,
+    #[schema(value_type = types::RolloutBody)]
     rollout: &'a RawValue,
+    #[schema(value_type = types::CountsBody)]
     counts: &'a RawValue,
 }
 
@@ -156,7 +194,8 @@ impl<'a> RunItem<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunInFull)]
 #[serde(rename_all = "kebab-case")]
 struct DetailBody<'a> {
     #[serde(flatten)]
@@ -178,17 +217,20 @@ impl<'a> DetailBody<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = HostOfRunInFull)]
 #[serde(rename_all = "kebab-case")]
 struct HostItem<'a> {
     hostname: &'a str,
     application: &'a str,
     group: &'a str,
+    #[schema(value_type = HostStatusWord)]
     status: &'a str,
     since: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ReasonKindWord>)]
     reason_kind: Option<&'a str>,
     /// When its slot was granted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,8 +243,10 @@ struct HostItem<'a> {
 }
 
 /// A host's current command, or its last.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Command)]
 struct CommandItem<'a> {
+    #[schema(value_type = ActionWord)]
     action: &'a str,
     /// Where it stands in the control stream, once it does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -227,20 +271,25 @@ impl<'a> HostItem<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Fact)]
 pub(super) struct FactItem<'a> {
     /// Of its record in the journal.
     sequence: u64,
     /// In that record, from 0.
     place: u64,
+    #[schema(value_type = Stamp)]
     time: Millis,
-    r#type: &'a str,
+    #[serde(rename = "type")]
+    name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<&'a str>,
+    /// The whole of it; its kinds differ.
+    #[schema(value_type = Object)]
     fact: &'a RawValue,
 }
 
@@ -250,7 +299,7 @@ impl<'a> FactItem<'a> {
             sequence: fact.sequence,
             place: fact.place,
             time: Millis(fact.at),
-            r#type: &fact.name,
+            name: &fact.name,
             event: fact.event.as_deref(),
             actor: fact.actor.as_deref(),
             host: fact.host.as_deref(),

@@ -1,22 +1,27 @@
 //! `/v1/state/fleet-lock`: who holds a slot, since when and why, who waits for one, and what operators can do about it.
 //! An extension of the specification.
 
+#![allow(unused_qualifications, reason = "what utoipa writes for parameters")]
+
 use std::collections::BTreeMap;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{delete, get, post};
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore};
 use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, Standing, State as Site};
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
 use super::extract::{Actor, Body, Names, Nothing, Parameters, Params};
+use super::openapi::tag;
+use super::openapi::types::{self, BehalfWord, LockProviderWord, ReclaimWord, WaiterWord};
 use super::reply::{self, Stamp};
 use super::runs::{self, FactItem};
 use crate::store::FactCursor;
@@ -24,28 +29,33 @@ use crate::store::FactCursor;
 /// Longest reason that an operator may give, in bytes.
 const REASON_BYTES_MAX: usize = 1_000;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/v1/state/fleet-lock", get(read))
-        .route("/v1/state/fleet-lock/history", get(history))
-        .route("/v1/state/fleet-lock/hold", post(hold))
-        .route("/v1/state/fleet-lock/release", post(release))
-        .route("/v1/state/fleet-lock/{group}/{id}", delete(reclaim))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(read))
+        .routes(routes!(history))
+        .routes(routes!(hold))
+        .routes(routes!(release))
+        .routes(routes!(reclaim))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Slots)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct SlotsState<'a> {
     /// Who grants slots to hosts of runs: `embedded`, the semaphores here, or an `external` lock server.
+    #[schema(value_type = LockProviderWord)]
     provider: LockProvider,
     /// Whose slots a `DELETE` takes back: nobody's, `never`, or theirs who have left the `inventory`.
+    #[schema(value_type = ReclaimWord)]
     reclaim: &'static str,
     groups: Vec<GroupState<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SlotGroup)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct GroupState<'a> {
+    #[schema(value_type = String)]
     pub(super) group: &'a GroupName,
     /// Absent where another lock server counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,13 +67,16 @@ pub(super) struct GroupState<'a> {
     pub(super) waiters: Vec<WaiterState<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SlotHolder)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct HolderState<'a> {
     id: &'a str,
     since: Stamp,
+    #[schema(value_type = Vec<BehalfWord>)]
     on_behalf_of: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     run: Option<&'a RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hold: Option<HoldState<'a>>,
@@ -72,18 +85,21 @@ pub(super) struct HolderState<'a> {
     pub(super) stuck: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Hold)]
 struct HoldState<'a> {
     actor: &'a str,
     reason: &'a str,
     since: Stamp,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SlotWaiter)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct WaiterState<'a> {
     id: &'a str,
     /// `host` for one of a run, `client` for one from outside.
+    #[schema(value_type = WaiterWord)]
     kind: &'static str,
     since: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,6 +107,13 @@ pub(super) struct WaiterState<'a> {
 }
 
 /// 200, by any instance.
+#[utoipa::path(
+    get, path = "/v1/state/fleet-lock", operation_id = "read-slots", tag = tag::SLOTS,
+    summary = "Read who holds a slot, and who waits for one",
+    responses(
+        (status = 200, description = "slots by group", body = SlotsState),
+    )
+)]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let now = Utc::now();
@@ -117,11 +140,16 @@ pub(super) fn slots(site: &Site, now: DateTime<Utc>) -> SlotsState<'_> {
 const ORDERS_DEFAULT: u32 = 50;
 const ORDERS_MAX: u32 = 500;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct HistoryParameters {
+    /// How many orders at most; 50 unless given.
+    #[param(minimum = 1, maximum = 500)]
     #[serde(default, deserialize_with = "runs::limit::<_, ORDERS_MAX>")]
     limit: Option<u32>,
+    /// The `next` of the page before.
     #[serde(default, deserialize_with = "runs::cursor")]
+    #[param(value_type = Option<String>, pattern = r"^[0-9]{1,18}\.[0-9]{1,18}$")]
     after: Option<FactCursor>,
 }
 
@@ -129,7 +157,8 @@ impl Parameters for HistoryParameters {
     const NAMES: &'static [&'static str] = &["limit", "after"];
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SlotOrders)]
 struct OrderList<'a> {
     items: Vec<FactItem<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,6 +166,14 @@ struct OrderList<'a> {
 }
 
 /// 200 with what operators did about slots, newest first.
+#[utoipa::path(
+    get, path = "/v1/state/fleet-lock/history", operation_id = "list-slot-orders", tag = tag::SLOTS,
+    summary = "List what operators did about slots, newest first",
+    params(HistoryParameters),
+    responses(
+        (status = 200, description = "a page of it", body = OrderList),
+    )
+)]
 async fn history(
     State(api): State<Api>,
     Params(params): Params<HistoryParameters>,
@@ -261,11 +298,20 @@ fn of_run(site: &Site, id: &str, run: &RunId) -> String {
 }
 
 /// Whose slot it is about, and why.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AboutSlot)]
 #[serde(deny_unknown_fields)]
 struct About {
+    #[schema(value_type = types::GroupText)]
     group: GroupName,
+    #[schema(value_type = types::NameText)]
     id: ClientId,
+    /// Why, for the audit: one line of at most 1000 bytes.
+    #[schema(
+        min_length = 1,
+        max_length = 1000,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
+    )]
     reason: String,
 }
 
@@ -285,6 +331,16 @@ impl About {
 }
 
 /// 204 once the slot is held for `id` until it is released; 409 when none is free.
+#[utoipa::path(
+    post, path = "/v1/state/fleet-lock/hold", operation_id = "hold-slot", tag = tag::SLOTS,
+    summary = "Hold a slot until it is released",
+    request_body = About,
+    responses(
+        (status = 204, description = "it is held"),
+        (status = 404, description = "there is no such group"),
+        (status = 409, description = "none is free, or it is held already"),
+    )
+)]
 async fn hold(
     State(api): State<Api>,
     Actor(actor): Actor,
@@ -296,6 +352,16 @@ async fn hold(
 }
 
 /// 204 once the slot is free, or on its way back to its lock server; 409 while its host is at work.
+#[utoipa::path(
+    post, path = "/v1/state/fleet-lock/release", operation_id = "release-slot", tag = tag::SLOTS,
+    summary = "Release a slot, whoever holds it",
+    request_body = About,
+    responses(
+        (status = 204, description = "it is free, or on its way back to its lock server"),
+        (status = 404, description = "nobody of this name holds one or waits for one"),
+        (status = 409, description = "its host is at work"),
+    )
+)]
 async fn release(
     State(api): State<Api>,
     Actor(actor): Actor,
@@ -307,6 +373,16 @@ async fn release(
 }
 
 /// As a release, of one that has left the inventory; 409 unless `reclaim` is `inventory`.
+#[utoipa::path(
+    delete, path = "/v1/state/fleet-lock/{group}/{id}", operation_id = "reclaim-slot", tag = tag::SLOTS,
+    summary = "Take back the slot of one that has left the inventory",
+    params(("group" = types::GroupText, Path, description = "the group", example = "default"), ("id" = types::NameText, Path, description = "who holds the slot", example = "h01")),
+    responses(
+        (status = 204, description = "it is free, or on its way back to its lock server"),
+        (status = 404, description = "nobody of this name holds one or waits for one"),
+        (status = 409, description = "it has not left the inventory, its host is at work, or `reclaim` is not `inventory`"),
+    )
+)]
 async fn reclaim(
     State(api): State<Api>,
     Actor(actor): Actor,

@@ -7,28 +7,38 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{HostStatus, Run, StopCause};
 use os_upgrade_protocol::ApplicationName;
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
 use super::extract::{Nothing, Params};
+use super::openapi::tag;
+use super::openapi::types::{self, RunResultWord, SiteStatusWord};
 use super::reply::{HostOfRun, Stamp};
 use crate::site::Present;
 
 /// About how many bytes a host takes in the answer: in the list of workers and in two runs.
 const BYTES_PER_HOST: usize = 384;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/v1/state/os-upgrade", get(read))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(read))
 }
 
+#[utoipa::path(
+    get, path = "/v1/state/os-upgrade", operation_id = "read-state", tag = tag::UPGRADES,
+    summary = "Retrieve the state of os upgrade",
+    responses(
+        (status = 200, description = "the configuration in force, and how upgrades stand", body = StateBody),
+    )
+)]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let hosts = size(&present);
@@ -48,13 +58,17 @@ pub(super) fn write(present: &Arc<Present>, hosts: usize) -> serde_json::Result<
     Ok(bytes)
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = State)]
 #[serde(rename_all = "kebab-case")]
 struct StateBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<types::WorkerApplicationBody>>)]
     worker_applications: Option<&'a [WorkerApplication]>,
+    #[schema(value_type = SiteStatusWord)]
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<ScheduledWorker>>)]
     scheduled_workers: Option<ScheduledWorkers<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_upgrade_info: Option<CurrentUpgrade<'a>>,
@@ -82,7 +96,7 @@ struct ScheduledWorkers<'a> {
     applications: Vec<ApplicationName>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct ScheduledWorker<'a> {
     host: &'a str,
     application: &'a str,
@@ -107,15 +121,18 @@ impl Serialize for ScheduledWorkers<'_> {
 }
 
 /// The active run.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct CurrentUpgrade<'a> {
     id: &'a str,
     start_time: Stamp,
     not_after: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<types::StopCauseBody>)]
     stopping: Option<&'a StopCause>,
+    #[schema(value_type = types::CountsBody)]
     counts: BTreeMap<&'static str, usize>,
+    #[schema(value_type = Vec<HostOfRun>)]
     hosts: Hosts<'a>,
 }
 
@@ -133,14 +150,17 @@ impl<'a> CurrentUpgrade<'a> {
 }
 
 /// The run that ended last.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct LastUpgrade<'a> {
     id: &'a str,
     start_time: Stamp,
     end_time: Stamp,
+    #[schema(value_type = RunResultWord)]
     result: &'static str,
+    #[schema(value_type = types::CountsBody)]
     counts: BTreeMap<&'static str, usize>,
+    #[schema(value_type = Vec<HostOfRun>)]
     hosts: Hosts<'a>,
 }
 

@@ -3,6 +3,7 @@
 mod errors;
 mod lock_edge;
 mod locks;
+mod openapi;
 mod reads;
 mod served;
 mod slots;

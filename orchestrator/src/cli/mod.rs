@@ -71,6 +71,8 @@ enum Command {
     Restore(recovery::Restore),
     /// Print a configuration file with every key, its help and its default
     DefaultConfig,
+    /// Print the description of the REST API, as it is served at /openapi.json
+    Openapi,
 }
 
 #[derive(Debug, Args)]
@@ -163,6 +165,10 @@ fn run(command: Command) -> Result<(), Failure> {
             logging::start("warn");
             let settings = config::load(options.config.as_deref(), std::env::vars_os())?;
             Ok(block_on(recovery::restore(settings, options))?)
+        }
+        Command::Openapi => {
+            outln!("{}", crate::api::description());
+            Ok(())
         }
         Command::DefaultConfig => {
             outln!("{}", config::default_file().trim_end());

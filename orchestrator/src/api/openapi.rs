@@ -1,0 +1,130 @@
+//! `/openapi.json`: the API described for programs, made from the routes themselves.
+//!
+//! Every handler says its path, parameters, bodies and answers where it stands (`#[utoipa::path]`), and is registered
+//! with that, so the document and the router cannot differ. What all have in common is added here: errors that any
+//! endpoint may answer (`errors`), who may call, and examples (`examples`). FleetLock, which is told apart before the
+//! router, is described in `fleet_lock`; types that the kernel keeps, in `types`.
+
+pub(super) mod errors;
+mod examples;
+pub(super) mod fleet_lock;
+pub(super) mod types;
+
+use std::sync::LazyLock;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Api;
+use super::error::Problem;
+use super::extract::{Nothing, Params};
+
+/// The groups of endpoints, in the order in which they are shown.
+pub(super) mod tag {
+    /// What operators intend.
+    pub(in crate::api) const CONFIGURATION: &str = "configuration";
+    /// How upgrades stand, and starting and stopping them.
+    pub(in crate::api) const UPGRADES: &str = "upgrades";
+    /// Slots, for operators.
+    pub(in crate::api) const SLOTS: &str = "slots";
+    /// FleetLock, for other programs.
+    pub(in crate::api) const FLEET_LOCK: &str = "fleet-lock";
+    /// The orchestrator itself.
+    pub(in crate::api) const ORCHESTRATOR: &str = "orchestrator";
+}
+
+/// The name of the security scheme of everything that needs a token.
+const BEARER: &str = "accessToken";
+
+/// Paths that anybody may ask for.
+const PUBLIC: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "OS upgrades of a site",
+        description = "Configures when and how the hosts of a site are upgraded, starts and stops upgrades, and shows \
+                       how they stand. Times are RFC 3339 in UTC."
+    ),
+    tags(
+        (name = tag::CONFIGURATION, description = "What operators intend."),
+        (name = tag::UPGRADES, description = "How upgrades stand, and starting and stopping them."),
+        (name = tag::SLOTS, description = "Who holds a slot and who waits for one, and what operators do about it."),
+        (name = tag::FLEET_LOCK, description = "Slots for other programs: the FleetLock protocol. The same paths \
+                                                are served below `/fleetlock`."),
+        (name = tag::ORCHESTRATOR, description = "The orchestrator itself."),
+    ),
+    components(schemas(errors::Errors, fleet_lock::LockErrorBody))
+)]
+struct Head;
+
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(read))
+}
+
+/// The document of the API, in JSON.
+pub(super) fn document() -> &'static str {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
+        let (_, described) = super::routes().split_for_parts();
+        complete(described).to_pretty_json().expect("a document has string keys and no fallible part")
+    });
+    &DOCUMENT
+}
+
+/// This document.
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "read-openapi", tag = tag::ORCHESTRATOR,
+    summary = "Read the description of this API",
+    responses((status = 200, description = "an OpenAPI 3.1 document", body = serde_json::Value))
+)]
+async fn read(Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    Ok(([(CONTENT_TYPE, "application/json")], document()).into_response())
+}
+
+/// `described`, with what all endpoints have in common.
+fn complete(described: OpenApi) -> OpenApi {
+    let mut document = Head::openapi();
+    document.merge(described);
+    document.merge(fleet_lock::Described::openapi());
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("A token made with `os-upgrade token create`."));
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
+    for (path, item) in &mut document.paths.paths {
+        for (method, operation) in operations(item) {
+            if operation.tags.iter().flatten().any(|tag| tag == tag::FLEET_LOCK) {
+                fleet_lock::add(operation);
+            } else {
+                errors::add(path, operation);
+                if !PUBLIC.contains(&path.as_str()) {
+                    let scopes: [&str; 0] = [];
+                    operation.security = Some(vec![SecurityRequirement::new(BEARER, scopes)]);
+                }
+            }
+            examples::add(path, method, operation);
+        }
+    }
+    document
+}
+
+/// What `item` describes, by method.
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
+    let PathItem { get, put, post, delete, options, head, patch, .. } = item;
+    let all = [
+        ("GET", get),
+        ("PUT", put),
+        ("POST", post),
+        ("DELETE", delete),
+        ("OPTIONS", options),
+        ("HEAD", head),
+        ("PATCH", patch),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}

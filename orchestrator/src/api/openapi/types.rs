@@ -1,0 +1,197 @@
+//! Types that stand in bodies and are not the API's own: the kernel's, the protocol's, and words of fixed sets. They
+//! are described here and not where they are, because what decides depends on nothing of HTTP. A test holds real
+//! answers against these descriptions.
+
+use std::borrow::Cow;
+
+use os_upgrade_kernel::{HostStatus, RunResult};
+use serde_json::json;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::super::reply::Stamp;
+
+/// One line a set: what it is, its name in the document, and its words.
+macro_rules! words {
+    ($(#[doc = $meaning:literal] $name:ident = $words:expr;)*) => {
+        $(
+            #[doc = $meaning]
+            pub(in crate::api) struct $name;
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    let object = ObjectBuilder::new().schema_type(Type::String).enum_values(Some($words));
+                    object.description(Some($meaning.trim())).into()
+                }
+            }
+
+            impl ToSchema for $name {
+                fn name() -> Cow<'static, str> {
+                    stringify!($name).into()
+                }
+            }
+        )*
+    };
+}
+
+words! {
+    /// Where a host is in a run.
+    HostStatusWord = HostStatus::ALL.map(HostStatus::as_str);
+    /// How a run went.
+    RunResultWord = RunResult::ALL.map(RunResult::as_str);
+    /// How far a run is, or was at its end.
+    PhaseWord = ["preparing", "upgrading"];
+    /// How upgrades stand.
+    SiteStatusWord = ["idle", "preparing", "upgrading", "paused"];
+    /// Whether a host's worker has been heard of lately.
+    ReachabilityWord = ["unknown", "reachable", "unreachable"];
+    /// Why a host waits, or came to an unhappy end.
+    ReasonKindWord = [
+        "asking-for-slot",
+        "slot-denied",
+        "slot-unreachable",
+        "slot-protocol",
+        "clock-skew",
+        "unreachable",
+        "worker-error",
+        "no-reply",
+        "not-sent",
+        "run-failed",
+        "run-cancelled",
+        "run-timed-out",
+        "restored",
+    ];
+    /// What a worker is asked.
+    ActionWord = ["prepare", "upgrade", "reboot"];
+    /// Who grants slots to hosts of runs: the semaphores here, or another lock server.
+    LockProviderWord = ["embedded", "external"];
+    /// Whose slots a `DELETE` takes back: nobody's, or theirs who have left the inventory.
+    ReclaimWord = ["never", "inventory"];
+    /// On whose behalf a slot is held.
+    BehalfWord = ["run", "client", "operator"];
+    /// Who waits: a host of a run, or a client from outside.
+    WaiterWord = ["host", "client"];
+    /// What an instance does.
+    RoleWord = ["leader", "follower"];
+    /// What becomes of a host that is unreachable when a run starts: it is left out, or fails.
+    UnreachableWord = ["skip", "fail"];
+}
+
+impl PartialSchema for Stamp {
+    fn schema() -> RefOr<Schema> {
+        let object = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .description(Some("RFC 3339 in UTC."));
+        object.examples([json!("2026-11-21T01:00:00Z")]).into()
+    }
+}
+
+impl ToSchema for Stamp {
+    fn name() -> Cow<'static, str> {
+        "Time".into()
+    }
+}
+
+/// One line a form of text: what it is, its name in the document, its pattern, and the most characters, if it is bounded.
+macro_rules! texts {
+    ($(#[doc = $meaning:literal] $name:ident = $pattern:literal, $max:expr;)*) => {
+        $(
+            #[doc = $meaning]
+            pub(in crate::api) struct $name;
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    let object = ObjectBuilder::new().schema_type(Type::String).pattern(Some($pattern));
+                    let object = object.min_length(Some(1)).max_length(Some($max));
+                    object.description(Some($meaning.trim())).into()
+                }
+            }
+
+            impl ToSchema for $name {
+                fn name() -> Cow<'static, str> {
+                    stringify!($name).into()
+                }
+            }
+        )*
+    };
+}
+
+texts! {
+    /// A name: 1 to 255 bytes without control characters.
+    NameText = r"^[^\x00-\x1f\x7f-\x9f]+$", 255;
+    /// The name of a lock group.
+    GroupText = "^[a-zA-Z0-9.-]+$", 255;
+    /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; at most 100 years.
+    DurationText = "^(?=.)([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", 25;
+}
+
+/// The intended configuration of a site's upgrades.
+#[derive(ToSchema)]
+#[schema(as = Config, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the kernel's is used; here is its shape")]
+pub(in crate::api) struct ConfigBody {
+    /// Every host on which one of these has announced itself takes part; where several have, the first counts.
+    #[schema(required = false)]
+    worker_applications: Vec<WorkerApplicationBody>,
+    #[schema(required = false)]
+    rollout: RolloutBody,
+}
+
+/// An application that implements the worker's side of an upgrade.
+#[derive(ToSchema)]
+#[schema(as = WorkerApplication)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "as above")]
+pub(in crate::api) struct WorkerApplicationBody {
+    /// The name under which its workers announce themselves: 1 to 255 bytes without control characters.
+    #[schema(value_type = NameText)]
+    name: String,
+}
+
+/// How a run goes through the hosts. The defaults are the specification's behaviour.
+#[derive(ToSchema)]
+#[schema(as = Rollout, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "as above")]
+pub(in crate::api) struct RolloutBody {
+    /// How many hosts may be under upgrade at once; their groups' slots bound them too.
+    #[schema(required = false, minimum = 1, default = 1)]
+    max_concurrent: u32,
+    /// How many hosts may fail before no further one is started.
+    #[schema(required = false, default = 0)]
+    max_failures: u32,
+    #[schema(required = false, value_type = UnreachableWord, default = "skip")]
+    unreachable: String,
+}
+
+/// Why no further host is started: the failure of a host, an operator who cancelled the run, or a restored site.
+#[derive(ToSchema)]
+#[schema(as = StopCause)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[expect(dead_code, reason = "as above")]
+pub(in crate::api) enum StopCauseBody {
+    /// More hosts failed than may.
+    Failed {
+        /// The host whose failure it was.
+        host: String,
+    },
+    /// An operator cancelled it.
+    Cancelled {
+        /// Who.
+        actor: String,
+    },
+    /// The site was restored while it was active.
+    Restored {
+        /// Who did it.
+        actor: String,
+    },
+}
+
+/// How many hosts are in which status; those of none are left out.
+#[derive(ToSchema)]
+#[schema(as = Counts)]
+#[expect(dead_code, reason = "as above")]
+pub(in crate::api) struct CountsBody(#[schema(inline)] std::collections::BTreeMap<String, u64>);

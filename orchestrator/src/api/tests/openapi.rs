@@ -1,0 +1,88 @@
+//! The document: whether it says everything, in a form that programs can use.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn document() -> Value {
+    serde_json::from_str(super::super::openapi::document()).unwrap()
+}
+
+/// Every operation: its method and path, and what is said of it.
+fn operations(document: &Value) -> Vec<(String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |path: &str, method: &str| format!("{} {path}", method.to_uppercase());
+    let operations = paths.iter().flat_map(|(path, item)| {
+        let methods = ["get", "put", "post", "delete", "options", "head", "patch"].into_iter();
+        methods.filter_map(move |method| Some((of_path(path, method), item.get(method)?)))
+    });
+    operations.collect()
+}
+
+#[tokio::test]
+async fn the_document_is_served() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let (status, headers, body) = api.send(build("GET /openapi.json", "", "")).await;
+    assert_eq!((status, headers["content-type"].to_str().unwrap()), (200, "application/json"));
+    assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), document());
+    assert_eq!(document()["openapi"], json!("3.1.0"));
+}
+
+#[test]
+fn every_operation_is_described_in_full() {
+    let document = document();
+    let operations = operations(&document);
+    let names: BTreeSet<&str> =
+        operations.iter().map(|(_, said)| said["operationId"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), operations.len(), "each has a name of its own");
+    for (operation, said) in operations {
+        assert!(said["summary"].is_string(), "{operation} has no summary");
+        assert_eq!(said["tags"].as_array().map(Vec::len), Some(1), "{operation}");
+        let bodies = said["requestBody"]["content"].as_object().into_iter().flatten();
+        for (status, response) in said["responses"].as_object().unwrap() {
+            assert!(!response["description"].as_str().unwrap().is_empty(), "{operation} {status}");
+            for (kind, content) in response["content"].as_object().into_iter().flatten() {
+                assert!(content["schema"].is_object(), "{operation} {status} {kind}: no schema");
+                let is_text = !kind.contains("json");
+                assert!(
+                    is_text || content.get("example").is_some(),
+                    "{operation} {status} {kind}: no example"
+                );
+            }
+        }
+        for (kind, content) in bodies {
+            assert!(content.get("example").is_some(), "{operation} {kind}: no example of its body");
+        }
+    }
+}
+
+#[test]
+fn fleet_lock_is_described_too() {
+    let document = document();
+    for path in ["/v1/pre-reboot", "/v1/steady-state"] {
+        let said = &document["paths"][path]["post"];
+        assert_eq!(said["parameters"][0]["name"], json!("fleet-lock-protocol"), "{path}");
+        assert!(said.get("security").is_none(), "{path}");
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn references(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.get("$ref").and_then(Value::as_str).map(ToOwned::to_owned));
+                fields.values().for_each(|value| references(value, found));
+            }
+            Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let document = document();
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+}
