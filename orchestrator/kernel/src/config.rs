@@ -82,6 +82,8 @@ macro_rules! from_objects_only {
     };
 }
 
+pub(crate) use from_objects_only;
+
 from_objects_only!(Config, WorkerApplication, Rollout);
 
 impl Default for Rollout {

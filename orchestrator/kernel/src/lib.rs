@@ -31,6 +31,7 @@ pub mod semaphore;
 pub mod slot;
 pub mod state;
 pub mod view;
+pub mod window;
 
 pub use batch::Batch;
 pub use client_id::{ClientId, ClientIdError};
@@ -47,3 +48,4 @@ pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, S
 pub use slot::{Slot, Standing};
 pub use state::{ApplyError, State};
 pub use view::{Reachability, SeenHost, View};
+pub use window::{Calendar, CalendarError, Occurrence, Window};

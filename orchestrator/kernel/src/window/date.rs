@@ -1,0 +1,59 @@
+//! Days in a window's zone.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
+
+use super::quoted;
+
+/// A day, `YYYY-MM-DD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Date(NaiveDate);
+
+/// A text is not a day.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a day; write YYYY-MM-DD, such as 2027-01-31")]
+pub struct DateError(String);
+
+impl Date {
+    pub(super) fn day(self) -> NaiveDate {
+        self.0
+    }
+}
+
+impl FromStr for Date {
+    type Err = DateError;
+
+    fn from_str(text: &str) -> Result<Self, DateError> {
+        let date = text.parse().map(Self).map_err(|_| DateError(quoted(text)))?;
+        // The library takes single digits, signs and longer years too.
+        if date.to_string() == text && text.len() == "YYYY-MM-DD".len() {
+            Ok(date)
+        } else {
+            Err(DateError(quoted(text)))
+        }
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl TryFrom<String> for Date {
+    type Error = DateError;
+
+    fn try_from(text: String) -> Result<Self, DateError> {
+        text.parse()
+    }
+}
+
+impl From<Date> for String {
+    fn from(date: Date) -> String {
+        date.to_string()
+    }
+}

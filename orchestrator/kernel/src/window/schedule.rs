@@ -1,0 +1,99 @@
+//! Starts written as a cron schedule.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use chrono::{DateTime, NaiveDateTime, TimeDelta};
+use cron::{Schedule, TimeUnitSpec};
+use serde::{Deserialize, Serialize};
+
+use super::quoted;
+
+/// A schedule in the syntax of the crate `cron`: second, minute, hour, day of the month, month, day of the week (1 is
+/// Sunday) and, if wanted, year; or `@daily` and the like. Its years go up to 2100.
+///
+/// It says what the local clock shows when a window starts, once a minute at most.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Cron {
+    schedule: Arc<Schedule>,
+}
+
+/// A text is not a schedule of starts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CronError {
+    /// It is not understood.
+    #[error(
+        "{text:?} is not a cron schedule{reason}; write second, minute, hour, day of the month, month and day of \
+         the week, such as \"0 0 1 * * Fri\""
+    )]
+    Syntax {
+        /// What stands there.
+        text: String,
+        /// What the parser says, after a colon, or nothing.
+        reason: String,
+    },
+    /// Many starts in one minute.
+    #[error("{0:?} starts more often than once a minute; begin it with one second, such as 0")]
+    TooOften(String),
+    /// No start at all.
+    #[error("{0:?} never starts: no day from 1970 to 2100 is like that")]
+    Never(String),
+}
+
+impl Cron {
+    /// The first time at or after `local` at which it starts. `local` is in the years 1970 to 10 000.
+    pub(super) fn next(&self, local: NaiveDateTime) -> Option<NaiveDateTime> {
+        // What the local clock shows is handed over as if it were UTC, so that no zone's changes come into it.
+        let before = local - TimeDelta::seconds(1);
+        self.schedule.after(&before.and_utc()).next().map(|next| next.naive_utc())
+    }
+}
+
+/// What the parser says, without the schedule it repeats and the caret under it.
+fn reason(error: &cron::error::Error) -> String {
+    let text = error.to_string();
+    match text.lines().skip(2).map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ") {
+        reason if reason.is_empty() => reason,
+        reason => format!(": {}", quoted(reason.trim_end_matches('.'))),
+    }
+}
+
+impl FromStr for Cron {
+    type Err = CronError;
+
+    fn from_str(text: &str) -> Result<Self, CronError> {
+        let schedule = text
+            .parse::<Schedule>()
+            .map_err(|error| CronError::Syntax { text: quoted(text), reason: reason(&error) })?;
+        if schedule.seconds().count() != 1 {
+            return Err(CronError::TooOften(quoted(text)));
+        }
+        let cron = Self { schedule: Arc::new(schedule) };
+        match cron.next(DateTime::UNIX_EPOCH.naive_utc()) {
+            Some(_) => Ok(cron),
+            None => Err(CronError::Never(quoted(text))),
+        }
+    }
+}
+
+impl fmt::Display for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.schedule.source())
+    }
+}
+
+impl TryFrom<String> for Cron {
+    type Error = CronError;
+
+    fn try_from(text: String) -> Result<Self, CronError> {
+        text.parse()
+    }
+}
+
+impl From<Cron> for String {
+    fn from(cron: Cron) -> String {
+        cron.to_string()
+    }
+}

@@ -1,0 +1,98 @@
+//! The occurrences of one window, one after the other.
+
+use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::local::{first_shown, has_day, latest_shown, shown};
+use super::{DstPolicy, Occurrence, Starts, Window};
+
+/// First and last day on which a window starts.
+const FIRST_DAY: NaiveDate = NaiveDate::from_ymd_opt(1970, 1, 1).expect("a day");
+const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a day");
+
+/// Before and after every occurrence of every window.
+pub(super) const BEFORE_ALL: DateTime<Utc> =
+    NaiveDate::from_ymd_opt(1969, 1, 1).expect("a day").and_time(NaiveTime::MIN).and_utc();
+pub(super) const AFTER_ALL: DateTime<Utc> =
+    NaiveDate::from_ymd_opt(10_002, 1, 1).expect("a day").and_time(NaiveTime::MIN).and_utc();
+
+const SECOND: TimeDelta = TimeDelta::seconds(1);
+
+/// The occurrences of one window from some time on. Both their starts and their ends come in order, though several
+/// may start together: at the end of a gap.
+#[derive(Debug, Clone)]
+pub(super) struct Series<'a> {
+    window: &'a Window,
+    zone: Tz,
+    /// What local clocks show at the earliest when the next one starts.
+    from: NaiveDateTime,
+}
+
+impl<'a> Series<'a> {
+    /// The first occurrence of `window` that ends after `at`, at a site in the zone `site`, and those after it. `at`
+    /// lies between [`BEFORE_ALL`] and [`AFTER_ALL`].
+    pub(super) fn ending_after(
+        window: &'a Window,
+        site: Tz,
+        at: DateTime<Utc>,
+    ) -> (Option<Occurrence>, Self) {
+        let zone = window.timezone.unwrap_or_default().zone(site);
+        let duration = window.duration.to_delta();
+        // Exact but for one that ends just then, which is skipped.
+        let from = match window.dst.unwrap_or_default() {
+            DstPolicy::Elapsed => latest_shown(zone, at - duration),
+            DstPolicy::WallClock => latest_shown(zone, at) - duration,
+        };
+        let mut series = Self { window, zone, from };
+        let first = series.find(|occurrence| occurrence.end > at);
+        (first, series)
+    }
+
+    fn occurrence(&self, local: NaiveDateTime) -> Option<Occurrence> {
+        let start = first_shown(self.zone, local);
+        if shown(self.zone, start) != local && !has_day(self.zone, local.date()) {
+            return None;
+        }
+        let duration = self.window.duration.to_delta();
+        let end = match self.window.dst.unwrap_or_default() {
+            DstPolicy::Elapsed => start + duration,
+            DstPolicy::WallClock => first_shown(self.zone, local + duration),
+        };
+        // Local clocks may have passed over all of it.
+        (start < end).then_some(Occurrence { start, end })
+    }
+}
+
+impl Iterator for Series<'_> {
+    type Item = Occurrence;
+
+    fn next(&mut self) -> Option<Occurrence> {
+        loop {
+            let local = self.window.next_start(self.from)?;
+            self.from = local + SECOND;
+            if let Some(occurrence) = self.occurrence(local) {
+                return Some(occurrence);
+            }
+        }
+    }
+}
+
+impl Window {
+    /// What local clocks show at the first start at or after `from`.
+    fn next_start(&self, from: NaiveDateTime) -> Option<NaiveDateTime> {
+        let first = self.not_before.map_or(FIRST_DAY, |date| date.day().max(FIRST_DAY));
+        let last = self.not_after.map_or(LAST_DAY, |date| date.day().min(LAST_DAY));
+        let from = from.max(first.and_time(NaiveTime::MIN));
+        let start = match &self.starts {
+            Starts::Cron(cron) => cron.next(from),
+            Starts::Weekly { days, time } => {
+                let passed = u64::from(time.time() < from.time());
+                (passed..passed + 7)
+                    .filter_map(|ahead| from.date().checked_add_days(Days::new(ahead)))
+                    .find(|day| days.contains(day.weekday()))
+                    .map(|day| day.and_time(time.time()))
+            }
+        };
+        start.filter(|start| start.date() <= last)
+    }
+}

@@ -1,0 +1,365 @@
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn window(json: Value) -> Window {
+    serde_json::from_value(json).unwrap()
+}
+
+fn weekly(days: &str, start: &str, duration: &str) -> Window {
+    window(json!({"days-of-week": days, "start-time": start, "duration": duration}))
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+const EVERY_DAY: &str = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday";
+
+/// Starts and ends, short enough for a line.
+fn list(maintenance: &[Window], deny: &[Window], site: Tz, from: &str, count: usize) -> Vec<String> {
+    let occurrences = Calendar::new(maintenance, deny, site).list(at(from), count);
+    let line = |occurrence: &Occurrence| {
+        format!("{} - {}", occurrence.start.format("%m-%d %a %H:%M"), occurrence.end.format("%m-%d %a %H:%M"))
+    };
+    occurrences.iter().map(line).collect()
+}
+
+#[test]
+fn windows_round_trip() {
+    for json in [
+        r#"{"days-of-week":"Friday, Saturday","start-time":"01:00","timezone":"site-local","duration":"4h"}"#,
+        r#"{"days-of-week":"Sunday, Monday","start-time":"23:59","duration":"1d1h"}"#,
+        r#"{"cron":"0 30 2 * * Mon-Fri","timezone":"Europe/Stockholm","duration":"1h","dst":"wall-clock"}"#,
+        r#"{"cron":"@daily","duration":"1y1d","not-before":"2027-01-01","not-after":"2027-01-01"}"#,
+        r#"{"days-of-week":"Tuesday","start-time":"00:00","duration":"1s","dst":"elapsed"}"#,
+    ] {
+        let window: Window = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&window).unwrap(), json);
+    }
+    let spaced = weekly(" Friday,Saturday ", "01:00", "90m");
+    assert_eq!(
+        serde_json::to_value(spaced).unwrap(),
+        json!({"days-of-week": "Friday, Saturday", "start-time": "01:00", "duration": "1h30m"})
+    );
+}
+
+#[test]
+fn days_of_the_week() {
+    let one = |changed: &str| {
+        let json = json!({"days-of-week": changed, "start-time": "01:00", "duration": "4h"});
+        serde_json::from_value::<Window>(json).unwrap_err().to_string()
+    };
+    for (text, message) in [
+        ("friday", r#"write Friday instead of "friday": days have their full English names"#),
+        ("Fri", r#"write Friday instead of "Fri": days have their full English names"#),
+        ("Wedensday", r#""Wedensday" is not a day; write Monday"#),
+        ("Thurday", r#"write Thursday instead of "Thurday""#),
+        ("Fredag", r#""Fredag" is not a day; write Monday"#),
+        ("Friday, Saturday, Friday", "Friday is listed twice; write it once"),
+        ("", "no day is named; write one day or more"),
+        (" ", "no day is named; write one day or more"),
+        ("Friday,", "a day is missing before, after or between commas"),
+        ("Friday Saturday", r#""Friday Saturday" is not a day"#),
+    ] {
+        let found = one(text);
+        assert!(found.starts_with(message), "{text}: {found}");
+    }
+}
+
+/// A window in which one key has another value, or none when it is null.
+fn changed(key: &str, value: Value) -> String {
+    let mut json = json!({"days-of-week": "Friday", "start-time": "01:00", "duration": "4h"});
+    let keys = json.as_object_mut().unwrap();
+    if value.is_null() {
+        keys.remove(key);
+    } else {
+        keys.insert(key.to_owned(), value);
+    }
+    serde_json::from_value::<Window>(json).unwrap_err().to_string()
+}
+
+#[test]
+fn everything_else_that_is_not_a_window() {
+    for (key, value, message) in [
+        ("start-time", json!("24:00"), "24:00 is not a time of day; write 00:00, and the next day in"),
+        ("start-time", json!("1:00"), r#"write 01:00 instead of "1:00""#),
+        ("start-time", json!("25:61"), r#""25:61" is not a time of day; hours go from 00 to 23"#),
+        ("start-time", json!("24:01"), r#""24:01" is not a time of day; hours go from 00 to 23"#),
+        ("start-time", json!("01:00:00"), r#""01:00:00" is not a time of day; write HH:MM"#),
+        ("start-time", json!("+1:00"), r#""+1:00" is not a time of day; write HH:MM"#),
+        ("start-time", json!(100), "invalid type: integer `100`, expected a string"),
+        ("duration", json!("0s"), "a window lasts longer than 0s; write how long"),
+        ("duration", json!("367d"), "a window lasts 366d at most, not 1y2d"),
+        ("duration", json!("4"), r#""4" is not a duration"#),
+        ("duration", Value::Null, "missing field `duration`"),
+        (
+            "timezone",
+            json!("Europe/Stokholm"),
+            r#""Europe/Stokholm" is not a zone; did you mean Europe/Stockholm?"#,
+        ),
+        (
+            "timezone",
+            json!("europe/stockholm"),
+            "\"europe/stockholm\" is not a zone; did you mean Europe/Stockholm?",
+        ),
+        ("timezone", json!("stockholm"), r#""stockholm" is not a zone; did you mean Europe/Stockholm?"#),
+        ("timezone", json!("local"), r#""local" is not a zone; write site-local, or a name of the IANA"#),
+        ("timezone", json!("site_local"), r#""site_local" is not a zone; did you mean site-local?"#),
+        ("day-of-week", json!("Friday"), "unknown field `day-of-week`, expected one of `days-of-week`"),
+        ("days-of-week", Value::Null, "days-of-week is missing: the days on which"),
+        ("days-of-week", json!([]), "invalid type: sequence, expected a string"),
+        ("start-time", Value::Null, "start-time is missing: the local time"),
+        ("cron", json!("@daily"), "a window has either cron, or days-of-week and start-time"),
+        ("cron", json!("0 1 * * *"), r#""0 1 * * *" is not a cron schedule"#),
+        ("cron", json!("0 0 25 * * *"), r#""0 0 25 * * *" is not a cron schedule: "#),
+        ("cron", json!("* 0 1 * * *"), r#""* 0 1 * * *" starts more often than once a minute"#),
+        ("cron", json!("0 0 1 30 2 *"), r#""0 0 1 30 2 *" never starts"#),
+        ("not-before", json!("2027-1-1"), r#""2027-1-1" is not a day; write YYYY-MM-DD"#),
+        ("not-before", json!("2027-02-29"), r#""2027-02-29" is not a day"#),
+        ("dst", json!("wall"), "unknown variant `wall`, expected `elapsed` or `wall-clock`"),
+    ] {
+        let found = changed(key, value.clone());
+        assert!(found.starts_with(message), "{key} {value}: {found}");
+    }
+    for (json, message) in [
+        (json!({"duration": "4h"}), "when does the window start? Give"),
+        (
+            json!({"cron": "@daily", "duration": "1h", "not-before": "2027-01-02", "not-after": "2027-01-01"}),
+            "not-after (2027-01-01) is before not-before (2027-01-02)",
+        ),
+        (json!(["Friday", "01:00", "4h"]), "invalid type: sequence, expected an object"),
+    ] {
+        let found = serde_json::from_value::<Window>(json.clone()).unwrap_err().to_string();
+        assert!(found.starts_with(message), "{json}: {found}");
+    }
+}
+
+#[test]
+fn the_specifications_window() {
+    let windows = [weekly("Friday, Saturday", "01:00", "4h")];
+    let calendar = Calendar::new(&windows, &[], Tz::Europe__Stockholm);
+    // A Friday.
+    let friday = Occurrence { start: at("2026-11-20T00:00:00Z"), end: at("2026-11-20T04:00:00Z") };
+    let saturday = Occurrence { start: at("2026-11-21T00:00:00Z"), end: at("2026-11-21T04:00:00Z") };
+    let second = TimeDelta::seconds(1);
+    assert_eq!(calendar.containing(friday.start - second), None);
+    assert_eq!(calendar.containing(friday.start), Some(friday));
+    assert_eq!(calendar.containing(friday.end - second), Some(friday));
+    assert_eq!(calendar.containing(friday.end), None);
+    assert_eq!(calendar.next(friday.start - second), Some(friday));
+    assert_eq!(calendar.next(friday.start), Some(saturday));
+    assert_eq!(calendar.list(friday.start, 2), [friday, saturday]);
+    assert_eq!(calendar.list(friday.end, 1), [saturday]);
+    assert_eq!(calendar.list(friday.end, 0), []);
+}
+
+#[test]
+fn overlapping_windows_are_one_and_touching_ones_are_two() {
+    let windows = [
+        weekly("Friday", "23:00", "4h"),
+        weekly("Saturday", "01:00", "4h"),
+        weekly("Saturday", "05:00", "1h"),
+    ];
+    assert_eq!(
+        list(&windows, &[], Tz::UTC, "2026-11-16T00:00:00Z", 3),
+        [
+            "11-20 Fri 23:00 - 11-21 Sat 05:00",
+            "11-21 Sat 05:00 - 11-21 Sat 06:00",
+            "11-27 Fri 23:00 - 11-28 Sat 05:00"
+        ]
+    );
+    // Asked after one of them is over, the whole is still known.
+    assert_eq!(
+        list(&windows, &[], Tz::UTC, "2026-11-21T04:00:00Z", 1),
+        ["11-20 Fri 23:00 - 11-21 Sat 05:00"]
+    );
+    let days = [weekly(EVERY_DAY, "00:00", "24h")];
+    assert_eq!(
+        list(&days, &[], Tz::UTC, "2026-11-16T12:00:00Z", 2),
+        ["11-16 Mon 00:00 - 11-17 Tue 00:00", "11-17 Tue 00:00 - 11-18 Wed 00:00"]
+    );
+}
+
+#[test]
+fn deny_windows_win() {
+    let windows = [weekly(EVERY_DAY, "20:00", "8h")];
+    let deny = [
+        weekly("Monday", "21:00", "1h"),
+        weekly("Monday", "23:00", "2h"),
+        weekly("Wednesday", "12:00", "1d"),
+    ];
+    assert_eq!(
+        list(&windows, &deny, Tz::UTC, "2026-11-16T20:30:00Z", 6),
+        [
+            "11-16 Mon 20:00 - 11-16 Mon 21:00",
+            "11-16 Mon 22:00 - 11-16 Mon 23:00",
+            "11-17 Tue 01:00 - 11-17 Tue 04:00",
+            "11-17 Tue 20:00 - 11-18 Wed 04:00",
+            "11-19 Thu 20:00 - 11-20 Fri 04:00",
+            "11-20 Fri 20:00 - 11-21 Sat 04:00",
+        ]
+    );
+    let over = [window(json!({
+        "days-of-week": "Monday", "start-time": "19:00", "duration": "2h", "not-after": "2026-11-16",
+    }))];
+    assert_eq!(
+        list(&windows, &over, Tz::UTC, "2026-11-16T22:00:00Z", 1),
+        ["11-16 Mon 21:00 - 11-17 Tue 04:00"]
+    );
+}
+
+#[test]
+fn changes_of_the_clock() {
+    let stockholm = Tz::Europe__Stockholm;
+    // 2026-03-29, 02:00 becomes 03:00; 2026-10-25, 03:00 becomes 02:00.
+    let in_gap = [weekly("Sunday", "02:30", "1h")];
+    assert_eq!(
+        list(&in_gap, &[], stockholm, "2026-03-29T00:00:00Z", 1),
+        ["03-29 Sun 01:00 - 03-29 Sun 02:00"]
+    );
+    assert_eq!(
+        list(&in_gap, &[], stockholm, "2026-10-25T00:00:00Z", 1),
+        ["10-25 Sun 00:30 - 10-25 Sun 01:30"]
+    );
+    let night = json!({"days-of-week": "Sunday", "start-time": "01:00", "duration": "4h"});
+    let mut wall_clock = night.clone();
+    wall_clock["dst"] = json!("wall-clock");
+    let (elapsed, wall_clock) = ([window(night)], [window(wall_clock)]);
+    for (from, by_elapsed, by_clock) in [
+        ("2026-03-29T00:00:00Z", "03-29 Sun 00:00 - 03-29 Sun 04:00", "03-29 Sun 00:00 - 03-29 Sun 03:00"),
+        ("2026-10-25T00:00:00Z", "10-24 Sat 23:00 - 10-25 Sun 03:00", "10-24 Sat 23:00 - 10-25 Sun 04:00"),
+    ] {
+        assert_eq!(list(&elapsed, &[], stockholm, from, 1), [by_elapsed]);
+        assert_eq!(list(&wall_clock, &[], stockholm, from, 1), [by_clock]);
+    }
+    // All of it lies in the gap.
+    let short = [window(json!({
+        "days-of-week": "Sunday", "start-time": "02:15", "duration": "30m", "dst": "wall-clock",
+    }))];
+    assert_eq!(
+        list(&short, &[], stockholm, "2026-03-28T00:00:00Z", 1),
+        ["04-05 Sun 00:15 - 04-05 Sun 00:45"]
+    );
+}
+
+#[test]
+fn a_day_that_was_left_out_has_no_occurrence() {
+    let fridays = [weekly("Friday", "12:00", "1h")];
+    assert_eq!(
+        list(&fridays, &[], Tz::Pacific__Apia, "2011-12-20T00:00:00Z", 2),
+        ["12-23 Fri 22:00 - 12-23 Fri 23:00", "01-05 Thu 22:00 - 01-05 Thu 23:00"]
+    );
+    // A gap at midnight leaves the rest of the day.
+    let midnight = [weekly("Sunday", "00:00", "1h")];
+    assert_eq!(
+        list(&midnight, &[], Tz::America__Sao_Paulo, "2018-11-01T00:00:00Z", 1),
+        ["11-04 Sun 03:00 - 11-04 Sun 04:00"]
+    );
+}
+
+#[test]
+fn cron_starts_by_the_local_clock() {
+    let stockholm = Tz::Europe__Stockholm;
+    let leap = [window(json!({"cron": "0 0 1 29 2 *", "duration": "1h"}))];
+    let occurrences = Calendar::new(&leap, &[], stockholm).list(at("2096-03-01T00:00:00Z"), 2);
+    assert_eq!(occurrences, [], "the next leap year is 2104, after all of cron's years");
+    let occurrences = Calendar::new(&leap, &[], stockholm).list(at("2026-03-01T00:00:00Z"), 1);
+    assert_eq!(
+        occurrences,
+        [Occurrence { start: at("2028-02-29T00:00:00Z"), end: at("2028-02-29T01:00:00Z") }]
+    );
+    let half_hours = [window(json!({"cron": "0 0,30 * * * *", "duration": "20m"}))];
+    // 02:00 and 02:30 begin together at the end of the gap, with 03:00.
+    assert_eq!(
+        list(&half_hours, &[], stockholm, "2026-03-29T00:30:00Z", 3),
+        [
+            "03-29 Sun 00:30 - 03-29 Sun 00:50",
+            "03-29 Sun 01:00 - 03-29 Sun 01:20",
+            "03-29 Sun 01:30 - 03-29 Sun 01:50"
+        ]
+    );
+    // The hour that comes twice counts once.
+    assert_eq!(
+        list(&half_hours, &[], stockholm, "2026-10-25T00:30:00Z", 2),
+        ["10-25 Sun 00:30 - 10-25 Sun 00:50", "10-25 Sun 02:00 - 10-25 Sun 02:20"]
+    );
+}
+
+#[test]
+fn first_and_last_days() {
+    let january = [window(json!({
+        "days-of-week": EVERY_DAY, "start-time": "22:00", "duration": "4h",
+        "not-before": "2030-01-05", "not-after": "2030-01-06",
+    }))];
+    assert_eq!(
+        list(&january, &[], Tz::UTC, "2026-01-01T00:00:00Z", 3),
+        ["01-05 Sat 22:00 - 01-06 Sun 02:00", "01-06 Sun 22:00 - 01-07 Mon 02:00"]
+    );
+    let far = [window(json!({"cron": "@daily", "duration": "1h", "not-before": "9999-12-31"}))];
+    assert_eq!(list(&far, &[], Tz::UTC, "2026-01-01T00:00:00Z", 3), [""; 0]);
+    let last = [window(json!({
+        "days-of-week": EVERY_DAY, "start-time": "23:00", "duration": "4h", "not-before": "9999-12-31",
+    }))];
+    assert_eq!(list(&last, &[], Tz::UTC, "2026-01-01T00:00:00Z", 3), ["12-31 Fri 23:00 - 01-01 Sat 03:00"]);
+}
+
+#[test]
+fn windows_without_end_are_refused() {
+    let now = at("2026-11-20T00:00:00Z");
+    let endless = [weekly(EVERY_DAY, "00:00", "25h")];
+    let calendar = Calendar::new(&endless, &[], Tz::UTC);
+    let error = calendar.check(now).unwrap_err();
+    assert!(error.to_string().starts_with("maintenance-windows: from 2025-11-"), "{error}");
+    assert_eq!(calendar.containing(now), None);
+    assert_eq!(calendar.next(now), None);
+
+    let later = [
+        weekly("Friday", "01:00", "4h"),
+        window(json!({
+            "days-of-week": EVERY_DAY, "start-time": "00:00", "duration": "25h", "not-before": "2050-01-01",
+        })),
+    ];
+    let calendar = Calendar::new(&later, &[], Tz::UTC);
+    assert_eq!(calendar.check(now), Err(CalendarError::Endless { since: at("2050-01-01T00:00:00Z") }));
+    assert!(calendar.next(now).is_some());
+    for windows in [[weekly(EVERY_DAY, "00:00", "24h")], [weekly("Friday", "01:00", "4h")]] {
+        assert_eq!(Calendar::new(&windows, &[], Tz::Europe__Stockholm).check(now), Ok(()));
+    }
+    // A week of 25 hours a day ends.
+    let week = [window(json!({
+        "days-of-week": EVERY_DAY, "start-time": "00:00", "duration": "25h",
+        "not-before": "2030-01-01", "not-after": "2030-01-07",
+    }))];
+    assert_eq!(Calendar::new(&week, &[], Tz::UTC).check(now), Ok(()));
+    assert_eq!(list(&week, &[], Tz::UTC, "2026-01-01T00:00:00Z", 2), ["01-01 Tue 00:00 - 01-08 Tue 01:00"]);
+}
+
+#[test]
+fn what_is_never_open_ends_the_search() {
+    let windows = [weekly(EVERY_DAY, "00:00", "24h")];
+    let calendar = Calendar::new(&windows, &windows, Tz::Asia__Tokyo);
+    let now = at("2026-11-20T00:00:00Z");
+    assert_eq!(calendar.containing(now), None);
+    assert_eq!(calendar.next(now), None);
+    assert_eq!(calendar.check(now), Ok(()));
+    let minutes = [window(json!({"cron": "0 * * * * *", "duration": "30s"}))];
+    assert_eq!(Calendar::new(&minutes, &[], Tz::UTC).check(now), Ok(()));
+}
+
+#[test]
+fn any_time_that_can_be_held() {
+    let windows = [
+        weekly(EVERY_DAY, "00:00", "24h"),
+        window(json!({"cron": "@daily", "duration": "366d", "dst": "wall-clock"})),
+    ];
+    for at in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
+        for windows in [&windows[..1], &windows[1..]] {
+            let calendar = Calendar::new(windows, windows, Tz::Pacific__Apia);
+            assert_eq!(calendar.containing(at), None);
+            assert_eq!(calendar.list(at, 1), []);
+            let _ = calendar.check(at);
+        }
+    }
+}
