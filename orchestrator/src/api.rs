@@ -6,8 +6,9 @@
 //! through [`SiteHandle`] and is answered after it is durable; the present state is read from the same handle, and
 //! the past from the projection's [`History`], which may be a moment behind.
 //!
-//! JSON in and out. There is no authentication yet, so the default is to listen on loopback only.
+//! JSON in and out. Who may call what is in `authority`, and who calls is found out in [`crate::auth`].
 
+mod authority;
 mod cluster;
 mod config;
 mod error;
@@ -41,6 +42,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use self::error::{Cause, Problem, Routine};
 pub use self::serve::serve;
+use crate::auth::Gate;
 use crate::site::SiteHandle;
 use crate::store::History;
 
@@ -60,6 +62,7 @@ struct Api {
     history: History,
     renders: Arc<Semaphore>,
     answers: metrics::Answers,
+    gate: Gate,
 }
 
 /// Every endpoint but FleetLock's, as it is served and described.
@@ -82,14 +85,19 @@ pub fn description() -> &'static str {
     openapi::document()
 }
 
-/// Every endpoint, with limits, error bodies and logging around them; FleetLock has its own limits and error bodies.
-pub fn router(site: SiteHandle, history: History) -> Router {
+/// Every endpoint, with limits, error bodies and logging around them, for those whom `gate` lets in; FleetLock has its
+/// own limits and error bodies.
+pub fn router(site: SiteHandle, history: History, gate: Gate) -> Router {
     let answers = metrics::Answers::default();
-    let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone() };
-    let api = Api { site, history, renders: Arc::new(Semaphore::new(RENDERS_MAX)), answers };
+    let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone(), gate: gate.clone() };
+    let renders = Arc::new(Semaphore::new(RENDERS_MAX));
+    let api = Api { site, history, renders, answers, gate: gate.clone() };
     let (routes, _) = routes().split_for_parts();
     let rest = with_limits(routes.with_state(api));
-    rest.layer(middleware::from_fn_with_state(edge, fleet_lock::edge)).layer(middleware::from_fn(log_failure))
+    rest.layer(middleware::from_fn_with_state(gate.clone(), authority::admit))
+        .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
+        .layer(middleware::from_fn_with_state(gate, authority::identify))
+        .layer(middleware::from_fn(log_failure))
 }
 
 fn with_limits(routes: Router) -> Router {

@@ -3,6 +3,7 @@
 //! What decides lives in `os-upgrade-kernel`, what drives it without I/O in `os-upgrade-shell`.
 
 pub mod api;
+pub mod auth;
 pub mod bus;
 pub mod child;
 pub mod cli;

@@ -21,11 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::data_directory::DataDirectory;
 use crate::api;
+use crate::auth::{FileError, Gate, KeptTokens};
 use crate::bus::Bus;
 use crate::bus::connect::{ConnectError, connect};
 use crate::bus::streams::{Layout, StreamsError};
 use crate::cluster::{About, Cluster};
-use crate::config::{NatsMode, Settings};
+use crate::config::{Api, NatsMode, Settings};
 use crate::driver::{Driver, Parts};
 use crate::fleetlock::client::{BuildError, FleetLockClient};
 use crate::recovery::plan::knowledge;
@@ -60,6 +61,18 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// Anybody could call the API.
+    #[error(
+        "the API would be open to everybody who reaches {address}: make a token with `os-upgrade token create`, name \
+         its file in [api] tokens, or listen on loopback"
+    )]
+    OpenToAll {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
+    /// It cannot be told who may call the API.
+    #[error(transparent)]
+    Tokens(#[from] FileError),
     /// The data directory cannot be used.
     #[error("cannot use the data directory {}", path.display())]
     Directory {
@@ -124,6 +137,7 @@ pub async fn run(
 struct Opened {
     settings: Settings,
     listener: TcpListener,
+    gate: Gate,
     directory: DataDirectory,
     locks: Option<FleetLockClient>,
     projector: Projector,
@@ -136,6 +150,7 @@ struct Opened {
 
 async fn open(settings: Settings) -> Result<Opened, ServeError> {
     let address = settings.api.listen;
+    let gate = gate(&settings.api)?;
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
     tracing::info!(%address, "the API listens");
@@ -158,7 +173,19 @@ async fn open(settings: Settings) -> Result<Opened, ServeError> {
     bus.ensure_lease(replicas).await?;
     let known = position.as_ref().map(|position| Known::of_store(&knowledge(position))).unwrap_or_default();
     let streams = store_streams(&bus.inspect(&known).await?);
-    Ok(Opened { settings, listener, directory, locks, projector, history, position, bus, connected, streams })
+    Ok(Opened {
+        settings,
+        listener,
+        gate,
+        directory,
+        locks,
+        projector,
+        history,
+        position,
+        bus,
+        connected,
+        streams,
+    })
 }
 
 impl Opened {
@@ -170,6 +197,7 @@ impl Opened {
         let Self {
             settings,
             listener,
+            gate,
             directory,
             locks,
             projector,
@@ -207,23 +235,34 @@ impl Opened {
         let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
         let driver = spawn(&shutdown, driver.run());
         let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
-        let served = api::serve(listener, handle, history, shutdown.clone()).await;
+        let followed = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
+        let served = api::serve(listener, handle, history, gate, shutdown.clone()).await;
         shutdown.cancel();
         let driver = driver.await;
         // Only then has the store been given everything.
-        let rest = async { tokio::join!(projection, cluster, told) };
+        let rest = async { tokio::join!(projection, cluster, told, followed) };
         let rest = tokio::time::timeout(REST_WITHIN, rest).await;
         drop(directory);
         let failed = |task| move |source| ServeError::Task { task, source };
         driver.map_err(failed("driver"))?;
-        if let Ok((projection, cluster, told)) = rest {
+        if let Ok((projection, cluster, told, followed)) = rest {
             projection.map_err(failed("projection"))?;
             cluster.map_err(failed("view of the instances"))?;
             told.map_err(failed("service manager's news"))?;
+            followed.map_err(failed("view of the tokens"))?;
         } else {
             tracing::warn!("the store was not closed in time; the journal has what is missing");
         }
         served.map_err(ServeError::Api)
+    }
+}
+
+/// Who may call the API. Where nobody is asked who he is, only those on this host may.
+fn gate(api: &Api) -> Result<Gate, ServeError> {
+    match &api.tokens {
+        Some(file) => Ok(Gate::with_tokens(KeptTokens::open(file.clone())?)),
+        None if api.listen.ip().is_loopback() => Ok(Gate::default()),
+        None => Err(ServeError::OpenToAll { address: api.listen }),
     }
 }
 

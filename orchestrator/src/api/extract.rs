@@ -1,12 +1,10 @@
 //! What comes in with a request: query parameters, JSON bodies, path segments, and who asks.
 
-use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -17,6 +15,7 @@ use serde_path_to_error::Segment;
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::Problem;
+use crate::auth::Caller;
 
 /// How long a client may take to send a body.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -202,14 +201,15 @@ impl<const COUNT: usize, S: Send + Sync> FromRequestParts<S> for Names<COUNT> {
     }
 }
 
-/// Who asks, as the audit has it: `api`, with the peer's address where it is known.
+/// Who asks, as the audit has it.
 pub(super) struct Actor(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Actor {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        Ok(Self(peer.map_or_else(|| "api".to_owned(), |ConnectInfo(peer)| format!("api {}", peer.ip()))))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Caller>();
+        let caller = caller.ok_or_else(|| Problem::internal("a write by nobody knows whom"))?;
+        Ok(Self(caller.actor.clone()))
     }
 }

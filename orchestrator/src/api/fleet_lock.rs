@@ -11,11 +11,10 @@
 mod body;
 mod kind;
 
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
@@ -25,8 +24,10 @@ use futures::FutureExt as _;
 use os_upgrade_kernel as kernel;
 
 use self::kind::{Kind, LockError};
+use super::authority::{self, Identity};
 use super::metrics::Answers;
 use super::panic_text;
+use crate::auth::{Caller, Denied, Gate};
 use crate::fleetlock::request::Claim;
 use crate::site::SiteHandle;
 
@@ -76,13 +77,24 @@ pub(super) struct Edge {
     pub(super) site: SiteHandle,
     /// What was answered is counted here.
     pub(super) answers: Answers,
+    /// Who was not let in is noted here.
+    pub(super) gate: Gate,
+}
+
+/// Whether it is FleetLock that a request asks.
+pub(super) fn is_asked(request: &Request) -> bool {
+    Endpoint::of(request.uri().path()).is_some()
 }
 
 /// Answers what is asked of FleetLock; everything else goes on.
 pub(super) async fn edge(State(edge): State<Edge>, request: Request, next: Next) -> Response {
     match Endpoint::of(request.uri().path()) {
         Some(endpoint) => {
+            let peer = authority::peer(&request);
             let answer = caught(answer(&edge.site, endpoint, request)).await;
+            if let Some(reason) = answer.as_ref().err().and_then(LockError::denial) {
+                edge.gate.denials().note(reason, peer, Instant::now());
+            }
             let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |()| "granted");
             edge.answers.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();
             reply(answer)
@@ -105,26 +117,37 @@ fn reply(answer: Result<(), LockError>) -> Response {
 
 /// A slot is held, or not held, as it was asked for.
 async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Result<(), LockError> {
+    let peer = authority::peer(&request);
     let (parts, body) = request.into_parts();
-    let ask = match expected(endpoint, &parts) {
-        Ok(ask) => ask,
+    let (caller, ask) = match expected(endpoint, &parts) {
+        Ok(expected) => expected,
         Err(error) => {
             body::discard(&parts.headers, body).await;
             return Err(error);
         }
     };
     let claim = Claim::parse(&body::read(&parts.headers, body).await?)?;
-    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let Claim { group, id } = claim.clone();
     let refused = |error: LockError| error.about(&group, &id, peer);
+    if !caller.may_lock(&group) {
+        let value = format!("{} may not ask for slots of the group {group}", caller.actor);
+        return Err(refused(LockError::new(Kind::Forbidden, value)));
+    }
     let answer = site.request_within(ask(claim), BACKEND_TIMEOUT).await;
     let answer = answer.map_err(|unavailable| refused(unavailable.into()))?;
     answer.map(drop).map_err(|refusal| refused(refusal.into()))
 }
 
-/// What is to be asked of the core, unless the request's head is enough to refuse it.
-fn expected(endpoint: Endpoint, head: &Parts) -> Result<fn(Claim) -> kernel::Request, LockError> {
-    let ask: fn(Claim) -> kernel::Request = match endpoint {
+/// What becomes of a claim.
+type Ask = fn(Claim) -> kernel::Request;
+
+/// Who asks, and what is to be asked of the core, unless the request's head is enough to refuse it.
+fn expected(endpoint: Endpoint, head: &Parts) -> Result<(Caller, Ask), LockError> {
+    let caller = match head.extensions.get() {
+        Some(Identity(caller)) => caller.clone()?,
+        None => return Err(Denied::Missing.into()),
+    };
+    let ask: Ask = match endpoint {
         Endpoint::Lock => |Claim { group, id }| kernel::Request::Lock { group, id },
         Endpoint::Unlock => |Claim { group, id }| kernel::Request::Unlock { group, id },
         Endpoint::Nothing => {
@@ -139,7 +162,7 @@ fn expected(endpoint: Endpoint, head: &Parts) -> Result<fn(Claim) -> kernel::Req
         let value = format!("the header {PROTOCOL_HEADER} must be there once, with the value true");
         return Err(LockError::new(Kind::MissingFleetLockHeader, value));
     }
-    Ok(ask)
+    Ok((caller, ask))
 }
 
 fn is_meant(headers: &HeaderMap) -> bool {

@@ -1,4 +1,5 @@
-//! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format. About FleetLock's slots only, so far.
+//! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format: about FleetLock's slots, and
+//! about requests that were not let in.
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -18,6 +19,7 @@ use super::error::Problem;
 use super::extract::{Nothing, Params};
 use super::openapi::tag;
 use super::slots::{self, GroupState};
+use crate::auth::Gate;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -37,18 +39,38 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     )
 )]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let text = text(&api.answers, &api.site.present().state, Utc::now());
+    let text = text(&api.answers, &api.site.present().state, &api.gate, Utc::now());
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
 
-pub(super) fn text(answers: &Answers, site: &Site, now: DateTime<Utc>) -> Result<String, std::fmt::Error> {
-    let mut registry = Registry::with_prefix("os_upgrade_fleet_lock");
-    registry.register("answers", "Answers to FleetLock clients", answers.clone());
-    describe(&mut registry, site, now);
+pub(super) fn text(
+    answers: &Answers,
+    site: &Site,
+    gate: &Gate,
+    now: DateTime<Utc>,
+) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::default();
+    let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
+    slots.register("answers", "Answers to FleetLock clients", answers.clone());
+    describe_slots(slots, site, now);
+    describe_gate(registry.sub_registry_with_prefix("os_upgrade_api"), gate);
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
+}
+
+fn describe_gate(registry: &mut Registry, gate: &Gate) {
+    registry.register("denied", "Requests that were not let in", gate.denials().counts().clone());
+    if let Some(tokens) = gate.tokens() {
+        let usable = Gauge::<i64>::default();
+        usable.set(tokens.problem().is_none().into());
+        registry.register(
+            "token_file_usable",
+            "Whether the token file could be read when it last changed",
+            usable,
+        );
+    }
 }
 
 type Measure = fn(&GroupState<'_>) -> Option<usize>;
@@ -68,7 +90,7 @@ const MEASURES: [(&str, &str, Measure); 5] = [
     ),
 ];
 
-fn describe(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
+fn describe_slots(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
     let groups: Vec<GroupState<'_>> = slots::groups(site, now).collect();
     for (name, help, measure) in MEASURES {
         let family = Family::<[(&'static str, String); 1], Gauge>::default();

@@ -22,6 +22,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
+use super::authority;
 use super::error::Problem;
 use super::extract::{Nothing, Params};
 
@@ -41,9 +42,6 @@ pub(super) mod tag {
 
 /// The name of the security scheme of everything that needs a token.
 const BEARER: &str = "accessToken";
-
-/// Paths that anybody may ask for.
-const PUBLIC: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -103,7 +101,7 @@ fn complete(described: OpenApi) -> OpenApi {
                 fleet_lock::add(operation);
             } else {
                 errors::add(path, operation);
-                if !PUBLIC.contains(&path.as_str()) {
+                if !authority::is_public(path) {
                     let scopes: [&str; 0] = [];
                     operation.security = Some(vec![SecurityRequirement::new(BEARER, scopes)]);
                 }

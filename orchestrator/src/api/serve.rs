@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::router;
+use crate::auth::Gate;
 use crate::site::SiteHandle;
 use crate::store::History;
 
@@ -35,7 +36,7 @@ const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis
 /// How long to wait when no connection can be accepted, for want of file descriptors, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves the API on `listener` until `shutdown`; requests under way then have 3 s to end.
+/// Serves the API on `listener` to those whom `gate` lets in, until `shutdown`; requests under way then have 3 s to end.
 ///
 /// # Errors
 /// None as yet: what goes wrong with a connection is that connection's, and accepting is tried again.
@@ -43,9 +44,10 @@ pub async fn serve(
     listener: TcpListener,
     site: SiteHandle,
     history: History,
+    gate: Gate,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = router(site, history);
+    let router = router(site, history, gate);
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     loop {

@@ -1,5 +1,6 @@
 //! The whole router in process, over a small core that owns a real kernel state and a real store.
 
+mod authority;
 mod errors;
 mod lock_edge;
 mod locks;
@@ -91,7 +92,12 @@ impl TestApi {
     }
 
     fn over(site: SiteHandle, history: History, directory: TempDir) -> Self {
-        Self { router: router(site.clone(), history.clone()), site, history, _directory: directory }
+        Self {
+            router: router(site.clone(), history.clone(), Gate::default()),
+            site,
+            history,
+            _directory: directory,
+        }
     }
 
     /// An API over a core that never answers. The receiver keeps the core's end open.

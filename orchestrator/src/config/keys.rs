@@ -154,8 +154,12 @@ sections! {
 
     /// The HTTP API.
     "api" => api: Api {
-        /// The address and port to listen on. There is no authentication yet: keep it on loopback or behind a proxy.
+        /// The address and port to listen on. Without `tokens` it must be a loopback address, and whoever reaches it may do
+        /// everything.
         "listen" => listen: SocketAddr = Initial::Is("127.0.0.1:8646");
+        /// A file with the tokens of those who may call, on loopback too: `os-upgrade token create` makes it. Changes are in
+        /// force within two seconds.
+        "tokens" => tokens: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/tokens.toml");
     }
 
     /// HTTPS in place of HTTP. Files that change are read again within seconds; one that cannot be used is logged, and what

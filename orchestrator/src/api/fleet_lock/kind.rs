@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use axum::http::StatusCode;
-use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 use os_upgrade_kernel::semaphore::DeniedKind;
 use os_upgrade_kernel::{ClientId, Refusal};
@@ -11,6 +11,7 @@ use os_upgrade_protocol::GroupName;
 use serde_json::json;
 
 use super::super::error::{Cause, Routine};
+use crate::auth::Denied;
 use crate::fleetlock::request::ClaimError;
 use crate::site::Unavailable;
 
@@ -54,6 +55,10 @@ kinds! {
     OtherLockServer = CONFLICT "other_lock_server",
     /// nobody can say now whether the slot is held: ask again
     BackendUnavailable = SERVICE_UNAVAILABLE "backend_unavailable",
+    /// the credentials are missing, wrong or expired: ask as the site's operator says
+    Unauthorized = UNAUTHORIZED "unauthorized",
+    /// the credentials are not for this group
+    Forbidden = FORBIDDEN "forbidden",
     /// the header `fleet-lock-protocol` is not there once, with the value `true`
     MissingFleetLockHeader = BAD_REQUEST "missing_fleet_lock_header",
     /// the body is not JSON of the protocol's shape
@@ -91,11 +96,22 @@ pub(super) struct LockError {
     value: String,
     /// What only the log says.
     cause: Option<String>,
+    /// Why it is not known who asks.
+    denied: Option<Denied>,
 }
 
 impl LockError {
     pub(super) fn new(kind: Kind, value: impl Into<String>) -> Self {
-        Self { kind, value: value.into(), cause: None }
+        Self { kind, value: value.into(), cause: None, denied: None }
+    }
+
+    /// The word in the metrics, if the client was not let in.
+    pub(super) const fn denial(&self) -> Option<&'static str> {
+        match (self.denied, self.kind) {
+            (Some(denied), _) => Some(denied.as_str()),
+            (None, Kind::Forbidden) => Some("forbidden"),
+            (None, _) => None,
+        }
     }
 
     /// What is wrong.
@@ -125,6 +141,10 @@ impl IntoResponse for LockError {
         let body = json!({ "kind": self.kind.as_str(), "value": self.value }).to_string();
         let mut response = (self.kind.status(), body).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.kind == Kind::Unauthorized {
+            let challenge = HeaderValue::from_static("Basic realm=\"os-upgrade\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
         if self.kind == Kind::MethodNotAllowed {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         }
@@ -133,6 +153,20 @@ impl IntoResponse for LockError {
             response.extensions_mut().insert(Routine);
         }
         response
+    }
+}
+
+impl From<Denied> for LockError {
+    fn from(denied: Denied) -> Self {
+        let (kind, value) = match denied {
+            Denied::Missing => {
+                (Kind::Unauthorized, "HTTP Basic credentials or a client certificate are needed")
+            }
+            Denied::Invalid => (Kind::Unauthorized, "the credentials are not valid"),
+            Denied::Expired => (Kind::Unauthorized, "the credentials have expired"),
+            Denied::Unavailable => (Kind::BackendUnavailable, "the credentials cannot be checked now"),
+        };
+        Self { denied: Some(denied), ..Self::new(kind, value) }
     }
 }
 

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
-use super::PUBLIC;
+use super::super::authority;
 
 /// The body of an error.
 #[derive(ToSchema)]
@@ -57,7 +57,7 @@ pub(super) fn add(path: &str, operation: &mut Operation) {
     let mut common: Vec<Common> = TO_ALL.to_vec();
     common.push(TO_QUERIES);
     common.push(UNAVAILABLE);
-    if !PUBLIC.contains(&path) {
+    if !authority::is_public(path) {
         common.extend(TO_TOKENS);
     }
     if operation.request_body.is_some() {

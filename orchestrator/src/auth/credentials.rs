@@ -1,0 +1,50 @@
+//! What a request shows of who sends it.
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The credentials of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Credentials {
+    /// None.
+    None,
+    /// `Authorization: Bearer <token>`.
+    Bearer(String),
+    /// `Authorization: Basic <base64 of name:secret>`.
+    Basic {
+        /// Who it says to be.
+        name: String,
+        /// What shows it.
+        secret: String,
+    },
+    /// Something else, or more than one.
+    Unknown,
+}
+
+impl Credentials {
+    /// Those in `headers`.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        match (values.next(), values.next()) {
+            (None, _) => Self::None,
+            (Some(value), None) => value.to_str().ok().and_then(Self::parse).unwrap_or(Self::Unknown),
+            (Some(_), Some(_)) => Self::Unknown,
+        }
+    }
+
+    fn parse(value: &str) -> Option<Self> {
+        let (scheme, rest) = value.trim().split_once(' ')?;
+        let rest = rest.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Some(Self::Bearer(rest.to_owned()));
+        }
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let text = String::from_utf8(STANDARD.decode(rest).ok()?).ok()?;
+        let (name, secret) = text.split_once(':')?;
+        Some(Self::Basic { name: name.to_owned(), secret: secret.to_owned() })
+    }
+}

@@ -1,0 +1,131 @@
+//! Who may call: tokens and the file they are kept in, and who a request comes from.
+//!
+//! What a caller may do with which endpoint is not decided here but in `api::authority`, where the table of routes is.
+
+mod credentials;
+mod denials;
+mod gate;
+mod kept;
+mod name;
+mod secret;
+mod token_file;
+
+use std::fmt;
+use std::str::FromStr;
+
+use os_upgrade_protocol::GroupName;
+use serde::{Deserialize, Serialize};
+
+pub use self::denials::{DenialCounts, Denials};
+pub use self::gate::{Gate, Scheme};
+pub use self::kept::KeptTokens;
+pub use self::name::{NameError, TokenName};
+pub use self::secret::{RandomError, Salted, Secret};
+pub use self::token_file::{FileError, Proof, Token, Tokens, read, write};
+
+/// What an operator, or a program, may do. Each may do what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Read everything.
+    Viewer,
+    /// Start runs, cancel them, and say who holds slots.
+    Operator,
+    /// Everything.
+    Admin,
+}
+
+impl Role {
+    /// Each role, the least first.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+
+    /// Its word in files, settings and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let role = Self::ALL.into_iter().find(|role| role.as_str() == text);
+        role.ok_or_else(|| "expected viewer, operator or admin".to_owned())
+    }
+}
+
+/// What a caller was let in for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rights {
+    /// The API, as far as the role goes; an admin may also ask for slots as a FleetLock client, of any group.
+    Role(Role),
+    /// Slots of one group, and nothing else.
+    Group(GroupName),
+}
+
+/// Who a request comes from. An extension of every request that was let in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// As the audit has it: `token ci`, `oidc alice`, `api 127.0.0.1`.
+    pub actor: String,
+    /// What it may do.
+    pub rights: Rights,
+}
+
+impl Caller {
+    /// Whether it may do what `role` may.
+    pub fn may(&self, role: Role) -> bool {
+        matches!(self.rights, Rights::Role(own) if own >= role)
+    }
+
+    /// Whether it may ask for slots of `group`, as a FleetLock client.
+    pub fn may_lock(&self, group: &GroupName) -> bool {
+        match &self.rights {
+            Rights::Role(role) => *role == Role::Admin,
+            Rights::Group(own) => own == group,
+        }
+    }
+}
+
+/// Why nobody knows who a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// It has no credentials, or none of a kind that is taken there.
+    #[error("this needs a token: send it as Authorization: Bearer <token>")]
+    Missing,
+    /// They are not understood, or nobody's.
+    #[error("the token is not valid")]
+    Invalid,
+    /// They were somebody's once.
+    #[error("the token has expired")]
+    Expired,
+    /// It cannot be told now whether they are somebody's.
+    #[error("the token cannot be checked now: the identity provider's keys are not known; ask again later")]
+    Unavailable,
+}
+
+impl Denied {
+    /// Its word in the metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Invalid => "invalid",
+            Self::Expired => "expired",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

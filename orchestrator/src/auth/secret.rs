@@ -1,0 +1,92 @@
+//! Secrets of tokens, and what is kept of them.
+//!
+//! A secret has 256 random bits, so nobody finds it by trying, and one round of SHA-256 is as good as any slow hash; it
+//! is checked at each request.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// What every secret begins with, for programs that search for lost ones.
+pub(super) const PREFIX: &str = "osup_";
+
+const SECRET_BYTES: usize = 32;
+const SALT_BYTES: usize = 16;
+const HASH_BYTES: usize = 32;
+
+/// The system gives no random bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no random bytes")]
+pub struct RandomError;
+
+/// A secret, `osup_<43 characters of base64url>`. It is shown once, and not by `Debug`.
+pub struct Secret(String);
+
+impl Secret {
+    /// A new one.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn random() -> Result<Self, RandomError> {
+        Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<SECRET_BYTES>()?))))
+    }
+
+    /// The text that its owner is given.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], RandomError> {
+    let mut bytes = [0; BYTES];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| RandomError)?;
+    Ok(bytes)
+}
+
+/// What is kept of a secret: SHA-256 over a salt of its own and the secret's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Salted {
+    salt: [u8; SALT_BYTES],
+    hash: [u8; HASH_BYTES],
+}
+
+impl Salted {
+    /// What to keep of `secret`.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn of(secret: &Secret) -> Result<Self, RandomError> {
+        let salt = random()?;
+        Ok(Self { salt, hash: hash(&salt, secret.reveal()) })
+    }
+
+    /// Reads what [`Self::texts`] gives.
+    pub(super) fn parse(salt: &str, hash: &str) -> Option<Self> {
+        let decode = |text| URL_SAFE_NO_PAD.decode(text).ok();
+        Some(Self { salt: decode(salt)?.try_into().ok()?, hash: decode(hash)?.try_into().ok()? })
+    }
+
+    /// Salt and hash, in base64url.
+    pub(super) fn texts(&self) -> [String; 2] {
+        [URL_SAFE_NO_PAD.encode(self.salt), URL_SAFE_NO_PAD.encode(self.hash)]
+    }
+
+    /// Whether it is of `secret`. How long that takes says nothing about where they differ.
+    pub fn is_of(&self, secret: &str) -> bool {
+        self.hash.ct_eq(&hash(&self.salt, secret)).into()
+    }
+}
+
+fn hash(salt: &[u8; SALT_BYTES], secret: &str) -> [u8; HASH_BYTES] {
+    Sha256::new().chain_update(salt).chain_update(secret).finalize().into()
+}

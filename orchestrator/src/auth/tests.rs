@@ -1,0 +1,263 @@
+//! Files that are right and wrong, what is kept of them, and who shows what.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use axum::http::{HeaderMap, HeaderValue};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, TimeDelta, Utc};
+use tempfile::TempDir;
+
+use super::*;
+
+fn now() -> DateTime<Utc> {
+    "2026-11-21T12:00:00Z".parse().unwrap()
+}
+
+fn group(name: &str) -> Rights {
+    Rights::Group(GroupName::new(name).unwrap())
+}
+
+/// A token and its secret.
+fn token(name: &str, rights: Rights) -> (Token, Secret) {
+    let secret = Secret::random().unwrap();
+    let proof = Proof::Secret(Salted::of(&secret).unwrap());
+    (Token::new(name.parse().unwrap(), rights, proof, now() - TimeDelta::days(1), None), secret)
+}
+
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.directory.path().join("tokens.toml")
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_secret_is_found_by_scanners_and_only_its_own_hash_is_of_it() {
+    let secret = Secret::random().unwrap();
+    let text = secret.reveal();
+    assert_eq!((text.len(), text.starts_with("osup_")), (48, true));
+    assert_eq!(format!("{secret:?}"), "Secret");
+    let salted = Salted::of(&secret).unwrap();
+    assert!(salted.is_of(text));
+    assert!(
+        !salted.is_of(&text[..47]) && !salted.is_of("") && !salted.is_of(Secret::random().unwrap().reveal())
+    );
+    assert_ne!(salted, Salted::of(&secret).unwrap(), "each has its own salt");
+}
+
+#[test]
+fn a_file_is_read_as_it_was_written_and_holds_no_secret() {
+    let place = Place::new();
+    let (mut first, secret) = token("ci", Rights::Role(Role::Operator));
+    first.expires = Some(now() + TimeDelta::days(90));
+    let (second, _) = token("zincati@a.b_c-d", group("workers"));
+    let third = Token { proof: Proof::Certificate("node.example".to_owned()), ..token("n", group("w")).0 };
+    let tokens = vec![first, second, third];
+    write(&place.path(), &tokens).unwrap();
+    assert_eq!(read(&place.path()).unwrap(), tokens);
+    assert_eq!(mode(&place.path()), 0o600);
+    assert!(!fs::read_to_string(place.path()).unwrap().contains(&secret.reveal()[5..]));
+
+    // What an operator has said about who can read it stays.
+    set_mode(&place.path(), 0o640);
+    write(&place.path(), &tokens[..1]).unwrap();
+    assert_eq!((mode(&place.path()), read(&place.path()).unwrap().len()), (0o640, 1));
+    let leftovers = fs::read_dir(place.directory.path()).unwrap().count();
+    assert_eq!(leftovers, 1);
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    let place = Place::new();
+    let behind = place.directory.path().join("behind.toml");
+    write(&behind, &[]).unwrap();
+    std::os::unix::fs::symlink(&behind, place.path()).unwrap();
+    let tokens = vec![token("ci", Rights::Role(Role::Viewer)).0];
+    write(&place.path(), &tokens).unwrap();
+    assert!(fs::symlink_metadata(place.path()).unwrap().is_symlink());
+    assert_eq!(read(&behind).unwrap(), tokens);
+}
+
+#[test]
+fn a_file_that_others_can_write_is_refused() {
+    let place = Place::new();
+    write(&place.path(), &[]).unwrap();
+    for (bits, refused) in [(0o600, false), (0o444, false), (0o620, true), (0o602, true), (0o666, true)] {
+        set_mode(&place.path(), bits);
+        let result = read(&place.path());
+        assert_eq!(result.is_err(), refused, "{bits:o}");
+        if let Err(error) = result {
+            let expected = format!(
+                "the token file {} can be written by others (mode {bits:03o}): chmod go-w it, and look at what it holds",
+                place.path().display()
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_named_with_its_place() {
+    let salted = format!("salt = \"{}\"\nsha256 = \"{}\"\n", "A".repeat(22), "A".repeat(43));
+    let made = "created = \"2026-11-21T12:00:00Z\"\n";
+    let entry = |fields: &str| format!("[[token]]\n{made}{fields}");
+    let good = entry(&format!("name = \"a\"\nrole = \"viewer\"\n{salted}"));
+    for (text, expected) in [
+        ("x".to_owned(), "line 1: "),
+        ("\n[[tokens]]\n".to_owned(), "line 2: unknown field `tokens`"),
+        (entry("name = \"a b\"\n"), "line 3: a name is 1 to 64 letters, digits or any of . _ @ -"),
+        (entry("name = \"a\"\nrole = \"root\"\n"), "line 4: unknown variant `root`"),
+        (entry(&format!("name = \"a\"\n{salted}")), "token a: give either role or group"),
+        (
+            entry(&format!("name = \"a\"\nrole = \"admin\"\ngroup = \"w\"\n{salted}")),
+            "token a: give either role or group",
+        ),
+        (
+            entry("name = \"a\"\nrole = \"admin\"\ncertificate = \"x\"\n"),
+            "token a: a certificate is for a group, not for a role",
+        ),
+        (entry("name = \"a\"\ngroup = \"w\"\n"), "token a: give either salt and sha256 or certificate"),
+        (
+            entry("name = \"a\"\nrole = \"admin\"\nsalt = \"AA\"\nsha256 = \"AA\"\n"),
+            "token a: salt or sha256 is damaged",
+        ),
+        (format!("{good}{good}"), "token a: there are two of this name"),
+        (" ".repeat(1024 * 1024 + 1), "more than 1048576 bytes"),
+    ] {
+        let found = token_file::parse(&text).unwrap_err();
+        assert!(found.starts_with(expected), "{found}");
+    }
+    assert_eq!(token_file::parse(&good).unwrap().len(), 1);
+    assert_eq!(token_file::parse("").unwrap(), []);
+    let many: String =
+        (0..=token_file::TOKENS_MAX).map(|number| good.replace("\"a\"", &format!("\"a{number}\""))).collect();
+    assert_eq!(token_file::parse(&many).unwrap_err(), "more than 1000 entries");
+}
+
+#[test]
+fn a_kept_file_follows_what_can_be_used() {
+    let place = Place::new();
+    let kept = KeptTokens::open(place.path()).unwrap();
+    assert_eq!((kept.tokens().len(), kept.problem().is_some()), (0, true), "none yet");
+
+    let (first, _) = token("a", Rights::Role(Role::Viewer));
+    let (second, _) = token("b", Rights::Role(Role::Viewer));
+    write(&place.path(), std::slice::from_ref(&first)).unwrap();
+    kept.look_again();
+    assert_eq!((kept.tokens().to_vec(), kept.problem()), (vec![first.clone()], None));
+
+    let whole = fs::read_to_string(place.path()).unwrap();
+    fs::write(place.path(), &whole[..whole.len() - 20]).unwrap();
+    kept.look_again();
+    assert_eq!(*kept.tokens(), std::slice::from_ref(&first), "half a file locks nobody out");
+    assert!(kept.problem().unwrap().contains("is not valid"));
+    assert!(KeptTokens::open(place.path()).is_err(), "but nobody starts with it");
+
+    write(&place.path(), &[first.clone(), second]).unwrap();
+    kept.look_again();
+    assert_eq!((kept.tokens().len(), kept.problem()), (2, None));
+
+    set_mode(&place.path(), 0o666);
+    kept.look_again();
+    assert!(kept.problem().unwrap().contains("can be written by others"));
+    assert_eq!(kept.tokens().len(), 2);
+
+    fs::remove_file(place.path()).unwrap();
+    kept.look_again();
+    assert_eq!(
+        (kept.tokens().len(), kept.problem().is_some()),
+        (0, true),
+        "without a file no token is valid"
+    );
+
+    write(&place.path(), &[first]).unwrap();
+    kept.look_again();
+    assert_eq!((kept.tokens().len(), kept.problem()), (1, None));
+}
+
+fn headers(values: &[&str]) -> HeaderMap {
+    let value = |value: &&str| ("authorization".parse().unwrap(), HeaderValue::from_str(value).unwrap());
+    values.iter().map(value).collect()
+}
+
+#[tokio::test]
+async fn who_shows_what() {
+    let place = Place::new();
+    let (mut old, old_secret) = token("old", Rights::Role(Role::Admin));
+    old.expires = Some(now());
+    let (ci, ci_secret) = token("ci", Rights::Role(Role::Operator));
+    let (zincati, zincati_secret) = token("zincati", group("workers"));
+    write(&place.path(), &[old, ci, zincati]).unwrap();
+    let gate = Gate::with_tokens(KeptTokens::open(place.path()).unwrap());
+    let [old, ci, zincati] = [&old_secret, &ci_secret, &zincati_secret].map(Secret::reveal);
+    let basic = |text: String| format!("Basic {}", STANDARD.encode(text));
+
+    let caller = |actor: &str, rights: Rights| Ok(Caller { actor: actor.to_owned(), rights });
+    let as_ci = caller("token ci", Rights::Role(Role::Operator));
+    let as_zincati = caller("token zincati", group("workers"));
+    let lock = Scheme::FleetLock;
+    for (scheme, values, expected) in [
+        (Scheme::Bearer, vec![], Err(Denied::Missing)),
+        (Scheme::Bearer, vec![format!("Bearer {ci}")], as_ci.clone()),
+        (Scheme::Bearer, vec![format!("bearer  {ci} ")], as_ci.clone()),
+        (Scheme::Bearer, vec![format!("Bearer {ci}x")], Err(Denied::Invalid)),
+        (Scheme::Bearer, vec![format!("Bearer {}", &ci[5..])], Err(Denied::Invalid)),
+        (Scheme::Bearer, vec!["Bearer".to_owned()], Err(Denied::Invalid)),
+        (Scheme::Bearer, vec!["Digest x".to_owned()], Err(Denied::Invalid)),
+        (Scheme::Bearer, vec![format!("Bearer {old}")], Err(Denied::Expired)),
+        (Scheme::Bearer, vec![format!("Bearer {ci}"), format!("Bearer {ci}")], Err(Denied::Invalid)),
+        (Scheme::Bearer, vec![basic(format!("ci:{ci}"))], Err(Denied::Missing)),
+        (lock, vec![], Err(Denied::Missing)),
+        (lock, vec![basic(format!("ci:{ci}"))], as_ci.clone()),
+        (lock, vec![basic(format!("zincati:{zincati}"))], as_zincati.clone()),
+        (lock, vec![basic(format!("ci:{zincati}"))], Err(Denied::Invalid)),
+        (lock, vec![basic(format!("zincati{zincati}"))], Err(Denied::Invalid)),
+        (lock, vec!["Basic !".to_owned()], Err(Denied::Invalid)),
+        (lock, vec![basic(format!("old:{old}"))], Err(Denied::Expired)),
+        (lock, vec![format!("Bearer {zincati}")], as_zincati),
+    ] {
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let found = gate.caller(scheme, &headers(&values), None, now()).await;
+        assert_eq!(found, expected, "{scheme:?} {values:?}");
+    }
+
+    let open = Gate::default();
+    let peer = Some("127.0.0.1".parse().unwrap());
+    let admin = caller("api 127.0.0.1", Rights::Role(Role::Admin));
+    assert_eq!(open.caller(Scheme::Bearer, &headers(&[]), peer, now()).await, admin);
+}
+
+#[test]
+fn what_callers_may() {
+    let caller = |rights| Caller { actor: "x".to_owned(), rights };
+    let allowed = |rights: Rights| {
+        let caller = caller(rights);
+        let [own, other] = ["workers", "infra"].map(|name| GroupName::new(name).unwrap());
+        (Role::ALL.map(|role| caller.may(role)), [caller.may_lock(&own), caller.may_lock(&other)])
+    };
+    assert_eq!(allowed(Rights::Role(Role::Viewer)), ([true, false, false], [false, false]));
+    assert_eq!(allowed(Rights::Role(Role::Operator)), ([true, true, false], [false, false]));
+    assert_eq!(allowed(Rights::Role(Role::Admin)), ([true, true, true], [true, true]));
+    assert_eq!(allowed(group("workers")), ([false, false, false], [true, false]));
+    for role in Role::ALL {
+        assert_eq!(role.as_str().parse(), Ok(role));
+    }
+}
