@@ -11,6 +11,7 @@
 mod authority;
 mod cluster;
 mod config;
+mod early;
 mod error;
 mod extract;
 mod fleet_lock;
@@ -26,6 +27,7 @@ mod runs;
 mod serve;
 mod slots;
 mod state;
+mod tls;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -42,6 +44,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use self::error::{Cause, Problem, Routine};
 pub use self::serve::serve;
+pub use self::tls::Tls;
 use crate::auth::Gate;
 use crate::site::SiteHandle;
 use crate::store::History;
@@ -63,6 +66,14 @@ struct Api {
     renders: Arc<Semaphore>,
     answers: metrics::Answers,
     gate: Gate,
+    options: Options,
+}
+
+/// How the API is served.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// With TLS, if there is any; whoever builds the router alone does without.
+    pub tls: Option<Tls>,
 }
 
 /// Every endpoint but FleetLock's, as it is served and described.
@@ -87,11 +98,11 @@ pub fn description() -> &'static str {
 
 /// Every endpoint, with limits, error bodies and logging around them, for those whom `gate` lets in; FleetLock has its
 /// own limits and error bodies.
-pub fn router(site: SiteHandle, history: History, gate: Gate) -> Router {
+pub fn router(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Router {
     let answers = metrics::Answers::default();
     let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone(), gate: gate.clone() };
     let renders = Arc::new(Semaphore::new(RENDERS_MAX));
-    let api = Api { site, history, renders, answers, gate: gate.clone() };
+    let api = Api { site, history, renders, answers, gate: gate.clone(), options: options.clone() };
     let (routes, _) = routes().split_for_parts();
     let rest = with_limits(routes.with_state(api));
     rest.layer(middleware::from_fn_with_state(gate.clone(), authority::admit))

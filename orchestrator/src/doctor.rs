@@ -74,6 +74,7 @@ pub async fn examine(settings: Result<Settings, config::Error>) -> Vec<Check> {
     checks.extend(files::data_directory(&settings));
     let (folded, store) = files::store(&settings).await;
     checks.extend(store);
+    checks.extend(files::certificate(&settings, chrono::Utc::now()));
     checks.extend(files::lock_server(&settings));
     checks.extend(files::nats_server(&settings).await);
     checks.extend(bus::examine(&settings, folded.as_ref()).await);

@@ -29,6 +29,7 @@ use crate::cluster::{About, Cluster};
 use crate::config::{Api, NatsMode, Settings};
 use crate::driver::{Driver, Parts};
 use crate::fleetlock::client::{BuildError, FleetLockClient};
+use crate::pem_file::PemError;
 use crate::recovery::plan::knowledge;
 use crate::site::{Present, SiteHandle};
 use crate::store::{History, OpenError, Position, Projector, StoreError};
@@ -99,6 +100,9 @@ pub enum ServeError {
     /// The bus has no usable streams.
     #[error(transparent)]
     Streams(#[from] StreamsError),
+    /// A file of `[api.tls]` cannot be used.
+    #[error("cannot serve HTTPS")]
+    Tls(#[from] PemError),
     /// The lock server cannot be asked.
     #[error("cannot use the lock server")]
     LockServer(#[from] BuildError),
@@ -138,6 +142,7 @@ struct Opened {
     settings: Settings,
     listener: TcpListener,
     gate: Gate,
+    tls: Option<api::Tls>,
     directory: DataDirectory,
     locks: Option<FleetLockClient>,
     projector: Projector,
@@ -151,9 +156,10 @@ struct Opened {
 async fn open(settings: Settings) -> Result<Opened, ServeError> {
     let address = settings.api.listen;
     let gate = gate(&settings.api)?;
+    let tls = api::Tls::of_settings(&settings.api_tls)?;
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
-    tracing::info!(%address, "the API listens");
+    tracing::info!(%address, tls = tls.is_some(), "the API listens");
     let directory = DataDirectory::lock(&settings.store.path)?;
     let locks = FleetLockClient::of_settings(&settings.fleet_lock)?;
 
@@ -177,6 +183,7 @@ async fn open(settings: Settings) -> Result<Opened, ServeError> {
         settings,
         listener,
         gate,
+        tls,
         directory,
         locks,
         projector,
@@ -198,6 +205,7 @@ impl Opened {
             settings,
             listener,
             gate,
+            tls,
             directory,
             locks,
             projector,
@@ -236,7 +244,8 @@ impl Opened {
         let driver = spawn(&shutdown, driver.run());
         let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
         let followed = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
-        let served = api::serve(listener, handle, history, gate, shutdown.clone()).await;
+        let options = api::Options { tls };
+        let served = api::serve(listener, handle, history, gate, options, shutdown.clone()).await;
         shutdown.cancel();
         let driver = driver.await;
         // Only then has the store been given everything.

@@ -1,5 +1,7 @@
 //! A site for tests: the real kernel, with a clock and a control stream made of numbers.
 
+pub(crate) mod authority;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
     Answer, Batch, Config, ControlMessage, Effect, Expected, Input, Request, SeenHost, State, View, effects,

@@ -23,7 +23,8 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
 use os_upgrade_kernel as kernel;
 
-use self::kind::{Kind, LockError};
+pub(super) use self::kind::Kind;
+use self::kind::LockError;
 use super::authority::{self, Identity};
 use super::metrics::Answers;
 use super::panic_text;
@@ -101,6 +102,11 @@ pub(super) async fn edge(State(edge): State<Edge>, request: Request, next: Next)
         }
         None => next.run(request).await,
     }
+}
+
+/// `kind` in FleetLock's dialect, if `path` asks for something of FleetLock.
+pub(super) fn refuse(path: &str, kind: Kind, value: &str) -> Option<Response> {
+    Endpoint::of(path).map(|_| LockError::new(kind, value).into_response())
 }
 
 async fn caught(answer: impl Future<Output = Result<(), LockError>>) -> Result<(), LockError> {

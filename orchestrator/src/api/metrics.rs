@@ -1,5 +1,5 @@
-//! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format: about FleetLock's slots, and
-//! about requests that were not let in.
+//! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format: about FleetLock's slots, about
+//! requests that were not let in, and about the API's certificate.
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -14,11 +14,11 @@ use prometheus_client::registry::Registry;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Api;
 use super::error::Problem;
 use super::extract::{Nothing, Params};
 use super::openapi::tag;
 use super::slots::{self, GroupState};
+use super::{Api, Tls};
 use crate::auth::Gate;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -39,7 +39,8 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     )
 )]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let text = text(&api.answers, &api.site.present().state, &api.gate, Utc::now());
+    let tls = api.options.tls.as_ref();
+    let text = text(&api.answers, &api.site.present().state, &api.gate, tls, Utc::now());
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
@@ -48,13 +49,21 @@ pub(super) fn text(
     answers: &Answers,
     site: &Site,
     gate: &Gate,
+    tls: Option<&Tls>,
     now: DateTime<Utc>,
 ) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::default();
     let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
     slots.register("answers", "Answers to FleetLock clients", answers.clone());
     describe_slots(slots, site, now);
-    describe_gate(registry.sub_registry_with_prefix("os_upgrade_api"), gate);
+    let api = registry.sub_registry_with_prefix("os_upgrade_api");
+    describe_gate(api, gate);
+    if let Some(tls) = tls {
+        let end = Gauge::<i64>::default();
+        end.set(tls.not_after().timestamp());
+        let help = "When the API's certificate expires, in seconds since 1970";
+        api.register("certificate_not_after_seconds", help, end);
+    }
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)

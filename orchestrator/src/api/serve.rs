@@ -1,4 +1,4 @@
-//! The listener: connections with bounded headers, times and number, and an orderly end.
+//! The listener: connections with bounded handshakes, headers, times and number, and an orderly end.
 
 use std::convert::Infallible;
 use std::io;
@@ -9,16 +9,22 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::http::Uri;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use os_upgrade_shell::node::STOP_WITHIN;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt as _;
 
-use super::router;
+use super::early::Refusal;
+use super::peer::PeerCertificate;
+use super::{Options, Tls, router};
 use crate::auth::Gate;
 use crate::site::SiteHandle;
 use crate::store::History;
@@ -36,6 +42,9 @@ const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis
 /// How long to wait when no connection can be accepted, for want of file descriptors, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a client may take for the handshake of TLS.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Serves the API on `listener` to those whom `gate` lets in, until `shutdown`; requests under way then have 3 s to end.
 ///
 /// # Errors
@@ -45,11 +54,28 @@ pub async fn serve(
     site: SiteHandle,
     history: History,
     gate: Gate,
+    options: Options,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = router(site, history, gate);
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let router = router(site, history, gate, &options);
+    serve_router(listener, router, options.tls, shutdown).await
+}
+
+pub(super) async fn serve_router(
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Tls>,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
     let graceful = GracefulShutdown::new();
+    let service = Service {
+        router,
+        plain: Router::new().fallback(async |uri: Uri| Refusal::HttpsOnly.answer(uri.path())),
+        tls: tls.clone(),
+        shutdown: shutdown.clone(),
+    };
+    let following = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.follow_files(shutdown.clone()))));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let accept = async {
             let permit = Arc::clone(&permits).acquire_owned().await;
@@ -61,12 +87,9 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = graceful.watch(connection(stream, peer, router.clone()));
+                let (service, watcher) = (service.clone(), graceful.watcher());
                 tokio::spawn(async move {
-                    // A client that goes away in the middle is no news.
-                    if let Err(error) = connection.await {
-                        tracing::debug!(%peer, %error, "connection ended");
-                    }
+                    service.serve(stream, peer, watcher).await;
                     drop(permit);
                 });
             }
@@ -76,24 +99,100 @@ pub async fn serve(
             }
         }
     }
-    drop(listener);
+    drop((listener, following));
     if tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
         tracing::warn!("requests were still under way at the end");
     }
     Ok(())
 }
 
-fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
+/// What every connection is served with.
+#[derive(Clone)]
+struct Service {
     router: Router,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> {
-    // Answers are written whole; waiting for more to send would only delay them.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
+    /// What answers those that speak plain HTTP where TLS is spoken.
+    plain: Router,
+    tls: Option<Tls>,
+    shutdown: CancellationToken,
+}
+
+/// Who has connected.
+#[derive(Debug, Clone)]
+struct Client {
+    address: SocketAddr,
+    certificate: Option<PeerCertificate>,
+}
+
+impl Service {
+    async fn serve(self, stream: TcpStream, address: SocketAddr, watcher: Watcher) {
+        // Answers are written whole; waiting for more to send would only delay them.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%address, %error, "cannot set TCP_NODELAY");
+        }
+        let mut client = Client { address, certificate: None };
+        let ended = match &self.tls {
+            None => watcher.watch(connection(stream, client, self.router)).await,
+            Some(tls) => match self.secured(tls, stream, address).await {
+                Some(Secured::Tls(stream)) => {
+                    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                    client.certificate = shown.and_then(PeerCertificate::of);
+                    watcher.watch(connection(stream, client, self.router)).await
+                }
+                Some(Secured::Plain(stream)) => watcher.watch(connection(stream, client, self.plain)).await,
+                None => return,
+            },
+        };
+        // A client that goes away in the middle is no news.
+        if let Err(error) = ended {
+            tracing::debug!(%address, %error, "connection ended");
+        }
     }
+
+    /// The connection after the handshake, or before one that the client does not mean to make.
+    async fn secured(&self, tls: &Tls, stream: TcpStream, address: SocketAddr) -> Option<Secured> {
+        let handshake = async {
+            let mut first = [0];
+            if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
+                return Ok(Secured::Plain(stream));
+            }
+            tls.acceptor().accept(stream).await.map(|stream| Secured::Tls(Box::new(stream)))
+        };
+        let made = tokio::select! {
+            () = self.shutdown.cancelled() => return None,
+            made = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake) => made,
+        };
+        match made {
+            Ok(Ok(secured)) => return Some(secured),
+            // A certificate that is not valid, say: its owner wants to know.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                tracing::info!(%address, %error, "TLS handshake refused");
+            }
+            Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
+            Err(_) => tracing::debug!(%address, "TLS handshake not made in time"),
+        }
+        None
+    }
+}
+
+/// A connection where TLS is spoken.
+enum Secured {
+    Tls(Box<TlsStream<TcpStream>>),
+    Plain(TcpStream),
+}
+
+fn connection<I>(
+    io: I,
+    client: Client,
+    router: Router,
+) -> impl hyper_util::server::graceful::GracefulConnection<Output = Result<(), hyper::Error>>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(ConnectInfo(client.address));
+        if let Some(certificate) = &client.certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
         let router = router.clone();
         async move {
             Ok::<_, Infallible>(
@@ -106,5 +205,5 @@ fn connection(
         .header_read_timeout(HEADER_TIMEOUT)
         .max_headers(HEADERS_MAX)
         .max_header_size(HEADER_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(io), service)
 }

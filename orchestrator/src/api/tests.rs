@@ -8,6 +8,7 @@ mod openapi;
 mod reads;
 mod served;
 mod slots;
+mod tls;
 mod writes;
 
 use std::sync::Arc;
@@ -93,7 +94,7 @@ impl TestApi {
 
     fn over(site: SiteHandle, history: History, directory: TempDir) -> Self {
         Self {
-            router: router(site.clone(), history.clone(), Gate::default()),
+            router: router(site.clone(), history.clone(), Gate::default(), &Options::default()),
             site,
             history,
             _directory: directory,

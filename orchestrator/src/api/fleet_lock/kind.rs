@@ -20,7 +20,7 @@ macro_rules! kinds {
     ($(#[doc = $meaning:literal] $name:ident = $status:ident $word:literal,)*) => {
         /// Every `kind` that a client can be answered: a small fixed set, as FleetLock asks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Kind {
+        pub(in crate::api) enum Kind {
             $(#[doc = $meaning] $name,)*
         }
 
@@ -71,6 +71,8 @@ kinds! {
     BodyTooLarge = PAYLOAD_TOO_LARGE "body_too_large",
     /// the body did not arrive within 10 s
     BodyTimeout = REQUEST_TIMEOUT "body_timeout",
+    /// it is plain HTTP, and the port speaks HTTPS only
+    HttpsOnly = BAD_REQUEST "https_only",
     /// it is not a POST
     MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
     /// there is nothing at this path below `/fleetlock`

@@ -59,7 +59,7 @@ impl Guarded {
         write(&path, &tokens).unwrap();
         let gate = Gate::with_tokens(KeptTokens::open(path).unwrap());
         let api = TestApi::new(site, records).await;
-        let router = router(api.site.clone(), api.history.clone(), gate);
+        let router = router(api.site.clone(), api.history.clone(), gate, &Options::default());
         Self { api: TestApi { router, ..api }, secrets, _tokens: directory }
     }
 
@@ -112,6 +112,7 @@ async fn the_table_has_every_route_and_no_other() {
         renders: Arc::new(Semaphore::new(1)),
         answers: metrics::Answers::default(),
         gate: Gate::default(),
+        options: Options::default(),
     };
     let bare = TestApi {
         router: with_limits(routes().split_for_parts().0.with_state(bare)),

@@ -26,7 +26,8 @@ pub(super) async fn listen(
 ) -> (SocketAddr, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let served = serve(listener, api.site.clone(), api.history.clone(), Gate::default(), shutdown.clone());
+    let (gate, options) = (Gate::default(), Options::default());
+    let served = serve(listener, api.site.clone(), api.history.clone(), gate, options, shutdown.clone());
     (address, tokio::spawn(served))
 }
 

@@ -50,6 +50,8 @@ impl Options {
     pub(super) fn settings(&self, mut settings: Settings) -> Settings {
         settings.store.path.clone_from(&self.data_dir);
         settings.api.listen = self.listen.unwrap_or(settings.api.listen);
+        // Its hosts and what is printed want plain HTTP, which never leaves this machine.
+        settings.api_tls = Settings::default().api_tls;
         settings
     }
 }

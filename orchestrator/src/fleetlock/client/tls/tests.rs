@@ -10,11 +10,10 @@ use axum::http::HeaderMap;
 use axum::serve::Listener;
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::GroupName;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -26,38 +25,7 @@ use super::*;
 use crate::config::Settings;
 use crate::conformance;
 use crate::fleetlock::client::FleetLockClient;
-
-/// An authority of this test alone.
-struct Authority {
-    pem: String,
-    der: CertificateDer<'static>,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, name);
-        let certificate = params.self_signed(&key).unwrap();
-        let issuer = Issuer::new(params, key);
-        Self { pem: certificate.pem(), der: certificate.der().clone(), issuer }
-    }
-
-    /// A certificate for `name`, and its private key, both in PEM.
-    fn certify(&self, name: &str) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    fn roots(&self) -> Arc<RootCertStore> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.der.clone()).unwrap();
-        Arc::new(roots)
-    }
-}
+use crate::testing::authority::Authority;
 
 struct TlsListener {
     tcp: TcpListener,
