@@ -17,6 +17,7 @@ mod extract;
 mod fleet_lock;
 mod health;
 mod hosts;
+mod limit;
 mod metrics;
 pub mod offline;
 mod openapi;
@@ -43,6 +44,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::{Cause, Problem, Routine};
+pub use self::limit::Limits;
 pub use self::serve::serve;
 pub use self::tls::Tls;
 use crate::auth::Gate;
@@ -74,6 +76,8 @@ struct Api {
 pub struct Options {
     /// With TLS, if there is any; whoever builds the router alone does without.
     pub tls: Option<Tls>,
+    /// How many requests.
+    pub limits: Limits,
 }
 
 /// Every endpoint but FleetLock's, as it is served and described.
@@ -108,6 +112,7 @@ pub fn router(site: SiteHandle, history: History, gate: Gate, options: &Options)
     rest.layer(middleware::from_fn_with_state(gate.clone(), authority::admit))
         .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
         .layer(middleware::from_fn_with_state(gate, authority::identify))
+        .layer(middleware::from_fn_with_state(options.limits.clone(), limit::within))
         .layer(middleware::from_fn(log_failure))
 }
 

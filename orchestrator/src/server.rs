@@ -244,7 +244,7 @@ impl Opened {
         let driver = spawn(&shutdown, driver.run());
         let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
         let followed = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
-        let options = api::Options { tls };
+        let options = api::Options { tls, limits: api::Limits::of_settings(&settings.api) };
         let served = api::serve(listener, handle, history, gate, options, shutdown.clone()).await;
         shutdown.cancel();
         let driver = driver.await;

@@ -1,30 +1,72 @@
 //! What is refused before any endpoint is reached, in the dialect of what is asked for.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
-use axum::http::header::{CONNECTION, HeaderValue};
+use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use axum::response::{IntoResponse as _, Response};
 
-use super::error::Problem;
-use super::fleet_lock;
+use super::error::{Problem, Routine};
+use super::fleet_lock::{self, Kind};
 
 /// Why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// Plain HTTP on a port that speaks TLS.
     HttpsOnly,
+    /// As many requests as may be are under way.
+    Busy,
+    /// The client has sent as many as it may.
+    TooMany {
+        /// How long until it may send another.
+        wait: Duration,
+    },
 }
 
 impl Refusal {
-    /// The answer to a request for `path`.
-    pub(super) fn answer(self, path: &str) -> Response {
+    /// The word in the metrics.
+    pub(super) const fn reason(self) -> &'static str {
         match self {
-            Self::HttpsOnly => {
-                let message = "this port speaks HTTPS only: begin the URL with https://";
-                let mut response = fleet_lock::refuse(path, fleet_lock::Kind::HttpsOnly, message)
-                    .unwrap_or_else(|| Problem::new(StatusCode::BAD_REQUEST, message).into_response());
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                response
-            }
+            Self::HttpsOnly => "https-only",
+            Self::Busy => "busy",
+            Self::TooMany { .. } => "rate",
         }
     }
+
+    /// The answer to a request for `path`.
+    pub(super) fn answer(self, path: &str) -> Response {
+        let (status, kind, message) = match self {
+            Self::HttpsOnly => (
+                StatusCode::BAD_REQUEST,
+                Kind::HttpsOnly,
+                "this port speaks HTTPS only: begin the URL with https://",
+            ),
+            Self::Busy => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                Kind::Busy,
+                "as many requests as may be are under way: ask again later",
+            ),
+            Self::TooMany { .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                Kind::TooManyRequests,
+                "too many requests come from this address: ask again later, and less often",
+            ),
+        };
+        let response = fleet_lock::refuse(path, kind, message);
+        let mut response = response.unwrap_or_else(|| Problem::new(status, message).into_response());
+        match self {
+            Self::HttpsOnly => {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Self::Busy => retry_after(&mut response, 1),
+            Self::TooMany { wait } => retry_after(&mut response, wait.as_secs() + 1),
+        }
+        response
+    }
+}
+
+/// `seconds` are whole, as HTTP has them. There may be thousands of these answers a second: the log has one line for all.
+fn retry_after(response: &mut Response, seconds: u64) {
+    response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    response.extensions_mut().insert(Routine);
 }

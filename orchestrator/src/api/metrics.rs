@@ -18,7 +18,7 @@ use super::error::Problem;
 use super::extract::{Nothing, Params};
 use super::openapi::tag;
 use super::slots::{self, GroupState};
-use super::{Api, Tls};
+use super::{Api, Options};
 use crate::auth::Gate;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -39,8 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     )
 )]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let tls = api.options.tls.as_ref();
-    let text = text(&api.answers, &api.site.present().state, &api.gate, tls, Utc::now());
+    let text = text(&api.answers, &api.site.present().state, &api.gate, &api.options, Utc::now());
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
@@ -49,7 +48,7 @@ pub(super) fn text(
     answers: &Answers,
     site: &Site,
     gate: &Gate,
-    tls: Option<&Tls>,
+    options: &Options,
     now: DateTime<Utc>,
 ) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::default();
@@ -58,7 +57,8 @@ pub(super) fn text(
     describe_slots(slots, site, now);
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
     describe_gate(api, gate);
-    if let Some(tls) = tls {
+    api.register("refused", "Requests beyond the limits of [api]", options.limits.refused().clone());
+    if let Some(tls) = &options.tls {
         let end = Gauge::<i64>::default();
         end.set(tls.not_after().timestamp());
         let help = "When the API's certificate expires, in seconds since 1970";

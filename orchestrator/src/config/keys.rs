@@ -160,6 +160,11 @@ sections! {
         /// A file with the tokens of those who may call, on loopback too: `os-upgrade token create` makes it. Changes are in
         /// force within two seconds.
         "tokens" => tokens: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/tokens.toml");
+        /// Requests under way at once, 1 to 10000; further ones are answered with 503.
+        "requests-in-flight" => requests_in_flight: Bounded<1, 10_000> = Initial::Is("256");
+        /// Requests a second from one address, or one IPv6 network of 64 bits; further ones are answered with 429. 0 is no
+        /// limit, and there is none for loopback.
+        "requests-per-second" => requests_per_second: Bounded<0, 1_000_000> = Initial::Is("1000");
     }
 
     /// HTTPS in place of HTTP. Files that change are read again within seconds; one that cannot be used is logged, and what

@@ -73,6 +73,10 @@ kinds! {
     BodyTimeout = REQUEST_TIMEOUT "body_timeout",
     /// it is plain HTTP, and the port speaks HTTPS only
     HttpsOnly = BAD_REQUEST "https_only",
+    /// as many requests as may be are under way: ask again later, as `Retry-After` says
+    Busy = SERVICE_UNAVAILABLE "busy",
+    /// too many requests come from this address: ask again later, as `Retry-After` says
+    TooManyRequests = TOO_MANY_REQUESTS "too_many_requests",
     /// it is not a POST
     MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
     /// there is nothing at this path below `/fleetlock`

@@ -31,7 +31,11 @@ pub(in crate::api) struct ErrorEntry {
 type Common = (u16, &'static str, &'static str);
 
 const TO_ALL: [Common; 2] = [
-    (429, "too many requests at once", "too many requests; ask again later"),
+    (
+        429,
+        "too many requests come from this address; `Retry-After` says when to ask again",
+        "too many requests come from this address: ask again later, and less often",
+    ),
     (500, "a fault of the orchestrator; its log has the cause", "internal error; the log has its cause"),
 ];
 

@@ -79,7 +79,7 @@ fn pre_reboot() {}
 fn steady_state() {}
 
 /// What may go wrong: status, when, `kind` and `value`.
-const ERRORS: [(&str, &str, &str, &str); 6] = [
+const ERRORS: [(&str, &str, &str, &str); 7] = [
     ("400", "the request cannot be meant", "unknown_group", "there is no group \"rack-9\""),
     ("408", "the body did not arrive in time", "body_timeout", "the body did not arrive within 10 s"),
     (
@@ -89,6 +89,12 @@ const ERRORS: [(&str, &str, &str, &str); 6] = [
         "all 1 slots of group default are held: h02",
     ),
     ("413", "the body is too large", "body_too_large", "the body exceeds 65536 bytes"),
+    (
+        "429",
+        "too many requests come from this address",
+        "too_many_requests",
+        "too many requests come from this address: ask again later, and less often",
+    ),
     (
         "500",
         "a fault of the orchestrator; its log has the cause",

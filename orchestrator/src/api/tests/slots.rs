@@ -162,7 +162,9 @@ async fn slots_of_another_lock_server() {
     // Its server has not taken it back: it has been held since it was granted.
     let state = &api.site.present().state;
     assert_eq!(shown(state, late), holder("being given back: operator", true));
-    let text = metrics::text(&metrics::Answers::default(), state, &Gate::default(), None, late).unwrap();
+    let text =
+        metrics::text(&metrics::Answers::default(), state, &Gate::default(), &Options::default(), late)
+            .unwrap();
     assert!(text.contains("os_upgrade_fleet_lock_stuck_holders{group=\"default\"} 1\n"), "{text}");
     assert!(!text.contains("os_upgrade_fleet_lock_slots{"), "{text}");
     let (status, refused) = api.call(HOLD, &about("a", "x")).await;
@@ -239,8 +241,14 @@ async fn numbers_for_a_prometheus() {
     let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
     for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
         let at = at + chrono::TimeDelta::hours(hours);
-        let text =
-            metrics::text(&metrics::Answers::default(), &present.state, &Gate::default(), None, at).unwrap();
+        let text = metrics::text(
+            &metrics::Answers::default(),
+            &present.state,
+            &Gate::default(),
+            &Options::default(),
+            at,
+        )
+        .unwrap();
         for line in [
             format!("os_upgrade_fleet_lock_stuck_holders{{group=\"default\"}} {stuck}"),
             format!("os_upgrade_fleet_lock_waiters{{group=\"default\"}} {waiters}"),
