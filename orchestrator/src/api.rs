@@ -6,15 +6,18 @@
 //! through [`SiteHandle`] and is answered after it is durable; the present state is read from the same handle, and
 //! the past from the projection's [`History`], which may be a moment behind.
 //!
-//! JSON in and out. Who may call what is in `authority`, and who calls is found out in [`crate::auth`].
+//! JSON or YAML in and out, as `form` has it. Who may call what is in `authority`, and who calls is found out in
+//! [`crate::auth`].
 
 mod authority;
 mod cluster;
 mod config;
+mod document;
 mod early;
 mod error;
 mod extract;
 mod fleet_lock;
+mod form;
 mod health;
 mod hosts;
 mod limit;
@@ -106,10 +109,18 @@ pub fn router(site: SiteHandle, history: History, gate: Gate, options: &Options)
     let answers = metrics::Answers::default();
     let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone(), gate: gate.clone() };
     let renders = Arc::new(Semaphore::new(RENDERS_MAX));
-    let api = Api { site, history, renders, answers, gate: gate.clone(), options: options.clone() };
+    let api = Api {
+        site,
+        history,
+        renders: Arc::clone(&renders),
+        answers,
+        gate: gate.clone(),
+        options: options.clone(),
+    };
     let (routes, _) = routes().split_for_parts();
     let rest = with_limits(routes.with_state(api));
     rest.layer(middleware::from_fn_with_state(gate.clone(), authority::admit))
+        .layer(middleware::from_fn_with_state(renders, form::negotiated))
         .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
         .layer(middleware::from_fn_with_state(gate, authority::identify))
         .layer(middleware::from_fn_with_state(options.limits.clone(), limit::within))

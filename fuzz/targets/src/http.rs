@@ -63,6 +63,19 @@ pub fn config(data: &[u8]) {
     }
 }
 
+/// The same in YAML, which is read as it is written.
+pub fn yaml(data: &[u8]) {
+    match offline::config_in_yaml(data) {
+        Ok(config) if config.validate().is_ok() => {
+            let shown = serde_json::to_vec(&config).expect("it is printed");
+            let written = offline::to_yaml(&shown).expect("JSON can be written as YAML");
+            assert_eq!(offline::config_in_yaml(written.as_bytes()).expect("what is written is read"), config);
+        }
+        Ok(_) => {}
+        Err(problem) => assert!(!problem.is_empty()),
+    }
+}
+
 /// The body of a trigger, and a duration.
 pub fn trigger(data: &[u8]) {
     match offline::trigger(data) {

@@ -13,14 +13,14 @@ mod journal;
 
 pub use bus::{announcement, command, control, forward, reply, subject, versions};
 pub use files::{settings, state_file};
-pub use http::{claim, config, lock_answer, query, trigger};
+pub use http::{claim, config, lock_answer, query, trigger, yaml};
 pub use journal::journal;
 
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("announcement", announcement),
     ("claim", claim),
     ("command", command),
@@ -36,6 +36,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("subject", subject),
     ("trigger", trigger),
     ("versions", versions),
+    ("yaml", yaml),
 ];
 
 /// The parts of `data` between `separator`s, `N` of them; what is not there is empty.

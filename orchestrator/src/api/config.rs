@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 use super::Api;
 use super::error::Problem;
 use super::extract::{Actor, Body, Nothing, Params, Validate};
+use super::form::Syntax;
 use super::openapi::tag;
 use super::openapi::types;
 use super::reply;
@@ -48,8 +49,8 @@ impl ConfigBody {
 }
 
 /// Reads the body of a PUT.
-pub(super) fn read_body(body: &[u8]) -> Result<Config, Problem> {
-    super::extract::parse::<ConfigBody>(body)?.into_config()
+pub(super) fn read_body(body: &[u8], syntax: Syntax) -> Result<Config, Problem> {
+    super::document::parse::<ConfigBody>(body, syntax)?.into_config()
 }
 
 /// 200, or 404 when nothing is configured.

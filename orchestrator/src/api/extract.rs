@@ -1,4 +1,4 @@
-//! What comes in with a request: query parameters, JSON bodies, path segments, and who asks.
+//! What comes in with a request: query parameters, bodies, path segments, and who asks.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use serde_path_to_error::Segment;
 use utoipa::{IntoParams, ToSchema};
 
+use super::document::parse;
 use super::error::Problem;
+use super::form::Syntax;
 use crate::auth::Caller;
 
 /// How long a client may take to send a body.
@@ -92,7 +93,7 @@ fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
         .with_info(json!({ "parameter": name, "known": known }))
 }
 
-/// A body in JSON. Its type is `application/json`, `*/*`, anything `+json`, or not given.
+/// A body in JSON or YAML, by its `Content-Type`; one that has none is JSON.
 pub(super) struct Body<T>(pub(super) T);
 
 /// The same, which may be absent.
@@ -103,7 +104,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let OptionalBody(body) = OptionalBody::from_request(request, state).await?;
-        body.map(Self).ok_or_else(|| Problem::bad_request("the body is empty; a JSON object is expected"))
+        body.map(Self).ok_or_else(empty_body)
     }
 }
 
@@ -111,33 +112,64 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let is_json = is_json(request.headers());
-        let bytes = match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await {
-            Ok(bytes) => bytes.map_err(|rejection| unread_body(&rejection))?,
-            Err(_) => {
-                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"));
-            }
-        };
+        let content = Content::of(request.headers());
+        let bytes = bytes(request, state).await?;
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self(None));
         }
-        if !is_json {
-            return Err(Problem::new(
+        match content {
+            Some(Content::Document(syntax)) => parse(&bytes, syntax).map(|body| Self(Some(body))),
+            Some(Content::MergePatch | Content::JsonPatch) | None => Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "only JSON is understood: send Content-Type application/json",
-            ));
+                "only JSON and YAML are understood: send Content-Type application/json or application/yaml",
+            )),
         }
-        parse(&bytes).map(|body| Self(Some(body)))
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE) else {
-        return true;
-    };
-    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
-    let essence = essence.trim().to_ascii_lowercase();
-    matches!(essence.as_str(), "application/json" | "*/*") || essence.ends_with("+json")
+/// The error of a request without the body that it needs.
+pub(super) fn empty_body() -> Problem {
+    Problem::bad_request("the body is empty; a JSON or YAML object is expected")
+}
+
+/// The whole body, as far as it is not too large and arrives in time.
+pub(super) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await {
+        Ok(bytes) => bytes.map_err(|rejection| unread_body(&rejection)),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    }
+}
+
+/// What a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A document, in one of the forms.
+    Document(Syntax),
+    /// A merge patch of RFC 7396, by its own name.
+    MergePatch,
+    /// A patch of RFC 6902.
+    JsonPatch,
+}
+
+impl Content {
+    /// By the `Content-Type`; nothing when it names something else.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let Some(value) = headers.get(CONTENT_TYPE) else {
+            return Some(Self::Document(Syntax::Json));
+        };
+        let essence = value.to_str().ok()?.split(';').next()?.trim().to_ascii_lowercase();
+        match essence.as_str() {
+            "application/merge-patch+json" => Some(Self::MergePatch),
+            "application/json-patch+json" => Some(Self::JsonPatch),
+            "application/json" | "*/*" => Some(Self::Document(Syntax::Json)),
+            "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => {
+                Some(Self::Document(Syntax::Yaml))
+            }
+            other if other.ends_with("+json") => Some(Self::Document(Syntax::Json)),
+            other if other.ends_with("+yaml") => Some(Self::Document(Syntax::Yaml)),
+            _ => None,
+        }
+    }
 }
 
 fn unread_body(rejection: &BytesRejection) -> Problem {
@@ -147,32 +179,6 @@ fn unread_body(rejection: &BytesRejection) -> Problem {
         rejection.body_text()
     };
     Problem::new(rejection.status(), message)
-}
-
-/// Reads JSON; what is wrong is said with its place, such as `worker-applications/0/name`.
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // A list would be taken for an object whose fields stand in order.
-    if bytes.trim_ascii_start().first() == Some(&b'[') {
-        return Err(Problem::bad_request("the body must be a JSON object, not a list".to_owned()));
-    }
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let place = place(error.path());
-        let message =
-            if place.is_empty() { error.inner().to_string() } else { format!("{place}: {}", error.inner()) };
-        Problem::bad_request(message).with_info(json!({ "place": place }))
-    })?;
-    reader.end().map_err(|error| Problem::bad_request(error.to_string()))?;
-    Ok(value)
-}
-
-fn place(path: &serde_path_to_error::Path) -> String {
-    let segment = |segment: &Segment| match segment {
-        Segment::Seq { index } => Some(index.to_string()),
-        Segment::Map { key } | Segment::Enum { variant: key } => Some(key.clone()),
-        Segment::Unknown => None,
-    };
-    path.iter().filter_map(segment).collect::<Vec<_>>().join("/")
 }
 
 /// The last segment of the path.

@@ -8,6 +8,7 @@
 pub(super) mod errors;
 mod examples;
 pub(super) mod fleet_lock;
+mod forms;
 pub(super) mod types;
 
 use std::sync::LazyLock;
@@ -100,6 +101,7 @@ fn complete(described: OpenApi) -> OpenApi {
             if operation.tags.iter().flatten().any(|tag| tag == tag::FLEET_LOCK) {
                 fleet_lock::add(operation);
             } else {
+                forms::refuse(path, method, operation);
                 errors::add(path, operation);
                 if !authority::is_public(path) {
                     let scopes: [&str; 0] = [];
@@ -107,6 +109,9 @@ fn complete(described: OpenApi) -> OpenApi {
                 }
             }
             examples::add(path, method, operation);
+            if path.starts_with("/v1/state/") || path.starts_with("/v1/config/") {
+                forms::add(operation);
+            }
         }
     }
     document

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::Api;
 use super::error::Problem;
 use super::extract::{Actor, Nothing, OptionalBody, Params, Validate};
+use super::form::Syntax;
 use super::openapi::{tag, types};
 use super::reply;
 
@@ -35,8 +36,8 @@ struct TriggerBody {
 }
 
 /// Reads the body of a trigger; how long the run may take, if it says so.
-pub(super) fn read_trigger(body: &[u8]) -> Result<Option<Duration>, Problem> {
-    super::extract::parse::<TriggerBody>(body).map(|body| body.timeout)
+pub(super) fn read_trigger(body: &[u8], syntax: Syntax) -> Result<Option<Duration>, Problem> {
+    super::document::parse::<TriggerBody>(body, syntax).map(|body| body.timeout)
 }
 
 /// Parameters of a body that has none.

@@ -2,6 +2,7 @@
 
 mod authority;
 mod errors;
+mod forms;
 mod limits;
 mod lock_edge;
 mod locks;

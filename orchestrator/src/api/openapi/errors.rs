@@ -53,7 +53,11 @@ const TO_TOKENS: [Common; 2] = [
 const TO_BODIES: [Common; 3] = [
     (408, "the body did not arrive in time", "the body did not arrive in time"),
     (413, "the body is too large", "the body exceeds 1048576 bytes"),
-    (415, "the body's type is not understood", "only JSON is understood: send Content-Type application/json"),
+    (
+        415,
+        "the body's type is not understood",
+        "only JSON and YAML are understood: send Content-Type application/json or application/yaml",
+    ),
 ];
 
 /// Adds to `operation` what may happen to it as to any other, and gives every error its body.
