@@ -24,6 +24,7 @@ mod limit;
 mod metrics;
 pub mod offline;
 mod openapi;
+mod page;
 pub mod peer;
 mod reply;
 mod run;
@@ -96,6 +97,7 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(slots::routes())
         .merge(metrics::routes())
         .merge(openapi::routes())
+        .merge(page::routes())
 }
 
 /// The description of the API: an `OpenAPI` document in JSON.

@@ -111,7 +111,7 @@ struct EntryBody<'a> {
     /// Why it is not moving.
     why: &'a str,
     #[serde(flatten)]
-    reason: Option<ReasonFields<'a>>,
+    reason: ReasonFields<'a>,
     /// When, at the latest, that changes by time alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
@@ -134,7 +134,7 @@ impl Serialize for Entry<'_> {
             status: status.map(HostStatus::as_str),
             since: since.map(Stamp),
             why: &why,
-            reason: reason.as_ref().map(ReasonFields::from),
+            reason: ReasonFields::of(reason.as_ref()),
             until: until.map(Stamp),
         };
         body.serialize(serializer)

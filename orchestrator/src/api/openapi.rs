@@ -16,9 +16,9 @@ use std::sync::LazyLock;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use utoipa::OpenApi as _;
-use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{OpenApi, RefOr, Required, Schema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -44,6 +44,11 @@ pub(super) mod tag {
 /// The name of the security scheme of everything that needs a token.
 const BEARER: &str = "accessToken";
 
+/// The name of the security scheme of FleetLock clients, which cannot send a token otherwise.
+const BASIC: &str = "fleetLock";
+
+const NO_SCOPES: [&str; 0] = [];
+
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
@@ -59,7 +64,7 @@ const BEARER: &str = "accessToken";
                                                 are served below `/fleetlock`."),
         (name = tag::ORCHESTRATOR, description = "The orchestrator itself."),
     ),
-    components(schemas(errors::Errors, fleet_lock::LockErrorBody))
+    components(schemas(errors::Errors, fleet_lock::LockErrorBody, types::RunIdText))
 )]
 struct Head;
 
@@ -96,16 +101,22 @@ fn complete(described: OpenApi) -> OpenApi {
         .description(Some("A token made with `os-upgrade token create`."));
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
+    let basic = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Basic)
+        .description(Some("The name and the secret of such a token. A client certificate will do too."));
+    components.add_security_scheme(BASIC, SecurityScheme::Http(basic.build()));
     for (path, item) in &mut document.paths.paths {
         for (method, operation) in operations(item) {
             if operation.tags.iter().flatten().any(|tag| tag == tag::FLEET_LOCK) {
                 fleet_lock::add(operation);
+                let schemes = [BEARER, BASIC].map(|scheme| SecurityRequirement::new(scheme, NO_SCOPES));
+                operation.security = Some(schemes.into());
             } else {
                 forms::refuse(path, method, operation);
                 errors::add(path, operation);
+                optional_body(operation);
                 if !authority::is_public(path) {
-                    let scopes: [&str; 0] = [];
-                    operation.security = Some(vec![SecurityRequirement::new(BEARER, scopes)]);
+                    operation.security = Some(vec![SecurityRequirement::new(BEARER, NO_SCOPES)]);
                 }
             }
             examples::add(path, method, operation);
@@ -115,6 +126,20 @@ fn complete(described: OpenApi) -> OpenApi {
         }
     }
     document
+}
+
+/// A body that may be left out is not `null` when it is there.
+fn optional_body(operation: &mut Operation) {
+    let Some(RefOr::T(body)) = &mut operation.request_body else { return };
+    for content in body.content.values_mut() {
+        if let RefOr::T(content) = content
+            && let Some(RefOr::T(Schema::OneOf(either))) = &content.schema
+            && let Some(schema) = either.items.iter().find(|item| matches!(item, RefOr::Ref(_)))
+        {
+            content.schema = Some(schema.clone());
+            body.required = Some(Required::False);
+        }
+    }
 }
 
 /// What `item` describes, by method.

@@ -64,10 +64,12 @@ impl Serialize for Stamp {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct ReasonFields<'a> {
-    #[schema(value_type = String)]
-    reason: Text<'a>,
-    #[schema(value_type = ReasonKindWord)]
-    reason_kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    reason: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ReasonKindWord>)]
+    reason_kind: Option<&'static str>,
 }
 
 /// A reason's sentence.
@@ -79,9 +81,10 @@ impl Serialize for Text<'_> {
     }
 }
 
-impl<'a> From<&'a Reason> for ReasonFields<'a> {
-    fn from(reason: &'a Reason) -> Self {
-        Self { reason: Text(reason), reason_kind: reason.kind() }
+impl<'a> ReasonFields<'a> {
+    /// Both, if there is a reason.
+    pub(super) fn of(reason: Option<&'a Reason>) -> Self {
+        Self { reason: reason.map(Text), reason_kind: reason.map(Reason::kind) }
     }
 }
 
@@ -93,7 +96,7 @@ pub(super) struct HostOfRun<'a> {
     status: &'static str,
     since: Stamp,
     #[serde(flatten)]
-    reason: Option<ReasonFields<'a>>,
+    reason: ReasonFields<'a>,
 }
 
 impl<'a> HostOfRun<'a> {
@@ -103,7 +106,7 @@ impl<'a> HostOfRun<'a> {
             hostname: name.as_str(),
             status: HostStatus::as_str(host.status),
             since: Stamp(host.since),
-            reason: host.reason.as_ref().map(ReasonFields::from),
+            reason: ReasonFields::of(host.reason.as_ref()),
         }
     }
 }

@@ -44,7 +44,7 @@ struct ListParameters {
     #[serde(default, deserialize_with = "limit::<_, RUNS_MAX>")]
     limit: Option<u32>,
     /// The `next` of the page before.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<types::RunIdText>)]
     after: Option<RunId>,
 }
 
@@ -115,7 +115,7 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
 #[utoipa::path(
     get, path = "/v1/state/os-upgrade/runs/{id}", operation_id = "read-run", tag = tag::UPGRADES,
     summary = "Read a run: its hosts, and its facts in order",
-    params(("id" = String, Path, description = "the id of a run"), RunParameters),
+    params(("id" = types::RunIdText, Path, description = "the id of a run"), RunParameters),
     responses(
         (status = 200, description = "the run", body = DetailBody),
         (status = 404, description = "there is no such run"),

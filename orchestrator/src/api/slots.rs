@@ -304,7 +304,7 @@ fn of_run(site: &Site, id: &str, run: &RunId) -> String {
 struct About {
     #[schema(value_type = types::GroupText)]
     group: GroupName,
-    #[schema(value_type = types::NameText)]
+    #[schema(value_type = types::ClientText)]
     id: ClientId,
     /// Why, for the audit: one line of at most 1000 bytes.
     #[schema(
@@ -376,7 +376,7 @@ async fn release(
 #[utoipa::path(
     delete, path = "/v1/state/fleet-lock/{group}/{id}", operation_id = "reclaim-slot", tag = tag::SLOTS,
     summary = "Take back the slot of one that has left the inventory",
-    params(("group" = types::GroupText, Path, description = "the group", example = "default"), ("id" = types::NameText, Path, description = "who holds the slot", example = "h01")),
+    params(("group" = types::GroupText, Path, description = "the group", example = "default"), ("id" = types::ClientText, Path, description = "who holds the slot", example = "h01")),
     responses(
         (status = 204, description = "it is free, or on its way back to its lock server"),
         (status = 404, description = "nobody of this name holds one or waits for one"),

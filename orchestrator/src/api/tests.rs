@@ -1,6 +1,7 @@
 //! The whole router in process, over a small core that owns a real kernel state and a real store.
 
 mod authority;
+mod conformance;
 mod errors;
 mod forms;
 mod limits;
@@ -113,10 +114,13 @@ impl TestApi {
     }
 
     async fn send(&self, request: Request<Body>) -> (u16, HeaderMap, String) {
+        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        (status, headers, String::from_utf8(body.to_vec()).unwrap())
+        conformance::check(&method, &path, status, &headers, &body);
+        // Some files of the page are no text.
+        (status, headers, String::from_utf8_lossy(&body).into_owned())
     }
 
     /// `request` is `<method> <path>`; the body, if there is any, is sent as JSON.

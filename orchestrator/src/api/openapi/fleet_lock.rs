@@ -7,7 +7,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 
 use super::tag;
-use super::types::{GroupText, NameText};
+use super::types::{ClientText, GroupText};
 
 /// The endpoints of FleetLock.
 #[derive(utoipa::OpenApi)]
@@ -25,7 +25,7 @@ struct ClaimBody {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "as above")]
 struct ClientParams {
-    #[schema(value_type = NameText)]
+    #[schema(value_type = ClientText)]
     id: String,
     #[schema(value_type = GroupText)]
     group: String,
@@ -79,8 +79,20 @@ fn pre_reboot() {}
 fn steady_state() {}
 
 /// What may go wrong: status, when, `kind` and `value`.
-const ERRORS: [(&str, &str, &str, &str); 7] = [
+const ERRORS: [(&str, &str, &str, &str); 9] = [
     ("400", "the request cannot be meant", "unknown_group", "there is no group \"rack-9\""),
+    (
+        "401",
+        "the credentials are missing, wrong or expired",
+        "unauthorized",
+        "credentials are needed: those of a token, with HTTP Basic",
+    ),
+    (
+        "403",
+        "the credentials are not for this group",
+        "forbidden",
+        "these credentials are not for group default",
+    ),
     ("408", "the body did not arrive in time", "body_timeout", "the body did not arrive within 10 s"),
     (
         "409",

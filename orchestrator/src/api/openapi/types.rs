@@ -121,6 +121,10 @@ macro_rules! texts {
 texts! {
     /// A name: 1 to 255 bytes without control characters.
     NameText = r"^[^\x00-\x1f\x7f-\x9f]+$", 255;
+    /// The id of one that holds a slot: 1 to 256 bytes without control characters.
+    ClientText = r"^[^\x00-\x1f\x7f-\x9f]+$", 256;
+    /// The id of a run.
+    RunIdText = "^[A-Za-z0-9_-]+$", 64;
     /// The name of a lock group.
     GroupText = "^[a-zA-Z0-9.-]+$", 255;
     /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; at most 100 years.

@@ -62,7 +62,7 @@ fn fleet_lock_is_described_too() {
     for path in ["/v1/pre-reboot", "/v1/steady-state"] {
         let said = &document["paths"][path]["post"];
         assert_eq!(said["parameters"][0]["name"], json!("fleet-lock-protocol"), "{path}");
-        assert!(said.get("security").is_none(), "{path}");
+        assert_eq!(said["security"], json!([{"accessToken": []}, {"fleetLock": []}]), "{path}");
     }
 }
 
@@ -85,4 +85,53 @@ fn every_reference_leads_somewhere() {
         let pointer = reference.strip_prefix('#').unwrap();
         assert!(document.pointer(pointer).is_some(), "{reference}");
     }
+}
+
+#[test]
+fn every_example_is_as_described() {
+    for (operation, said) in operations(&document()) {
+        let bodies = std::iter::once(&said["requestBody"]);
+        let answers = said["responses"].as_object().unwrap().values();
+        for body in bodies.chain(answers) {
+            for content in body["content"].as_object().into_iter().flat_map(|content| content.values()) {
+                if let Some(example) = content.get("example") {
+                    assert_eq!(
+                        conformance::faults(&content["schema"], example),
+                        [""; 0],
+                        "{operation}: {example}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_shows_it() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    for (path, kind, part) in [
+        ("/docs/", "text/html", "swagger-ui-bundle.js"),
+        ("/docs/index.html", "text/html", "swagger-ui-bundle.js"),
+        ("/docs/swagger-initializer.js", "text/javascript", "../openapi.json"),
+    ] {
+        let response = api.router.clone().oneshot(build(&format!("GET {path}"), "", "")).await.unwrap();
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["content-type"]),
+            (200, &kind.parse().unwrap())
+        );
+        assert!(response.headers().contains_key("content-security-policy"), "{path}");
+        let is_packed = response.headers().contains_key("content-encoding");
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let mut text = String::new();
+        if is_packed {
+            std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&*body), &mut text).unwrap();
+        } else {
+            text = String::from_utf8(body.to_vec()).unwrap();
+        }
+        assert!(text.contains(part), "{path}: {text}");
+        assert!(!text.contains("http://") && !text.contains("https://"), "{path} leads elsewhere: {text}");
+    }
+    let (status, headers, _) = api.send(build("GET /docs", "", "")).await;
+    assert_eq!((status, headers["location"].to_str().unwrap()), (308, "docs/"));
+    assert_eq!(api.call("GET /docs/x", "").await, (404, error("the page has no file \"x\"")));
 }

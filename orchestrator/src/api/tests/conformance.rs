@@ -1,0 +1,91 @@
+//! Every answer that a test gets is held against the document: its status, and its body, which may have no field
+//! that is not described.
+
+use std::sync::LazyLock;
+
+use super::*;
+
+static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(super::super::openapi::document()).unwrap());
+
+/// What the document says of `method` at `path`, if it has that.
+fn operation(method: &str, path: &str) -> Option<&'static Value> {
+    let fits = |template: &str| {
+        let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
+        let fit = |(template, segment): (&&str, &&str)| {
+            template == segment || (template.starts_with('{') && !segment.is_empty())
+        };
+        template.len() == path.len() && template.iter().zip(&path).all(fit)
+    };
+    let paths = DOCUMENT["paths"].as_object().unwrap();
+    let mut found: Vec<&String> = paths.keys().filter(|template| fits(template)).collect();
+    found.sort_by_key(|template| template.matches('{').count());
+    paths[*found.first()?].get(method.to_ascii_lowercase())
+}
+
+/// Lets `schema` allow no field that it does not name. Parts of a whole are left alone: the whole is not.
+fn close(schema: &mut Value, part: bool) {
+    for inner in schema.as_array_mut().into_iter().flatten() {
+        close(inner, false);
+    }
+    let Some(fields) = schema.as_object_mut() else { return };
+    for (key, inner) in fields.iter_mut() {
+        match key.as_str() {
+            "allOf" | "oneOf" => {
+                for inner in inner.as_array_mut().into_iter().flatten() {
+                    close(inner, true);
+                }
+            }
+            "properties" => {
+                for inner in inner.as_object_mut().unwrap().values_mut() {
+                    close(inner, false);
+                }
+            }
+            "default" | "enum" | "example" | "examples" => {}
+            _ => close(inner, false),
+        }
+    }
+    let closes = ["$ref", "properties", "allOf", "oneOf"].iter().any(|key| fields.contains_key(*key));
+    if closes && !part && !fields.contains_key("additionalProperties") {
+        fields.insert("unevaluatedProperties".to_owned(), json!(false));
+    }
+}
+
+/// What is wrong with `body` by `schema`, of the document's or of its own.
+pub(super) fn faults(schema: &Value, body: &Value) -> Vec<String> {
+    let mut schema = schema.clone();
+    close(&mut schema, false);
+    // The components themselves are named where they are closed, and parts of others.
+    let mut components = DOCUMENT["components"].clone();
+    for component in components["schemas"].as_object_mut().unwrap().values_mut() {
+        close(component, true);
+    }
+    schema["components"] = components;
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    validator.iter_errors(body).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+/// Panics unless the document has this answer to `method` at `path`.
+pub(super) fn check(method: &str, path: &str, status: u16, headers: &HeaderMap, body: &[u8]) {
+    // FleetLock is also served below a path of its own.
+    let Some(operation) = operation(method, path.strip_prefix("/fleetlock").unwrap_or(path)) else {
+        assert!(status >= 400 || method == "HEAD", "{method} {path} is not in the document");
+        return;
+    };
+    let described = operation["responses"].get(status.to_string());
+    let described = described.unwrap_or_else(|| panic!("{method} {path}: {status} is not in the document"));
+    let contents = described.get("content").and_then(Value::as_object);
+    let Some(contents) = contents else {
+        assert!(body.is_empty(), "{method} {path} {status}: a body that is not in the document");
+        return;
+    };
+    let kind = headers["content-type"].to_str().unwrap();
+    let essence = |kind: &str| kind.split(';').next().unwrap().trim().to_owned();
+    let content = contents.iter().find(|(known, _)| essence(known) == essence(kind));
+    let (_, content) =
+        content.unwrap_or_else(|| panic!("{method} {path} {status}: {kind} is not in the document"));
+    if kind == "application/json" {
+        let body: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(faults(&content["schema"], &body), [""; 0], "{method} {path} {status}: {body}");
+    }
+}
