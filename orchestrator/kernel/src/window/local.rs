@@ -1,6 +1,6 @@
 //! What a zone's clocks show, and when: always worked out from UTC to local time, which is never ambiguous.
 //!
-//! It relies on no zone changing its clocks twice within two days, which a test holds the database to.
+//! It relies on no zone changing its clocks twice within two days, which a test holds the database to (`tests/windows.rs`).
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;

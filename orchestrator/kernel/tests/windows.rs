@@ -1,0 +1,281 @@
+//! When windows are open, against an oracle that goes minute by minute, at the changes of the clocks of every zone.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+
+#[path = "windows/oracle.rs"]
+mod oracle;
+#[path = "windows/properties.rs"]
+mod properties;
+
+use std::collections::HashSet;
+
+use chrono::{Datelike, NaiveDate, Weekday};
+use chrono_tz::{TZ_VARIANTS, Tz};
+use os_upgrade_kernel::{Calendar, Window};
+
+use crate::oracle::{Clocks, MINUTES_PER_DAY, Rule, instant_of, minute_of, shown};
+
+const ALL_DAYS: [Weekday; 7] =
+    [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];
+
+/// What is looked at on each side of what is compared, in minutes: longer than anything there lasts.
+const MARGIN: i64 = 2 * MINUTES_PER_DAY + 60;
+
+/// How far before and after a change of the clocks occurrences are compared, in minutes.
+const AROUND: i64 = 30 * 60;
+
+/// Instants at which the kernel is asked, apart from where something begins or ends, are so many minutes apart.
+const ASKED_EVERY: usize = 241;
+
+fn minute(year: i32, month: u32, day: u32) -> i64 {
+    minute_of(NaiveDate::from_ymd_opt(year, month, day).unwrap().and_hms_opt(0, 0, 0).unwrap().and_utc())
+}
+
+/// A change of the clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Change {
+    /// The first minute after it.
+    at: i64,
+    /// Local time against UTC before and after it, in minutes.
+    before: i64,
+    after: i64,
+}
+
+/// The changes of a zone's clocks between two minutes; the clocks are looked at once a day, and where they differ
+/// the change is looked for minute by minute.
+fn changes(zone: Tz, from: i64, to: i64) -> Vec<Change> {
+    let offset = |minute| shown(zone, minute).expect("a whole minute") - minute;
+    let mut changes = Vec::new();
+    let mut before = offset(from);
+    for day in (from..to).step_by(usize::try_from(MINUTES_PER_DAY).unwrap()) {
+        if offset(day + MINUTES_PER_DAY) == before {
+            continue;
+        }
+        for at in day..=day + MINUTES_PER_DAY {
+            let after = offset(at);
+            if after != before {
+                changes.push(Change { at, before, after });
+                before = after;
+            }
+        }
+    }
+    changes
+}
+
+/// Calendars whose windows begin, end and are denied around a change: maintenance windows and deny windows.
+fn calendars(zone: Tz, change: Change) -> Vec<(Vec<Rule>, Vec<Rule>)> {
+    // What the clocks show just before and just after it, and something between; which of them comes first depends.
+    let (old, new) = (change.at + change.before, change.at + change.after);
+    let (low, high) = (old.min(new), old.max(new));
+    let (size, middle) = ((high - low).min(600), i64::midpoint(low, high));
+    let daily = |minute, duration| Rule::weekly(zone, &ALL_DAYS, minute, duration);
+    let date = NaiveDate::from_epoch_days(i32::try_from(low.div_euclid(MINUTES_PER_DAY)).unwrap()).unwrap();
+    let (today, tomorrow) = (date.weekday(), date.weekday().succ());
+    vec![
+        // Through it.
+        (vec![daily(low - 60, 120 + size)], vec![]),
+        (vec![daily(low - 60, 120 + size).by_wall_clock()], vec![]),
+        // Up to it, from it on, and in the gap or the overlap.
+        (vec![daily(low - 45, 45).by_wall_clock(), daily(high, 45)], vec![daily(middle, 1)]),
+        (vec![daily(middle, size / 2 + 1).by_wall_clock(), daily(low, 7), daily(high - 1, 3)], vec![]),
+        (vec![daily(middle, 10)], vec![daily(low, 5).by_wall_clock()]),
+        // All day, by both policies, cut by each other's.
+        (vec![daily(0, MINUTES_PER_DAY)], vec![daily(middle, 20)]),
+        (vec![daily(0, MINUTES_PER_DAY).by_wall_clock()], vec![daily(low - 10, 20), daily(high - 10, 20)]),
+        // Several, on days of their own and in another zone, over midnight.
+        (
+            vec![
+                Rule::weekly(zone, &[today], low - 30, 25 * 60),
+                Rule::weekly(zone, &[tomorrow, today.pred()], high + 600, 300).by_wall_clock(),
+                Rule::weekly(Tz::Australia__Lord_Howe, &[today, tomorrow], 23 * 60, 180),
+            ],
+            vec![
+                Rule::weekly(zone, &[today], middle, 90).by_wall_clock(),
+                Rule::weekly(Tz::UTC, &[tomorrow], change.at + 1_000, 100),
+            ],
+        ),
+        (vec![daily(middle, 90).between(date, date.succ_opt().unwrap())], vec![]),
+        (
+            vec![
+                Rule::cron(zone, "0 */30 * * * *", |_, minute| minute % 30 == 0, 20),
+                Rule::cron(zone, "0 15 0,2,3,23 * * Sun,Fri-Sat", weekend_nights, 40).by_wall_clock(),
+            ],
+            vec![Rule::cron(zone, "0 5 2 * * *", |_, minute| minute == 125, 30).by_wall_clock()],
+        ),
+        (vec![Rule::cron(zone, "0 45 1-4 1-15/2,25-31 3,10 ?", odd_days, 61)], vec![]),
+    ]
+}
+
+fn weekend_nights(day: NaiveDate, minute: i64) -> bool {
+    let is_weekend = matches!(day.weekday(), Weekday::Sun | Weekday::Fri | Weekday::Sat);
+    is_weekend && [15, 2 * 60 + 15, 3 * 60 + 15, 23 * 60 + 15].contains(&minute)
+}
+
+fn odd_days(day: NaiveDate, minute: i64) -> bool {
+    let is_day = (day.day() <= 15 && day.day() % 2 == 1) || day.day() >= 25;
+    is_day && [3, 10].contains(&day.month()) && [105, 165, 225, 285].contains(&minute)
+}
+
+/// How much was compared.
+#[derive(Debug, Default)]
+struct Compared {
+    zones: usize,
+    changes: usize,
+    calendars: usize,
+    occurrences: usize,
+    asked: usize,
+}
+
+impl Compared {
+    fn add(&mut self, other: &Self) {
+        self.zones += other.zones;
+        self.changes += other.changes;
+        self.calendars += other.calendars;
+        self.occurrences += other.occurrences;
+        self.asked += other.asked;
+    }
+}
+
+/// Compares the kernel with the oracle from one minute to another, for a site in the zone `site`.
+fn compare(
+    clocks: &mut Clocks,
+    site: Tz,
+    rules: &(Vec<Rule>, Vec<Rule>),
+    from: i64,
+    to: i64,
+    compared: &mut Compared,
+) {
+    let windows = |rules: &[Rule]| -> Vec<Window> {
+        rules.iter().map(|rule| serde_json::from_value(rule.json(site)).unwrap()).collect()
+    };
+    let (maintenance, deny) = (windows(&rules.0), windows(&rules.1));
+    let calendar = Calendar::new(&maintenance, &deny, site);
+    let known = clocks.open(&rules.0, &rules.1);
+    let expected: Vec<(i64, i64)> =
+        known.iter().copied().filter(|(start, end)| *end > from && *start < to).collect();
+    let said = || format!("{site}, {maintenance:?} without {deny:?}");
+    let found: Vec<(i64, i64)> = calendar
+        .list(instant_of(from), expected.len() + 1)
+        .into_iter()
+        .map(|occurrence| (minute_of(occurrence.start), minute_of(occurrence.end)))
+        .filter(|(start, _)| *start < to)
+        .collect();
+    assert_eq!(found, expected, "{}", said());
+
+    let edges = expected.iter().flat_map(|(start, end)| [start - 1, *end]);
+    let edges = edges.filter(|minute| (from..to).contains(minute));
+    for minute in edges.chain((from..to).step_by(ASKED_EVERY)) {
+        let as_minutes = |occurrence: os_upgrade_kernel::Occurrence| {
+            (minute_of(occurrence.start), minute_of(occurrence.end))
+        };
+        let containing = expected.iter().find(|(start, end)| *start <= minute && minute < *end).copied();
+        let at = instant_of(minute);
+        assert_eq!(calendar.containing(at).map(as_minutes), containing, "{at}, {}", said());
+        if let Some(next) = expected.iter().find(|(start, _)| *start > minute) {
+            assert_eq!(calendar.next(at).map(as_minutes), Some(*next), "{at}, {}", said());
+        }
+        compared.asked += 1;
+    }
+    compared.calendars += 1;
+    compared.occurrences += expected.len();
+}
+
+/// Compares every calendar around `change`.
+fn compare_around(zone: Tz, change: Change, compared: &mut Compared) {
+    let (from, to) = (change.at - AROUND, change.at + AROUND);
+    let mut clocks = Clocks::new(from - MARGIN, to - from + 2 * MARGIN);
+    for rules in calendars(zone, change) {
+        compare(&mut clocks, zone, &rules, from, to, compared);
+    }
+    compared.changes += 1;
+}
+
+/// The zones of the database whose clocks change in 2000 to 2037, with the changes. Zones whose clocks show the same
+/// all that time are there once.
+fn zones() -> Vec<(Tz, Vec<Change>)> {
+    let mut known = HashSet::new();
+    let zones =
+        TZ_VARIANTS.into_iter().map(|zone| (zone, changes(zone, minute(2000, 1, 1), minute(2038, 1, 1))));
+    zones.filter(|(_, changes)| !changes.is_empty() && known.insert(changes.clone())).collect()
+}
+
+/// Compares around the changes of `zone` that are wanted.
+fn compare_zone(zone: Tz, mut is_wanted: impl FnMut(&Change) -> bool) -> Compared {
+    let mut compared = Compared { zones: 1, ..Compared::default() };
+    for change in changes(zone, minute(2000, 1, 1), minute(2038, 1, 1)) {
+        if is_wanted(&change) {
+            compare_around(zone, change, &mut compared);
+        }
+    }
+    compared
+}
+
+/// Every kind of change, from one offset to another at one time of the day, in the first zone that has it, and in each
+/// other zone its last one. The same in all years is [`every_minute_of_every_year`].
+#[test]
+fn every_kind_of_change() {
+    let mut compared = Compared::default();
+    let mut kinds = HashSet::new();
+    for (zone, changes) in zones() {
+        let apart = changes.windows(2).map(|pair| pair[1].at - pair[0].at).min();
+        assert!(apart.is_none_or(|apart| apart > 2 * MINUTES_PER_DAY), "{zone}: what the kernel relies on");
+        let is_new = |change: &Change| {
+            kinds.insert((change.before, change.after, change.at.rem_euclid(MINUTES_PER_DAY)))
+        };
+        let mut wanted: Vec<Change> = changes.iter().copied().filter(is_new).collect();
+        if wanted.is_empty() {
+            wanted.extend(changes.last());
+        }
+        compared.add(&compare_zone(zone, |change| wanted.contains(change)));
+    }
+    println!("{compared:?}");
+    assert!(compared.zones > 100, "{compared:?}");
+}
+
+/// Half an hour instead of an hour, from 2000 to 2037.
+#[test]
+fn lord_howe() {
+    let compared = compare_zone(Tz::Australia__Lord_Howe, |change| {
+        assert_eq!((change.after - change.before).abs(), 30);
+        true
+    });
+    assert_eq!(compared.changes, 76, "{compared:?}");
+}
+
+/// It moved across the date line, and 2011-12-30 was left out.
+#[test]
+fn apia() {
+    let mut left_out = false;
+    let compared = compare_zone(Tz::Pacific__Apia, |change| {
+        left_out |= change.after - change.before == MINUTES_PER_DAY;
+        true
+    });
+    assert!(left_out, "{compared:?}");
+}
+
+/// Clocks are put back for Ramadan, every year at another time.
+#[test]
+fn casablanca() {
+    let compared = compare_zone(Tz::Africa__Casablanca, |_| true);
+    assert_eq!(compared.changes, 75, "{compared:?}");
+}
+
+/// Every change, and every minute of every year with the calendars of its last change.
+#[test]
+#[ignore = "takes minutes in a release build; `cargo test --release -p os-upgrade-kernel --test windows -- --ignored`"]
+fn every_minute_of_every_year() {
+    let mut compared = Compared::default();
+    for (zone, changes) in zones() {
+        compared.add(&compare_zone(zone, |_| true));
+        for year in 2000..2038 {
+            let (from, to) = (minute(year, 1, 1), minute(year + 1, 1, 1));
+            let mut clocks = Clocks::new(from - MARGIN, to - from + 2 * MARGIN);
+            // A year without a change has those of the year before.
+            let last = changes.iter().rfind(|change| change.at < to).unwrap_or(&changes[0]);
+            for rules in calendars(zone, *last) {
+                compare(&mut clocks, zone, &rules, from, to, &mut compared);
+            }
+        }
+    }
+    println!("{compared:?}");
+}

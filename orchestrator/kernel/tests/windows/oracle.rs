@@ -1,0 +1,242 @@
+//! When windows are open, worked out minute by minute from what they mean. It shares nothing with the kernel but the
+//! database of zones, from which it takes only what a clock shows at an instant.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Datelike, NaiveDate, Offset, TimeZone, Utc, Weekday};
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+
+pub(crate) const MINUTES_PER_DAY: i64 = 1_440;
+
+const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// A window, as the kernel is given it and as the oracle reads it.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    pub(crate) starts: Starts,
+    pub(crate) zone: Tz,
+    /// In minutes.
+    pub(crate) duration: i64,
+    pub(crate) wall_clock: bool,
+    pub(crate) first: Option<NaiveDate>,
+    pub(crate) last: Option<NaiveDate>,
+}
+
+/// On which local minutes a window starts.
+#[derive(Debug, Clone)]
+pub(crate) enum Starts {
+    /// On some days, at a minute of the day.
+    Weekly(Vec<Weekday>, i64),
+    /// A cron schedule, and the same as a function of the day and the minute of the day.
+    Cron(&'static str, fn(NaiveDate, i64) -> bool),
+}
+
+impl Rule {
+    pub(crate) fn weekly(zone: Tz, days: &[Weekday], minute: i64, duration: i64) -> Self {
+        let starts = Starts::Weekly(days.to_vec(), minute.rem_euclid(MINUTES_PER_DAY));
+        Self { starts, zone, duration, wall_clock: false, first: None, last: None }
+    }
+
+    pub(crate) fn cron(
+        zone: Tz,
+        text: &'static str,
+        starts: fn(NaiveDate, i64) -> bool,
+        duration: i64,
+    ) -> Self {
+        let starts = Starts::Cron(text, starts);
+        Self { starts, zone, duration, wall_clock: false, first: None, last: None }
+    }
+
+    pub(crate) fn by_wall_clock(self) -> Self {
+        Self { wall_clock: true, ..self }
+    }
+
+    pub(crate) fn between(self, first: NaiveDate, last: NaiveDate) -> Self {
+        Self { first: Some(first), last: Some(last), ..self }
+    }
+
+    /// The window at a site in the zone `site`.
+    pub(crate) fn json(&self, site: Tz) -> Value {
+        let mut json = json!({"duration": format!("{}m", self.duration)});
+        match &self.starts {
+            Starts::Weekly(days, minute) => {
+                let names: Vec<&str> =
+                    days.iter().map(|day| NAMES[day.num_days_from_monday() as usize]).collect();
+                json["days-of-week"] = json!(names.join(", "));
+                json["start-time"] = json!(format!("{:02}:{:02}", minute / 60, minute % 60));
+            }
+            Starts::Cron(text, _) => json["cron"] = json!(text),
+        }
+        if self.zone != site {
+            json["timezone"] = json!(self.zone.name());
+        }
+        if self.wall_clock {
+            json["dst"] = json!("wall-clock");
+        }
+        if let Some(first) = self.first {
+            json["not-before"] = json!(first.to_string());
+        }
+        if let Some(last) = self.last {
+            json["not-after"] = json!(last.to_string());
+        }
+        json
+    }
+
+    /// The minutes of `day` at which it starts.
+    fn starts_on(&self, day: NaiveDate) -> Vec<i64> {
+        if self.first.is_some_and(|first| day < first) || self.last.is_some_and(|last| last < day) {
+            return Vec::new();
+        }
+        match &self.starts {
+            Starts::Weekly(days, start) => {
+                days.iter().filter(|on| **on == day.weekday()).map(|_| *start).collect()
+            }
+            Starts::Cron(_, starts) => (0..MINUTES_PER_DAY).filter(|minute| starts(day, *minute)).collect(),
+        }
+    }
+}
+
+/// What the clocks of a zone show, minute by minute. Local times are minutes since 1970 too, as if they were UTC.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    shown: Vec<i64>,
+    /// For each local minute from the first shown on, the index of the minute at which it is shown first, or of the
+    /// first one after the gap it lies in.
+    instants: Vec<usize>,
+    lowest: i64,
+    /// The local days that are shown.
+    days: Vec<i64>,
+}
+
+/// What clocks in `zone` show at a minute; `None` when they do not show a whole one.
+pub(crate) fn shown(zone: Tz, minute: i64) -> Option<i64> {
+    let at = DateTime::from_timestamp(minute * 60, 0).unwrap().naive_utc();
+    let seconds = i64::from(zone.offset_from_utc_datetime(&at).fix().local_minus_utc());
+    (seconds % 60 == 0).then_some(minute + seconds / 60)
+}
+
+impl Clock {
+    /// The clocks of `zone` in the `minutes` after the minute `first`.
+    pub(crate) fn new(zone: Tz, first: i64, minutes: i64) -> Self {
+        let shown: Vec<i64> =
+            (first..first + minutes).map(|minute| shown(zone, minute).expect("a whole minute")).collect();
+        let (lowest, highest) = (*shown.iter().min().unwrap(), *shown.iter().max().unwrap());
+        let mut instants = vec![usize::MAX; usize::try_from(highest - lowest + 1).unwrap()];
+        for (index, local) in shown.iter().enumerate() {
+            let place = usize::try_from(local - lowest).unwrap();
+            if instants[place] == usize::MAX {
+                instants[place] = index;
+            }
+        }
+        for (index, pair) in shown.windows(2).enumerate() {
+            for left_out in pair[0] + 1..pair[1] {
+                let place = usize::try_from(left_out - lowest).unwrap();
+                if instants[place] == usize::MAX {
+                    instants[place] = index + 1;
+                }
+            }
+        }
+        let mut days: Vec<i64> = shown.iter().map(|local| local.div_euclid(MINUTES_PER_DAY)).collect();
+        days.dedup();
+        days.sort_unstable();
+        days.dedup();
+        Self { shown, instants, lowest, days }
+    }
+
+    /// The index of the first minute at which `local` is shown, or of the first one after the gap in which it lies;
+    /// the end of what is known when it lies after that.
+    fn instant(&self, local: i64) -> Option<usize> {
+        let place = usize::try_from(local - self.lowest).ok()?;
+        Some(self.instants.get(place).copied().unwrap_or(self.shown.len()))
+    }
+
+    /// The single occurrences of `rule` that start in what is known, as ranges of indices.
+    fn occurrences(&self, rule: &Rule) -> Vec<(usize, usize)> {
+        let mut occurrences = Vec::new();
+        // Days that are left out are not among these.
+        for day in &self.days {
+            let date = NaiveDate::from_epoch_days(i32::try_from(*day).unwrap()).unwrap();
+            for minute in rule.starts_on(date) {
+                let local = day * MINUTES_PER_DAY + minute;
+                let Some(start) = self.instant(local) else { continue };
+                let end = if rule.wall_clock {
+                    self.instant(local + rule.duration).unwrap()
+                } else {
+                    start + usize::try_from(rule.duration).unwrap()
+                };
+                if start < end {
+                    occurrences.push((start, end.min(self.shown.len())));
+                }
+            }
+        }
+        occurrences
+    }
+}
+
+/// The clocks of every zone that matters, for the same minutes.
+#[derive(Debug)]
+pub(crate) struct Clocks {
+    first: i64,
+    minutes: i64,
+    by_zone: HashMap<Tz, Clock>,
+}
+
+impl Clocks {
+    pub(crate) fn new(first: i64, minutes: i64) -> Self {
+        Self { first, minutes, by_zone: HashMap::new() }
+    }
+
+    fn clock(&mut self, zone: Tz) -> &Clock {
+        self.by_zone.entry(zone).or_insert_with(|| Clock::new(zone, self.first, self.minutes))
+    }
+
+    /// When one of `maintenance` is open and none of `deny` is, as minutes since 1970, the end excluded. What began
+    /// before the first minute is missing.
+    pub(crate) fn open(&mut self, maintenance: &[Rule], deny: &[Rule]) -> Vec<(i64, i64)> {
+        let minutes = usize::try_from(self.minutes).unwrap();
+        let (mut covered, mut joined, mut denied) =
+            (vec![false; minutes], vec![false; minutes], vec![false; minutes]);
+        for rule in maintenance {
+            for (start, end) in self.clock(rule.zone).occurrences(rule) {
+                for minute in start..end {
+                    covered[minute] = true;
+                    // Of one occurrence with the minute before.
+                    joined[minute] |= minute > start;
+                }
+            }
+        }
+        for rule in deny {
+            for (start, end) in self.clock(rule.zone).occurrences(rule) {
+                denied[start..end].fill(true);
+            }
+        }
+        let mut open = Vec::new();
+        let mut start = None;
+        for minute in 0..=minutes {
+            let is_open = minute < minutes && covered[minute] && !denied[minute];
+            if let Some(begun) = start
+                && (!is_open || !joined[minute])
+            {
+                open.push((begun, minute));
+                start = None;
+            }
+            if is_open && start.is_none() {
+                start = Some(minute);
+            }
+        }
+        let at = |index: usize| self.first + i64::try_from(index).unwrap();
+        open.into_iter().map(|(start, end)| (at(start), at(end))).collect()
+    }
+}
+
+/// The minute of an instant.
+pub(crate) fn minute_of(at: DateTime<Utc>) -> i64 {
+    assert_eq!(at.timestamp() % 60, 0, "{at} is not a whole minute");
+    at.timestamp() / 60
+}
+
+/// The instant of a minute.
+pub(crate) fn instant_of(minute: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(minute * 60, 0).unwrap()
+}
