@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -64,6 +65,54 @@ fn a_taken_port_is_one_line_and_exit_1() {
     serve.env("OS_UPGRADE_API__LISTEN", address.to_string()).env("RUST_LOG", "off");
     let expected = format!("error: cannot listen on {address}: Address already in use (os error 98)");
     assert_eq!(ended(&serve.output().unwrap()), (Some(1), expected));
+}
+
+#[test]
+fn an_api_for_everybody_is_one_line_and_exit_1() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut serve = os_upgrade(dir.path(), &["serve"]);
+    serve.env("OS_UPGRADE_API__LISTEN", "0.0.0.0:1").env("RUST_LOG", "off");
+    let expected = "error: the API would be open to everybody who reaches 0.0.0.0:1: make a token with `os-upgrade \
+                    token create`, name its file in [api] tokens, or listen on loopback";
+    assert_eq!(ended(&serve.output().unwrap()), (Some(1), expected.to_owned()));
+}
+
+#[test]
+fn a_token_file_that_cannot_be_used_is_one_line_and_exit_1() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.toml");
+    let start = || {
+        let mut serve = os_upgrade(dir.path(), &["serve"]);
+        serve.env("OS_UPGRADE_API__TOKENS", "t.toml").env("RUST_LOG", "off");
+        ended(&serve.output().unwrap())
+    };
+    fs::write(&file, "[[token]]\nname = 7\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let (code, said) = start();
+    assert!(
+        code == Some(1) && said.starts_with("error: the token file t.toml is not valid: line 2: "),
+        "{said}"
+    );
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o660)).unwrap();
+    let expected = "error: the token file t.toml can be written by others (mode 660): chmod go-w it, and look at what \
+                    it holds";
+    assert_eq!(start(), (Some(1), expected.to_owned()));
+}
+
+#[test]
+fn which_token_file_must_be_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let create =
+        os_upgrade(dir.path(), &["token", "create", "--role", "viewer", "--name", "a"]).output().unwrap();
+    let expected = "error: which token file? Give --file, or a --config with [api] tokens";
+    assert_eq!(ended(&create), (Some(2), expected.to_owned()));
+    for wrong in
+        [&["--name", "a"][..], &["--name", "a b", "--role", "viewer"], &["--name", "a", "--role", "root"]]
+    {
+        let arguments = [&["token", "create", "--file", "t.toml"], wrong].concat();
+        assert_eq!(os_upgrade(dir.path(), &arguments).output().unwrap().status.code(), Some(2), "{wrong:?}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]

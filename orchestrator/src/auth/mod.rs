@@ -21,7 +21,7 @@ pub use self::gate::{Gate, Scheme};
 pub use self::kept::KeptTokens;
 pub use self::name::{NameError, TokenName};
 pub use self::secret::{RandomError, Salted, Secret};
-pub use self::token_file::{FileError, Proof, Token, Tokens, read, write};
+pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, write};
 
 /// What an operator, or a program, may do. Each may do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,6 +72,8 @@ pub enum Rights {
     Role(Role),
     /// Slots of one group, and nothing else.
     Group(GroupName),
+    /// Nothing: it is known, and has no role here.
+    Nothing,
 }
 
 /// Who a request comes from. An extension of every request that was let in.
@@ -94,6 +96,7 @@ impl Caller {
         match &self.rights {
             Rights::Role(role) => *role == Role::Admin,
             Rights::Group(own) => own == group,
+            Rights::Nothing => false,
         }
     }
 }

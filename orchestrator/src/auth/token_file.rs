@@ -168,6 +168,7 @@ impl Entry {
         let (role, group) = match &token.rights {
             Rights::Role(role) => (Some(*role), None),
             Rights::Group(group) => (None, Some(group.clone())),
+            Rights::Nothing => (None, None),
         };
         let (certificate, salt, sha256) = match &token.proof {
             Proof::Secret(salted) => {
@@ -193,16 +194,20 @@ impl Version {
     }
 }
 
-/// Reads the file at `path`.
+/// Reads the file at `path`, to be shown or changed, whoever it belongs to.
 ///
 /// # Errors
 /// There is none, or it cannot be used.
 pub fn read(path: &Path) -> Result<Tokens, FileError> {
-    read_version(path).map(|(tokens, _)| tokens)
+    read_owned(path, None).map(|(tokens, _)| tokens)
 }
 
-/// The same, with what to compare the file with later.
+/// Reads the file at `path`, which must belong to this process's user or root, with what to compare it with later.
 pub(super) fn read_version(path: &Path) -> Result<(Tokens, Version), FileError> {
+    read_owned(path, Some(nix::unistd::geteuid().as_raw()))
+}
+
+fn read_owned(path: &Path, reader: Option<u32>) -> Result<(Tokens, Version), FileError> {
     let unreadable = |source: io::Error| {
         if source.kind() == io::ErrorKind::NotFound {
             return FileError::Missing { path: path.to_owned() };
@@ -212,15 +217,15 @@ pub(super) fn read_version(path: &Path) -> Result<(Tokens, Version), FileError> 
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     let unsafe_because = |why: String| FileError::Unsafe { path: path.to_owned(), why };
-    trusted(&metadata, nix::unistd::geteuid().as_raw()).map_err(unsafe_because)?;
+    trusted(&metadata, reader).map_err(unsafe_because)?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
     let tokens = parse(&text).map_err(|why| FileError::Invalid { path: path.to_owned(), why })?;
     Ok((tokens, Version::of(&metadata)))
 }
 
-/// Whether only root and `reader` can have written it.
-fn trusted(metadata: &fs::Metadata, reader: u32) -> Result<(), String> {
+/// Whether only root and `reader`, if that matters, can have written it.
+fn trusted(metadata: &fs::Metadata, reader: Option<u32>) -> Result<(), String> {
     if !metadata.is_file() {
         return Err("is not a file".to_owned());
     }
@@ -231,7 +236,7 @@ fn trusted(metadata: &fs::Metadata, reader: u32) -> Result<(), String> {
         ));
     }
     let owner = metadata.uid();
-    if owner != 0 && owner != reader {
+    if let Some(reader) = reader.filter(|reader| owner != 0 && owner != *reader) {
         return Err(format!("belongs to user {owner}: it must be root's, or of user {reader}, who reads it"));
     }
     Ok(())
@@ -265,21 +270,46 @@ fn text(tokens: &[Token]) -> Result<String, toml::ser::Error> {
     toml::to_string(&document).map(|body| format!("{HEAD}\n{body}"))
 }
 
+/// Puts what `change` makes of the file at `path` in its place. Others who do the same wait.
+///
+/// # Errors
+/// It cannot be written, or `change` fails, which is given what the file holds, or why it cannot be read.
+pub fn edit<E: From<FileError>>(
+    path: &Path,
+    change: impl FnOnce(Result<Tokens, FileError>) -> Result<Tokens, E>,
+) -> Result<(), E> {
+    let unwritable = |source| FileError::Unwritable { path: path.to_owned(), source };
+    // The file itself is replaced, so a lock on it would be on the one before.
+    let directory = File::open(directory_of(&behind(path))).map_err(unwritable)?;
+    directory.lock().map_err(unwritable)?;
+    let tokens = change(read(path))?;
+    Ok(write(path, &tokens)?)
+}
+
+/// Where `path` leads through symbolic links.
+fn behind(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Puts `tokens` in place of the file at `path`, at once and durably. A new file can be read by its owner only; one that
 /// is there keeps its owner and who can read it.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write(path: &Path, tokens: &[Token]) -> Result<(), FileError> {
-    // Behind a symbolic link it is the file that changes.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    replace(&target, tokens).map_err(|source| FileError::Unwritable { path: path.to_owned(), source })
+    let unwritable = |source| FileError::Unwritable { path: path.to_owned(), source };
+    let text = text(tokens).map_err(|error| unwritable(io::Error::other(error)))?;
+    // What could not be read again must not be written.
+    parse(&text).map_err(|why| FileError::Invalid { path: path.to_owned(), why })?;
+    replace(&behind(path), &text).map_err(unwritable)
 }
 
-fn replace(target: &Path, tokens: &[Token]) -> io::Result<()> {
-    let text = text(tokens).map_err(io::Error::other)?;
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
+fn replace(target: &Path, text: &str) -> io::Result<()> {
+    let directory = directory_of(target);
     // Its mode is 0600 from the start.
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(text.as_bytes())?;

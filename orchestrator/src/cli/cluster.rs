@@ -5,8 +5,7 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 
 use super::output::{Output, outln, table};
-use super::rest::{self, DEFAULT_URL, http_url};
-use crate::config::HttpUrl;
+use super::rest::{self, Server};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -18,9 +17,8 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct Status {
-    /// The API of an instance
-    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
-    url: HttpUrl,
+    #[command(flatten)]
+    server: Server,
     /// How to print it
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -70,8 +68,8 @@ struct Replica {
 
 /// Carries the command out.
 pub(super) async fn run(command: Command) -> anyhow::Result<()> {
-    let Command::Status(Status { url, output }) = command;
-    let state = rest::get(&url, "/v1/state/cluster").await?;
+    let Command::Status(Status { server, output }) = command;
+    let state = rest::get(&server, "/v1/state/cluster").await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),
         Output::Text => {

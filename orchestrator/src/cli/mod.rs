@@ -14,6 +14,7 @@ mod recovery;
 mod reload;
 mod rest;
 mod shutdown;
+mod token;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,6 +56,9 @@ enum Command {
     /// FleetLock slots: run a command under one, list, hold and release them, examine any server
     #[command(subcommand)]
     Lock(lock::Command),
+    /// Say who may call the API: make tokens, list and revoke them
+    #[command(subcommand)]
+    Token(token::Command),
     /// Look at everything the site needs, and say what is wrong and what to do
     ///
     /// It changes nothing and needs nothing to run; streams are looked at where NATS answers. It ends with 0 when there
@@ -150,6 +154,10 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Lock(command) => {
             logging::start("warn");
             block_on(lock::run(command))
+        }
+        Command::Token(command) => {
+            logging::start("warn");
+            token::run(command)
         }
         Command::Doctor(options) => {
             logging::start("off");

@@ -1,12 +1,15 @@
 //! An instance's API as the commands ask it: one request, and what it answers or why not.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use clap::Args;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
 use crate::config::HttpUrl;
+use crate::fleetlock::client::tls::TlsFiles;
 use crate::http_client::{self, beginning};
 
 /// Where an instance listens unless it is told otherwise.
@@ -18,29 +21,67 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// The largest answer that is read, in bytes: far more than the state of a large site takes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The variable with the token to send. What stands on a command line can be read by everybody on the machine.
+const TOKEN_VARIABLE: &str = "OS_UPGRADE_TOKEN";
+
+/// An instance, and how it is asked.
+#[derive(Debug, Args)]
+pub(super) struct Server {
+    /// The API of an instance
+    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
+    url: HttpUrl,
+    /// A file with the token to send; by default that of the variable `OS_UPGRADE_TOKEN`, if there is one
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Authorities to trust in place of the system's, PEM
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+impl Server {
+    fn token(&self) -> anyhow::Result<Option<String>> {
+        if let Some(path) = &self.token_file {
+            return token_of_file(path).map(Some);
+        }
+        let variable = std::env::var(TOKEN_VARIABLE).ok();
+        let token = variable.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
+        Ok(token)
+    }
+}
+
+fn token_of_file(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read the file of --token-file, {}", path.display()))?;
+    let token = text.trim();
+    if token.is_empty() || token.contains(char::is_whitespace) {
+        bail!("the file of --token-file, {}, holds no token", path.display());
+    }
+    Ok(token.to_owned())
+}
+
 /// Reads a URL from the command line.
 pub(super) fn http_url(text: &str) -> Result<HttpUrl, String> {
     text.parse().map_err(|_| "an http:// or https:// URL is expected".to_owned())
 }
 
 /// The JSON at `path`.
-pub(super) async fn get(base: &HttpUrl, path: &str) -> anyhow::Result<Value> {
-    ask(base, Method::GET, at(base, path)?, None).await
+pub(super) async fn get(server: &Server, path: &str) -> anyhow::Result<Value> {
+    ask(server, Method::GET, at(&server.url, path)?, None).await
 }
 
 /// Has something done by a POST to `path`.
-pub(super) async fn post(base: &HttpUrl, path: &str, body: &Value) -> anyhow::Result<()> {
-    ask(base, Method::POST, at(base, path)?, Some(body)).await.map(drop)
+pub(super) async fn post(server: &Server, path: &str, body: &Value) -> anyhow::Result<()> {
+    ask(server, Method::POST, at(&server.url, path)?, Some(body)).await.map(drop)
 }
 
 /// Has what is at `path`, below which `segments` are, taken away.
-pub(super) async fn delete(base: &HttpUrl, path: &str, segments: [&str; 2]) -> anyhow::Result<()> {
-    let mut url = at(base, path)?;
+pub(super) async fn delete(server: &Server, path: &str, segments: [&str; 2]) -> anyhow::Result<()> {
+    let mut url = at(&server.url, path)?;
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
         bail!("neither . nor .. can stand in a path");
     }
     url.path_segments_mut().ok().context("an http:// or https:// URL is expected")?.extend(segments);
-    ask(base, Method::DELETE, url, None).await.map(drop)
+    ask(server, Method::DELETE, url, None).await.map(drop)
 }
 
 /// The API is at the server's root, also where the URL is the one given to FleetLock clients.
@@ -48,9 +89,16 @@ fn at(base: &HttpUrl, path: &str) -> anyhow::Result<Url> {
     Ok(base.url().join(path)?)
 }
 
-async fn ask(base: &HttpUrl, method: Method, url: Url, body: Option<&Value>) -> anyhow::Result<Value> {
-    let http = http_client::builder(&url).timeout(ANSWER_WITHIN).build()?;
+async fn ask(server: &Server, method: Method, url: Url, body: Option<&Value>) -> anyhow::Result<Value> {
+    let Server { url: base, ca, .. } = server;
+    if ca.is_some() && url.scheme() != "https" {
+        bail!("--ca needs a --url that begins with https://");
+    }
+    let roles = ["file of --ca", "certificate", "key"];
+    let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles };
+    let http = tls.use_in(http_client::builder(&url).timeout(ANSWER_WITHIN))?.build()?;
     let request = http.request(method, url);
+    let request = server.token()?.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
     let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
     // The URL is said, and without its password.
     let unanswered = |error: reqwest::Error| error.without_url();
@@ -64,6 +112,9 @@ async fn ask(base: &HttpUrl, method: Method, url: Url, body: Option<&Value>) -> 
     match status {
         StatusCode::OK => serde_json::from_slice(&answer).context("an unexpected answer"),
         StatusCode::NO_CONTENT => Ok(Value::Null),
+        StatusCode::UNAUTHORIZED => {
+            bail!("{}; give it with --token-file or in {TOKEN_VARIABLE}", refusal(status, &answer))
+        }
         _ => bail!("{}", refusal(status, &answer)),
     }
 }

@@ -5,15 +5,13 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::super::output::{Output, outln, table};
-use super::super::rest::{self, DEFAULT_URL, http_url};
+use super::super::rest::{self, Server};
 use super::STATE;
-use crate::config::HttpUrl;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
-    /// The API of an instance
-    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
-    url: HttpUrl,
+    #[command(flatten)]
+    server: Server,
     /// How many to show, the newest first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
@@ -44,8 +42,8 @@ struct Fact {
 
 /// Prints what there is.
 pub(super) async fn run(options: Options) -> anyhow::Result<()> {
-    let Options { url, limit, output } = options;
-    let page = rest::get(&url, &format!("{STATE}/history?limit={limit}")).await?;
+    let Options { server, limit, output } = options;
+    let page = rest::get(&server, &format!("{STATE}/history?limit={limit}")).await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&page)?),
         Output::Text => {

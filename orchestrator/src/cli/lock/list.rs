@@ -7,15 +7,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::output::{Output, outln, table};
-use super::super::rest::{self, DEFAULT_URL, http_url};
+use super::super::rest::{self, Server};
 use super::STATE;
-use crate::config::HttpUrl;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct List {
-    /// The API of an instance
-    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
-    url: HttpUrl,
+    #[command(flatten)]
+    server: Server,
     /// Only this group
     #[arg(long)]
     group: Option<String>,
@@ -66,8 +64,8 @@ struct Waiter {
 
 /// Prints what there is.
 pub(super) async fn run(options: List) -> anyhow::Result<()> {
-    let List { url, group, output } = options;
-    let mut state = rest::get(&url, STATE).await?;
+    let List { server, group, output } = options;
+    let mut state = rest::get(&server, STATE).await?;
     if let Some(group) = &group {
         only(&mut state, group)?;
     }

@@ -6,9 +6,8 @@ use os_upgrade_protocol::GroupName;
 use serde_json::json;
 
 use super::super::output::outln;
-use super::super::rest::{self, DEFAULT_URL, http_url};
+use super::super::rest::{self, Server};
 use super::{STATE, client_id};
-use crate::config::HttpUrl;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Slot {
@@ -18,9 +17,8 @@ pub(in crate::cli) struct Slot {
     /// In whose name the slot is held, a host's or a FleetLock client's
     #[arg(long, value_parser = client_id)]
     id: ClientId,
-    /// The API of an instance
-    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
-    url: HttpUrl,
+    #[command(flatten)]
+    server: Server,
 }
 
 #[derive(Debug, Args)]
@@ -43,17 +41,17 @@ pub(super) async fn release(order: Order) -> anyhow::Result<()> {
 }
 
 async fn post(order: Order, operation: &str, done: &str) -> anyhow::Result<()> {
-    let Order { slot: Slot { group, id, url }, reason } = order;
+    let Order { slot: Slot { group, id, server }, reason } = order;
     let body = json!({ "group": group, "id": id.as_str(), "reason": reason });
-    rest::post(&url, &format!("{STATE}/{operation}"), &body).await?;
+    rest::post(&server, &format!("{STATE}/{operation}"), &body).await?;
     outln!("{done}: {id}, group {group}");
     Ok(())
 }
 
 /// Releases the slot of a host that has left the inventory.
 pub(super) async fn forget(slot: Slot) -> anyhow::Result<()> {
-    let Slot { group, id, url } = slot;
-    rest::delete(&url, STATE, [group.as_str(), id.as_str()]).await?;
+    let Slot { group, id, server } = slot;
+    rest::delete(&server, STATE, [group.as_str(), id.as_str()]).await?;
     outln!("released: {id}, group {group}");
     Ok(())
 }
