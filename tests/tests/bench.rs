@@ -19,6 +19,8 @@ fn every_row_is_measured() {
     let rows: Vec<&str> =
         report["rows"].as_array().unwrap().iter().map(|row| row["what"].as_str().unwrap()).collect();
     let expected = [
+        "next occurrence of 50 windows, over a year, 99 of 100",
+        "the same, 25 of them cron, without 10 more, 99 of 100",
         "lock and unlock, 1 clients",
         "lock or unlock, 1 clients, 99 of 100",
         "lock and unlock, 8 clients",

@@ -4,23 +4,25 @@
 //! Each target is a function that panics when that is not so. `fuzz/` feeds them with what libFuzzer makes up; the test
 //! of this crate with the corpora, so that what was found once is looked at by `make test` for ever.
 //!
-//! Maintenance windows and tokens are not here, because there are none yet.
+//! Tokens are not here, because there are none yet.
 
 mod bus;
 mod files;
 mod http;
 mod journal;
+mod window;
 
 pub use bus::{announcement, command, control, forward, reply, subject, versions};
 pub use files::{settings, state_file};
 pub use http::{claim, config, lock_answer, query, trigger, yaml};
 pub use journal::journal;
+pub use window::window;
 
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("announcement", announcement),
     ("claim", claim),
     ("command", command),
@@ -36,6 +38,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("subject", subject),
     ("trigger", trigger),
     ("versions", versions),
+    ("window", window),
     ("yaml", yaml),
 ];
 

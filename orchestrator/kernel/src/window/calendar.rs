@@ -12,6 +12,9 @@ use super::{Occurrence, SPAN_MAX, Window};
 /// Most occurrences of single windows that are looked at on the way from one occurrence to the next.
 const STEPS_MAX: u32 = 100_000;
 
+/// What looking for the place of one window costs, in occurrences gone through.
+const SEEK_STEPS: usize = 5;
+
 /// How far ahead windows are checked, and for how long after one begins to count.
 const CHECKED: TimeDelta = TimeDelta::days(5 * 366);
 const CHECKED_ANEW: TimeDelta = TimeDelta::days(15);
@@ -179,7 +182,7 @@ impl<'a> Occurrences<'a> {
                 let Some(merged) = self.merge()? else { return Ok(None) };
                 // At first there is none ahead.
                 if self.deny.peek().is_none_or(|deny| deny.end + BEHIND_MAX < merged.start) {
-                    self.step(1 + self.deny.windows.len())?;
+                    self.step(1 + SEEK_STEPS * self.deny.windows.len())?;
                     self.deny.seek(merged.start);
                 }
                 self.rest = Some(merged);
@@ -201,7 +204,7 @@ impl<'a> Occurrences<'a> {
         let Some(mut merged) = self.maintenance.peek() else { return Ok(None) };
         // One that was over by `from` may have overlapped it.
         while merged.start < self.from {
-            self.step(self.maintenance.windows.len())?;
+            self.step(SEEK_STEPS * self.maintenance.windows.len())?;
             match self.maintenance.first_start(merged.start) {
                 Some(start) if start < merged.start => merged.start = start,
                 _ => break,

@@ -9,6 +9,7 @@
 //! - [`site`]: the nats-server, the orchestrator and what is asked of it over HTTP;
 //! - [`rows`]: what is measured, and how;
 //! - [`locks`]: FleetLock clients, and their floor;
+//! - [`windows`]: when maintenance windows open next, without any of the others;
 //! - [`report`]: the table.
 //!
 //! The workers answer at once and keep no state file, so this measures the orchestrator and not the worker SDK.
@@ -18,6 +19,7 @@ mod locks;
 mod report;
 mod rows;
 mod site;
+mod windows;
 mod workers;
 
 use std::io::Write as _;
@@ -82,6 +84,8 @@ pub(crate) enum RowKind {
     Locks,
     /// FleetLock clients that wait for one slot.
     Waiters,
+    /// When maintenance windows open next.
+    Windows,
 }
 
 impl Options {

@@ -17,6 +17,7 @@ use crate::locks;
 use crate::progress;
 use crate::report::{Quantity, Report, Row, Target};
 use crate::site::Site;
+use crate::windows;
 use crate::workers::Step;
 use crate::{Options, RowKind};
 
@@ -65,6 +66,10 @@ impl Rows {
     }
 
     pub(crate) async fn measure(mut self, report: &mut Report) -> anyhow::Result<()> {
+        if self.wants(&[RowKind::Windows]) {
+            progress("the next occurrence of windows");
+            windows::measure(report)?;
+        }
         // First, while there is nothing else in the orchestrator's memory.
         if self.wants(&[RowKind::Locks]) {
             self.locks(report).await?;

@@ -1,0 +1,30 @@
+//! Maintenance windows, and when they are open.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{Calendar, Window};
+
+use crate::{is_object, split};
+
+/// A time in seconds since 1970, and a window, a line each.
+pub fn window(data: &[u8]) {
+    let [time, json] = split(data, b'\n');
+    let seconds = str::from_utf8(time).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+    let at = DateTime::<Utc>::from_timestamp(seconds, 0).unwrap_or_default();
+    let window: Window = match serde_json::from_slice(json) {
+        Ok(window) => window,
+        Err(problem) => return assert!(!problem.to_string().is_empty()),
+    };
+    assert!(is_object(json));
+    let shown = serde_json::to_vec(&window).expect("it is printed");
+    assert_eq!(serde_json::from_slice::<Window>(&shown).expect("what is printed is read"), window);
+
+    let windows = [window];
+    let calendar = Calendar::new(&windows, &[], chrono_tz::Tz::Pacific__Apia);
+    let _ = calendar.check(at);
+    let list = calendar.list(at, 3);
+    assert_eq!(calendar.containing(at), list.first().copied().filter(|first| first.start <= at));
+    assert_eq!(calendar.next(at), list.iter().copied().find(|occurrence| occurrence.start > at));
+    assert!(list.iter().all(|occurrence| occurrence.start < occurrence.end && occurrence.end > at));
+    assert!(list.windows(2).all(|pair| pair[0].end <= pair[1].start));
+    assert_eq!(Calendar::new(&windows, &windows, chrono_tz::Tz::UTC).containing(at), None);
+}

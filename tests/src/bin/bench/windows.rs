@@ -1,0 +1,110 @@
+//! When windows open next, asked at times spread over a year. The floor takes every window's start on each of the next
+//! eight days, as the library of zones converts it, and the earliest: it neither merges nor looks back.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use chrono::{DateTime, Datelike, Days, NaiveTime, TimeDelta, TimeZone, Utc, Weekday};
+use chrono_tz::Tz;
+use hdrhistogram::Histogram;
+use os_upgrade_kernel::{Calendar, Window};
+use serde_json::json;
+
+use crate::report::{Quantity, Report, Row, Target};
+
+const WINDOWS: usize = 50;
+/// How often it is asked, so many minutes apart: a year and a day.
+const ASKED: i32 = 10_000;
+const MINUTES_APART: i64 = 53;
+/// The slowest of 100 answers, in milliseconds.
+const NEXT_MAX: f64 = 1.0;
+
+const ZONES: [Tz; 5] =
+    [Tz::Europe__Stockholm, Tz::America__New_York, Tz::Australia__Lord_Howe, Tz::Africa__Casablanca, Tz::UTC];
+
+const DAYS: [Weekday; 7] =
+    [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];
+const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// One start a week, as the floor has it.
+#[derive(Debug, Clone, Copy)]
+struct Weekly {
+    zone: Tz,
+    day: usize,
+    time: NaiveTime,
+}
+
+impl Weekly {
+    fn new(number: usize) -> anyhow::Result<Self> {
+        let number_small = u32::try_from(number)?;
+        let time =
+            NaiveTime::from_hms_opt(number_small * 7 % 24, number_small * 11 % 60, 0).context("a time")?;
+        Ok(Self { zone: ZONES[number % ZONES.len()], day: number * 3 % DAYS.len(), time })
+    }
+
+    fn window(self) -> anyhow::Result<Window> {
+        let json = json!({
+            "days-of-week": NAMES[self.day], "start-time": self.time.format("%H:%M").to_string(),
+            "timezone": self.zone.name(), "duration": "2h",
+        });
+        Ok(serde_json::from_value(json)?)
+    }
+
+    fn next(self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let today = at.with_timezone(&self.zone).date_naive();
+        let days = (0..=7).filter_map(|ahead| today.checked_add_days(Days::new(ahead)));
+        days.filter(|day| day.weekday() == DAYS[self.day])
+            .filter_map(|day| self.zone.from_local_datetime(&day.and_time(self.time)).earliest())
+            .map(|start| start.to_utc())
+            .find(|start| *start > at)
+    }
+}
+
+/// A window that opens once a year or once a month.
+fn cron(number: usize) -> anyhow::Result<Window> {
+    let (hour, day, month) = (number % 24, 1 + number % 28, 1 + number % 12);
+    let cron = match number % 2 {
+        0 => format!("0 15 {hour} {day} {month} *"),
+        _ => format!("0 45 {hour} {day} * *"),
+    };
+    let zone = ZONES[number % ZONES.len()].name();
+    Ok(serde_json::from_value(json!({ "cron": cron, "timezone": zone, "duration": "4h" }))?)
+}
+
+/// The slowest of 100 answers.
+fn slowest<T>(next: impl Fn(DateTime<Utc>) -> T) -> anyhow::Result<Duration> {
+    let begin: DateTime<Utc> = "2027-01-01T00:00:00Z".parse()?;
+    let mut times = Histogram::<u64>::new(3)?;
+    for number in 0..ASKED {
+        let at = begin + TimeDelta::minutes(MINUTES_APART) * number;
+        let asked = Instant::now();
+        black_box(next(black_box(at)));
+        times.record(u64::try_from(asked.elapsed().as_nanos())?)?;
+    }
+    Ok(Duration::from_nanos(times.value_at_quantile(0.99)))
+}
+
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
+    let weekly = (0..WINDOWS).map(Weekly::new).collect::<anyhow::Result<Vec<_>>>()?;
+    let windows = weekly.iter().map(|weekly| weekly.window()).collect::<anyhow::Result<Vec<_>>>()?;
+    let floor = slowest(|at| weekly.iter().filter_map(|weekly| weekly.next(at)).min())?;
+    let calendar = Calendar::new(&windows, &[], Tz::UTC);
+    report.push(Row {
+        what: format!("next occurrence of {WINDOWS} windows, over a year, 99 of 100"),
+        floor: Some(Quantity::of(floor)),
+        ours: Quantity::of(slowest(|at| calendar.next(at))?),
+        target: Target::AtMost(Quantity::Millis(NEXT_MAX)),
+    });
+    let mixed = windows.iter().take(WINDOWS / 2).cloned().map(Ok).chain((0..WINDOWS / 2).map(cron));
+    let mixed = mixed.collect::<anyhow::Result<Vec<_>>>()?;
+    let deny = (0..10).map(|number| cron(number + 1)).collect::<anyhow::Result<Vec<_>>>()?;
+    let calendar = Calendar::new(&mixed, &deny, Tz::UTC);
+    report.push(Row {
+        what: "the same, 25 of them cron, without 10 more, 99 of 100".to_owned(),
+        floor: None,
+        ours: Quantity::of(slowest(|at| calendar.next(at))?),
+        target: Target::AtMost(Quantity::Millis(NEXT_MAX)),
+    });
+    Ok(())
+}
