@@ -11,11 +11,13 @@
 
 mod authority;
 mod cluster;
+mod conditions;
 mod config;
 mod document;
 mod early;
 mod error;
 mod extract;
+mod fields;
 mod fleet_lock;
 mod form;
 mod health;
@@ -25,6 +27,7 @@ mod metrics;
 pub mod offline;
 mod openapi;
 mod page;
+mod patch;
 pub mod peer;
 mod reply;
 mod run;

@@ -44,7 +44,16 @@ pub(super) static ROUTES: &[Route] = &[
     ("/docs/", &[(Method::GET, ANYBODY)]),
     ("/docs/{file}", &[(Method::GET, ANYBODY)]),
     ("/metrics", &[(Method::GET, VIEWER)]),
-    ("/v1/config/os-upgrade", &[(Method::GET, VIEWER), (Method::PUT, ADMIN)]),
+    (
+        "/v1/config/os-upgrade",
+        &[
+            (Method::GET, VIEWER),
+            (Method::PUT, ADMIN),
+            (Method::PATCH, ADMIN),
+            (Method::DELETE, ADMIN),
+            (Method::OPTIONS, VIEWER),
+        ],
+    ),
     ("/v1/state/os-upgrade", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/hosts", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/hosts/{hostname}", &[(Method::GET, VIEWER)]),

@@ -1,93 +1,359 @@
 //! `/v1/config/os-upgrade`: what operators intend.
+//!
+//! A write is decided by whoever leads, on what is configured by then: it is told what the writer's conditions expect.
+//! An answer to a write has no `ETag`: what is kept may be another text than what was sent.
 
-use axum::extract::State;
+#![expect(unused_qualifications, reason = "what utoipa makes of parameters beside headers")]
+
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request as HttpRequest, State};
 use axum::http::StatusCode;
-use axum::response::Response;
-use os_upgrade_kernel::config::{Rollout, WorkerApplication};
-use os_upgrade_kernel::{Config, Expected, Request};
+use axum::http::header::{ALLOW, ETAG, HeaderName, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use os_upgrade_kernel::config::Expected;
+use os_upgrade_kernel::{Accepted, Config, Refusal, Request};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::json;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
+use super::conditions::{Conditions, Read, entity_tag};
+use super::document::{from_value, parse};
 use super::error::Problem;
-use super::extract::{Actor, Body, Nothing, Params, Validate};
-use super::form::Syntax;
+use super::extract::{Actor, Body, Parameters, Params, True, Validate, bytes, empty_body};
+use super::fields::{Keep, Kept};
+use super::form::{Form, Syntax};
 use super::openapi::tag;
 use super::openapi::types;
+use super::patch::{self, Patch};
 use super::reply;
+use crate::site::Present;
+
+/// How long a change may be tried again because others have changed the configuration meanwhile.
+const RETRIED_WITHIN: Duration = Duration::from_secs(3);
+
+/// How long to wait for what the leader knows already.
+const BEHIND_PAUSE: Duration = Duration::from_millis(10);
+
+/// RFC 5789.
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+
+const METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE, OPTIONS";
+
+/// The paths of all fields.
+pub(super) const FIELDS: [&str; 26] = [
+    "worker-applications",
+    "worker-applications/name",
+    "maintenance-windows",
+    "maintenance-windows/days-of-week",
+    "maintenance-windows/start-time",
+    "maintenance-windows/cron",
+    "maintenance-windows/timezone",
+    "maintenance-windows/duration",
+    "maintenance-windows/not-before",
+    "maintenance-windows/not-after",
+    "maintenance-windows/dst",
+    "deny-windows",
+    "deny-windows/days-of-week",
+    "deny-windows/start-time",
+    "deny-windows/cron",
+    "deny-windows/timezone",
+    "deny-windows/duration",
+    "deny-windows/not-before",
+    "deny-windows/not-after",
+    "deny-windows/dst",
+    "start-jitter",
+    "minimum-remaining",
+    "rollout",
+    "rollout/max-concurrent",
+    "rollout/max-failures",
+    "rollout/unreachable",
+];
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(read, replace))
-}
-
-/// The body of a PUT: the configuration, and what the specification has beyond it.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ConfigBody {
-    #[serde(default)]
-    worker_applications: Vec<WorkerApplication>,
-    #[serde(default)]
-    rollout: Rollout,
-    /// The specification's key, which this version takes only when it is empty: it starts no run by itself, and to
-    /// accept windows that are then not kept to would be worse than to refuse them.
-    #[serde(default)]
-    maintenance_windows: Vec<IgnoredAny>,
-}
-
-impl ConfigBody {
-    fn into_config(self) -> Result<Config, Problem> {
-        if self.maintenance_windows.is_empty() {
-            return Ok(Config { worker_applications: self.worker_applications, rollout: self.rollout });
-        }
-        let message = "maintenance-windows: this version starts no upgrade by itself; leave them out and use \
-                       POST /v1/state/os-upgrade/trigger-upgrade-site";
-        Err(Problem::bad_request(message).with_info(json!({ "place": "maintenance-windows" })))
-    }
+    OpenApiRouter::default().routes(routes!(read, replace, change, delete, options))
 }
 
 /// Reads the body of a PUT.
 pub(super) fn read_body(body: &[u8], syntax: Syntax) -> Result<Config, Problem> {
-    super::document::parse::<ConfigBody>(body, syntax)?.into_config()
+    parse(body, syntax)
 }
 
-/// 200, or 404 when nothing is configured.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct ReadParameters {
+    /// Validate the request but do not actually perform the requested operation. A read changes nothing: it is answered.
+    #[param(inline)]
+    #[expect(dead_code, reason = "only that it can be meant counts")]
+    validate: Option<True>,
+    /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas.
+    #[param(example = "worker-applications/name,rollout")]
+    fields: Option<String>,
+}
+
+impl Parameters for ReadParameters {
+    const NAMES: &'static [&'static str] = &["validate", "fields"];
+}
+
+/// 200; 304 when the client has it already, 404 when nothing is configured, 412 when it is not the one that is wanted.
 #[utoipa::path(
     get, path = "/v1/config/os-upgrade", operation_id = "read-configuration", tag = tag::CONFIGURATION,
     summary = "Retrieve the configuration of os upgrade",
+    params(
+        ("If-Match" = Option<String>, Header, description = "answer only if the configuration has one of these tags"),
+        ("If-None-Match" = Option<String>, Header, description = "answer only if it has none of these tags"),
+        ReadParameters,
+    ),
     responses(
-        (status = 200, description = "the configuration", body = types::ConfigBody),
+        (status = 200, description = "the configuration", body = types::ConfigBody,
+            headers(("ETag" = String, description = "tells this configuration, in this form, from all others"))),
+        (status = 304, description = "the client has it already"),
         (status = 404, description = "there is no configuration"),
+        (status = 412, description = "it is not one of those in If-Match"),
     )
 )]
-async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    match &api.site.present().state.config {
-        Some(config) => reply::json(config),
-        None => Err(Problem::not_found("there is no configuration")),
-    }
+async fn read(
+    State(api): State<Api>,
+    form: Form,
+    conditions: Conditions,
+    Params(params): Params<ReadParameters>,
+) -> Result<Response, Problem> {
+    let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, &FIELDS))?;
+    let present = api.site.present();
+    let (Some(config), Some(tag)) = (present.state.config.as_deref(), present.state.config_tag()) else {
+        return Err(Problem::not_found("there is no configuration"));
+    };
+    let mut response = match conditions.of_read(&tag, form.syntax) {
+        Read::Answered => reply::json(&Kept(config, &keep))?,
+        Read::Known => StatusCode::NOT_MODIFIED.into_response(),
+        Read::Refused => return Err(Refusal::ConfigChanged { tag: Some(tag) }.into()),
+    };
+    response.headers_mut().insert(ETAG, entity_tag(&tag, form.syntax)?);
+    Ok(response)
 }
 
 /// 201 when there was none, 204 when there was.
 #[utoipa::path(
     put, path = "/v1/config/os-upgrade", operation_id = "replace-configuration", tag = tag::CONFIGURATION,
     summary = "Replace or create the os upgrade",
-    params(Validate),
+    params(
+        ("If-Match" = Option<String>, Header, description = "only if the configuration has one of these tags"),
+        ("If-None-Match" = Option<String>, Header, description = "only if it has none of these; * only creates"),
+        Validate,
+    ),
     request_body = types::ConfigBody,
     responses(
         (status = 201, description = "it was created"),
         (status = 204, description = "it was replaced, or is valid"),
+        (status = 412, description = "If-Match or If-None-Match expects another configuration"),
     )
 )]
 async fn replace(
     State(api): State<Api>,
     Actor(actor): Actor,
+    conditions: Conditions,
     Params(params): Params<Validate>,
-    Body(body): Body<ConfigBody>,
+    Body(config): Body<Config>,
 ) -> Result<StatusCode, Problem> {
-    let config = body.into_config()?;
-    let request = Request::PutConfig { config, expected: Expected::Anything, actor, validate: params.only() };
-    let accepted = api.site.request(request).await??;
-    Ok(reply::granted(&accepted))
+    let validate = params.only();
+    let ask =
+        |expected| Request::PutConfig { config: config.clone(), expected, actor: actor.clone(), validate };
+    conditional(&api, &conditions, ask).await
+}
+
+/// 204; 404 when there is none to delete.
+#[utoipa::path(
+    delete, path = "/v1/config/os-upgrade", operation_id = "delete-configuration", tag = tag::CONFIGURATION,
+    summary = "Delete the os upgrade",
+    description = "A run that is active goes on to its end.",
+    params(
+        ("If-Match" = Option<String>, Header, description = "only if the configuration has one of these tags"),
+        ("If-None-Match" = Option<String>, Header, description = "only if it has none of these tags"),
+        Validate,
+    ),
+    responses(
+        (status = 204, description = "it was deleted, or could be"),
+        (status = 404, description = "there is no configuration"),
+        (status = 412, description = "If-Match or If-None-Match expects another configuration"),
+    )
+)]
+async fn delete(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    conditions: Conditions,
+    Params(params): Params<Validate>,
+) -> Result<StatusCode, Problem> {
+    let validate = params.only();
+    let ask = |expected| Request::DeleteConfig { expected, actor: actor.clone(), validate };
+    conditional(&api, &conditions, ask).await
+}
+
+/// Which methods and patches there are.
+#[utoipa::path(
+    options, path = "/v1/config/os-upgrade", operation_id = "describe-configuration", tag = tag::CONFIGURATION,
+    summary = "Ask what may be done with the os upgrade",
+    responses(
+        (status = 204, description = "the headers say it", headers(
+            ("Allow" = String, description = "methods"),
+            ("Accept-Patch" = String, description = "media types of patches"),
+        )),
+    )
+)]
+async fn options() -> Response {
+    let headers = [
+        (ALLOW, HeaderValue::from_static(METHODS)),
+        (ACCEPT_PATCH, HeaderValue::from_static(patch::ACCEPTED)),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// Asks for a write under `conditions`.
+async fn conditional(
+    api: &Api,
+    conditions: &Conditions,
+    ask: impl Fn(Expected) -> Request,
+) -> Result<StatusCode, Problem> {
+    if let Some(expected) = conditions.expected() {
+        return Ok(reply::granted(&api.site.request(ask(expected)).await??));
+    }
+    // Whoever decides can only be told what must be there: so it is what is there now, as far as that is wanted.
+    let end = Instant::now() + RETRIED_WITHIN;
+    loop {
+        let tag = api.site.present().state.config_tag();
+        if !conditions.hold(tag.as_deref()) {
+            return Err(Refusal::ConfigChanged { tag }.into());
+        }
+        match api.site.request(ask(exactly(tag.as_deref()))).await? {
+            Ok(accepted) => return Ok(reply::granted(&accepted)),
+            Err(Refusal::ConfigChanged { .. }) => again(api, tag.as_deref(), end).await?,
+            Err(refusal) => return Err(refusal.into()),
+        }
+    }
+}
+
+/// Nothing but what has `tag`.
+fn exactly(tag: Option<&str>) -> Expected {
+    tag.map_or(Expected::Absent, |tag| Expected::Tags(vec![tag.to_owned()]))
+}
+
+/// Returns when it is worth another try, after one on what had `tag`.
+async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem> {
+    if Instant::now() >= end {
+        let message =
+            "the configuration was changed by others again and again; nothing was changed: try again";
+        return Err(Problem::unavailable(message));
+    }
+    if api.site.present().state.config_tag().as_deref() == tag {
+        tokio::time::sleep(BEHIND_PAUSE).await;
+    }
+    Ok(())
+}
+
+/// 204; 404 when there is nothing to change, 412 when a `test` of a JSON Patch fails.
+#[utoipa::path(
+    patch, path = "/v1/config/os-upgrade", operation_id = "change-configuration", tag = tag::CONFIGURATION,
+    summary = "Update the os upgrade",
+    description = "A merge patch (RFC 7396), also as plain JSON or YAML, or a JSON Patch (RFC 6902). Lists are \
+                   replaced whole. Without If-Match it is applied to whatever is configured by then.",
+    params(
+        ("If-Match" = Option<String>, Header, description = "only if the configuration has one of these tags"),
+        ("If-None-Match" = Option<String>, Header, description = "only if it has none of these tags"),
+        Validate,
+    ),
+    request_body(content(
+        (types::ConfigPatchBody = "application/json"),
+        (types::ConfigPatchBody = "application/merge-patch+json"),
+        (Vec<types::PatchStepBody> = "application/json-patch+json", example = json!([
+            {"op": "test", "path": "/rollout/max-concurrent", "value": 1},
+            {"op": "replace", "path": "/rollout/max-concurrent", "value": 2},
+        ])),
+    )),
+    responses(
+        (status = 204, description = "it was changed, or could be"),
+        (status = 404, description = "there is no configuration"),
+        (status = 412, description = "If-Match or If-None-Match expects another configuration, or a test failed"),
+    )
+)]
+async fn change(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    conditions: Conditions,
+    Params(params): Params<Validate>,
+    request: HttpRequest,
+) -> Result<Response, Problem> {
+    let headers = request.headers().clone();
+    let body = bytes(request, &api).await?;
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(empty_body());
+    }
+    let patch = match Patch::read(&headers, &body) {
+        Ok(patch) => patch,
+        Err(problem) => return Ok(refused(problem)),
+    };
+    let change = Change { patch, conditions, actor, validate: params.only() };
+    let end = Instant::now() + RETRIED_WITHIN;
+    loop {
+        let present = api.site.present();
+        if let Some(accepted) = change.attempt(&api, &present).await? {
+            return Ok(reply::granted(&accepted).into_response());
+        }
+        again(&api, present.state.config_tag().as_deref(), end).await?;
+    }
+}
+
+fn refused(problem: Problem) -> Response {
+    let mut response = problem.into_response();
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        response.headers_mut().insert(ACCEPT_PATCH, HeaderValue::from_static(patch::ACCEPTED));
+    }
+    response
+}
+
+/// A patch, and under which conditions it is to be applied.
+struct Change {
+    patch: Patch,
+    conditions: Conditions,
+    actor: String,
+    validate: bool,
+}
+
+impl Change {
+    /// Changes what is configured in `present`; nothing comes of it when that is not the present any more.
+    async fn attempt(&self, api: &Api, present: &Present) -> Result<Option<Accepted>, Problem> {
+        let state = &present.state;
+        let expected = exactly(state.config_tag().as_deref());
+        let patched = self.patched(present);
+        let actor = self.actor.clone();
+        // This instance may be behind the leader: what cannot be done is not said before it is known that it is not.
+        let request = match (&patched, state.config.as_deref()) {
+            (Ok(config), _) => {
+                Request::PutConfig { config: config.clone(), expected, actor, validate: self.validate }
+            }
+            (Err(_), Some(config)) => {
+                Request::PutConfig { config: config.clone(), expected, actor, validate: true }
+            }
+            (Err(_), None) => Request::DeleteConfig { expected, actor, validate: true },
+        };
+        match (api.site.request(request).await?, patched) {
+            (Ok(_), Err(problem)) => Err(problem),
+            (Ok(accepted), Ok(_)) => Ok(Some(accepted)),
+            (Err(Refusal::ConfigChanged { .. }), _) => Ok(None),
+            (Err(refusal), _) => Err(refusal.into()),
+        }
+    }
+
+    fn patched(&self, present: &Present) -> Result<Config, Problem> {
+        let state = &present.state;
+        let config = state.config.as_deref().ok_or(Refusal::NoConfiguration)?;
+        let tag = state.config_tag();
+        if !self.conditions.hold(tag.as_deref()) {
+            return Err(Refusal::ConfigChanged { tag }.into());
+        }
+        let value = serde_json::to_value(config).map_err(|error| Problem::internal(error.to_string()))?;
+        let config: Config = from_value(self.patch.apply(value)?)?;
+        config.validate().map_err(Refusal::from)?;
+        Ok(config)
+    }
 }

@@ -30,6 +30,14 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], syntax: Syntax) -> Result
     }
 }
 
+/// Reads any value. A key that stands twice in an object is refused: nobody could say which is meant.
+pub(super) fn parse_value(bytes: &[u8], syntax: Syntax) -> Result<Value, Problem> {
+    match syntax {
+        Syntax::Json => read_json::<Strict>(bytes).map(|Strict(value)| value),
+        Syntax::Yaml => read_yaml(bytes),
+    }
+}
+
 /// Reads an object from what has been read already.
 pub(super) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize::<_, Object<T>>(value)

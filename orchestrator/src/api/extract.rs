@@ -49,7 +49,7 @@ pub(super) struct Validate {
 
 /// The only value that the specification has for `validate`.
 #[derive(Debug, Deserialize, ToSchema)]
-enum True {
+pub(super) enum True {
     #[serde(rename = "true")]
     True,
 }

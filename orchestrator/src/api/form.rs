@@ -4,11 +4,13 @@
 //! YAML is 1.2 for reading: `01:00` and `2026-12-01` are texts, `no` is a text too. What is written is quoted where a
 //! reader of YAML 1.1 would take a text for something else.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -74,6 +76,15 @@ impl Form {
             }
         }
         best.map(|(form, _)| form)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Form {
+    type Rejection = Infallible;
+
+    /// What [`negotiated`] has found.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or_default())
     }
 }
 

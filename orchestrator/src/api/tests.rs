@@ -1,6 +1,7 @@
 //! The whole router in process, over a small core that owns a real kernel state and a real store.
 
 mod authority;
+mod configuration;
 mod conformance;
 mod errors;
 mod forms;

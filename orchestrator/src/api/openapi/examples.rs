@@ -11,6 +11,7 @@ fn request(path: &str, method: &str) -> Option<Value> {
             "worker-applications": [{"name": "os-upgrade-debian"}],
             "rollout": {"max-concurrent": 2, "max-failures": 1, "unreachable": "skip"},
         }),
+        ("PATCH", "/v1/config/os-upgrade") => json!({"rollout": {"max-concurrent": 2}}),
         ("POST", "/v1/state/os-upgrade/trigger-upgrade-site") => json!({"timeout": "4h"}),
         ("POST", "/v1/state/os-upgrade/cancel") => json!({}),
         ("POST", "/v1/state/fleet-lock/hold") => {

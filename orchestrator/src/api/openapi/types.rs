@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use os_upgrade_kernel::{HostStatus, RunResult};
 use serde_json::json;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -74,6 +74,8 @@ words! {
     WaiterWord = ["host", "client"];
     /// What an instance does.
     RoleWord = ["leader", "follower"];
+    /// What a step of a JSON Patch does.
+    PatchWord = ["add", "remove", "replace", "move", "copy", "test"];
     /// What becomes of a host that is unreachable when a run starts: it is left out, or fails.
     UnreachableWord = ["skip", "fail"];
 }
@@ -142,6 +144,40 @@ pub(in crate::api) struct ConfigBody {
     worker_applications: Vec<WorkerApplicationBody>,
     #[schema(required = false)]
     rollout: RolloutBody,
+}
+
+/// A merge patch (RFC 7396) of the configuration: the fields that become something else; `null` removes one.
+pub(in crate::api) struct ConfigPatchBody;
+
+impl PartialSchema for ConfigPatchBody {
+    fn schema() -> RefOr<Schema> {
+        let meaning = "A merge patch (RFC 7396): the fields that become something else; null removes one.";
+        let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
+        object.additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
+    }
+}
+
+impl ToSchema for ConfigPatchBody {
+    fn name() -> Cow<'static, str> {
+        "ConfigPatch".into()
+    }
+}
+
+/// A step of a JSON Patch (RFC 6902).
+#[derive(ToSchema)]
+#[schema(as = PatchStep)]
+#[expect(dead_code, reason = "the library's is used; here is its shape")]
+pub(in crate::api) struct PatchStepBody {
+    #[schema(value_type = PatchWord)]
+    op: String,
+    /// Which place it is about (RFC 6901).
+    path: String,
+    /// Where `move` and `copy` take it from.
+    #[schema(required = false)]
+    from: String,
+    /// What `add`, `replace` and `test` are about.
+    #[schema(required = false)]
+    value: serde_json::Value,
 }
 
 /// An application that implements the worker's side of an upgrade.

@@ -80,7 +80,11 @@ pub(super) fn check(method: &str, path: &str, status: u16, headers: &HeaderMap, 
         return;
     };
     let kind = headers["content-type"].to_str().unwrap();
-    let essence = |kind: &str| kind.split(';').next().unwrap().trim().to_owned();
+    let essence = |kind: &str| match kind.split(';').next().unwrap().trim() {
+        // Older names of the same, which are not worth a description each.
+        "application/x-yaml" | "text/yaml" | "text/x-yaml" => "application/yaml".to_owned(),
+        essence => essence.to_owned(),
+    };
     let content = contents.iter().find(|(known, _)| essence(known) == essence(kind));
     let (_, content) =
         content.unwrap_or_else(|| panic!("{method} {path} {status}: {kind} is not in the document"));

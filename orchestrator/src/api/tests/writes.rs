@@ -17,8 +17,8 @@ async fn the_configuration_is_created_replaced_and_read() {
     assert_eq!(api.call(CONFIG, BODY).await, (201, Value::Null));
     assert_eq!(api.call(CONFIG, BODY).await, (204, Value::Null));
     assert_eq!(api.call(read, "").await, (200, serde_json::from_str(BODY).unwrap()));
-    // An empty list of windows is the same as none; the rollout is shown where it is not the default.
-    let other = r#"{"worker-applications":[],"maintenance-windows":[],"rollout":{"max-concurrent":2}}"#;
+    // The rollout is shown where it is not the default.
+    let other = r#"{"worker-applications":[],"rollout":{"max-concurrent":2}}"#;
     assert_eq!(api.call(CONFIG, other).await, (204, Value::Null));
     let expected = json!({
         "worker-applications": [],

@@ -1,0 +1,258 @@
+//! The configuration, to the letter: methods, conditions, patches, fields.
+
+use super::*;
+
+const PATH: &str = "/v1/config/os-upgrade";
+const ONE: &str = r#"{"worker-applications":[{"name":"a"}]}"#;
+
+/// A request with headers; what is empty is left out.
+fn ask(method: &str, query: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(format!("{PATH}{query}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Body::from(body.to_owned())).unwrap()
+}
+
+impl TestApi {
+    async fn etag(&self, accept: &str) -> String {
+        let (status, headers, _) = self.send(ask("GET", "", &[("accept", accept)], "")).await;
+        assert_eq!(status, 200);
+        headers["etag"].to_str().unwrap().to_owned()
+    }
+
+    async fn configuration(&self) -> Value {
+        self.call(&format!("GET {PATH}"), "").await.1
+    }
+}
+
+async fn configured(config: &str) -> TestApi {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    assert_eq!(api.call(&format!("PUT {PATH}"), config).await.0, 201);
+    api
+}
+
+#[tokio::test]
+async fn what_may_be_done_is_said() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let (status, headers, body) = api.send(ask("OPTIONS", "", &[], "")).await;
+    assert_eq!((status, body.as_str()), (204, ""));
+    assert_eq!(headers["allow"], "GET, HEAD, PUT, PATCH, DELETE, OPTIONS");
+    assert_eq!(headers["accept-patch"], patch::ACCEPTED);
+}
+
+type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str, u16, u16);
+
+/// Method, query, headers, body: the status with a configuration, and the one without.
+#[tokio::test]
+async fn statuses() {
+    const JSON: (&str, &str) = ("content-type", "application/json");
+    const STEPS: (&str, &str) = ("content-type", "application/json-patch+json");
+    let failing = r#"[{"op":"test","path":"/worker-applications/0/name","value":"b"}]"#;
+    let impossible = r#"[{"op":"remove","path":"/rollout"}]"#;
+    let cases: &[Case] = &[
+        ("GET", "", &[], "", 200, 404),
+        ("HEAD", "", &[], "", 200, 404),
+        ("GET", "?validate=true", &[], "", 200, 404),
+        ("GET", "?validate=false", &[], "", 400, 400),
+        ("GET", "?content=config", &[], "", 400, 400),
+        ("GET", "?fields=rollout", &[], "", 200, 404),
+        ("GET", "?fields=colour", &[], "", 400, 400),
+        ("GET", "", &[("accept", "text/html")], "", 406, 406),
+        ("GET", "", &[("if-match", "\"x\"")], "", 412, 404),
+        ("GET", "", &[("if-match", "*")], "", 200, 404),
+        ("GET", "", &[("if-none-match", "*")], "", 304, 404),
+        ("GET", "", &[("if-none-match", "x")], "", 400, 400),
+        ("PUT", "", &[], ONE, 204, 201),
+        ("PUT", "?validate=true", &[], ONE, 204, 204),
+        ("PUT", "?validate=true", &[], r#"{"rollout":{"max-concurrent":0}}"#, 400, 400),
+        ("PUT", "", &[("if-none-match", "*")], ONE, 412, 201),
+        ("PUT", "", &[("if-match", "*")], ONE, 204, 412),
+        ("PUT", "", &[("if-match", "\"x\", \"y\"")], ONE, 412, 412),
+        ("PUT", "", &[("if-none-match", "\"x\"")], ONE, 204, 201),
+        ("PUT", "?validate=true", &[("if-match", "*")], ONE, 204, 412),
+        ("PUT", "", &[("content-type", "text/plain")], ONE, 415, 415),
+        ("PATCH", "", &[JSON], "{}", 204, 404),
+        ("PATCH", "", &[JSON], r#"{"rollout":{"max-failures":1}}"#, 204, 404),
+        ("PATCH", "?validate=true", &[JSON], r#"{"rollout":{"max-concurrent":0}}"#, 400, 404),
+        ("PATCH", "", &[JSON], r#"{"colour":"red"}"#, 400, 404),
+        ("PATCH", "", &[JSON], "[]", 400, 400),
+        ("PATCH", "", &[JSON], "", 400, 400),
+        ("PATCH", "", &[JSON, ("if-match", "*")], "{}", 204, 404),
+        ("PATCH", "", &[JSON, ("if-match", "\"x\"")], "{}", 412, 404),
+        ("PATCH", "", &[JSON, ("if-none-match", "*")], "{}", 412, 404),
+        ("PATCH", "", &[STEPS], "[]", 204, 404),
+        ("PATCH", "", &[STEPS], failing, 412, 404),
+        ("PATCH", "", &[STEPS], impossible, 400, 404),
+        ("PATCH", "", &[STEPS], r#"[{"op":"remove","path":"/worker-applications/0"}]"#, 204, 404),
+        ("PATCH", "", &[("content-type", "text/plain")], "{}", 415, 415),
+        ("DELETE", "", &[], "", 204, 404),
+        ("DELETE", "?validate=true", &[], "", 204, 404),
+        ("DELETE", "", &[("if-match", "\"x\"")], "", 412, 404),
+        ("DELETE", "", &[("if-match", "*")], "", 204, 404),
+        ("DELETE", "", &[("if-none-match", "*")], "", 412, 404),
+        ("DELETE", "", &[("if-none-match", "\"x\"")], "", 204, 404),
+        ("OPTIONS", "", &[], "", 204, 204),
+        ("POST", "", &[], "{}", 405, 405),
+    ];
+    for (method, query, headers, body, with, without) in cases {
+        for (api, expected) in
+            [(configured(ONE).await, with), (TestApi::new(TestSite::new(["h01"]), &[]).await, without)]
+        {
+            let (status, _, answer) = api.send(ask(method, query, headers, body)).await;
+            assert_eq!(status, *expected, "{method} {query} {headers:?} {body}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn validation_changes_nothing() {
+    let api = configured(ONE).await;
+    let before = api.configuration().await;
+    for (method, body) in [("PUT", "{}"), ("PATCH", r#"{"rollout":{"max-failures":1}}"#), ("DELETE", "")] {
+        assert_eq!(api.send(ask(method, "?validate=true", &[], body)).await.0, 204, "{method}");
+        assert_eq!(api.configuration().await, before, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn tags_of_both_forms() {
+    let api = configured(ONE).await;
+    let (json, yaml) = (api.etag("application/json").await, api.etag("application/yaml").await);
+    assert_ne!(json, yaml);
+    assert!(json.starts_with('"') && json.ends_with('"'), "{json}");
+    for (accept, known, status) in [
+        ("application/json", &json, 304),
+        ("application/yaml", &yaml, 304),
+        ("application/json", &yaml, 200),
+        ("application/yaml", &json, 200),
+    ] {
+        let (found, headers, body) =
+            api.send(ask("GET", "", &[("accept", accept), ("if-none-match", known)], "")).await;
+        assert_eq!((found, body.is_empty()), (status, status == 304), "{accept} {known}");
+        assert_eq!((&headers["vary"], headers.contains_key("etag")), (&"accept".parse().unwrap(), true));
+    }
+    let weak = format!("W/{json}");
+    assert_eq!(api.send(ask("GET", "", &[("if-none-match", &weak)], "")).await.0, 304);
+    assert_eq!(api.send(ask("PUT", "", &[("if-match", &weak)], "{}")).await.0, 412);
+
+    // A write takes the tag of either form, once.
+    let other = format!("\"x\", {yaml}");
+    assert_eq!(
+        api.send(ask("PATCH", "", &[("if-match", &other)], r#"{"rollout":{"max-failures":1}}"#)).await.0,
+        204
+    );
+    assert_ne!(api.etag("application/json").await, json);
+    for method in ["PUT", "PATCH", "DELETE"] {
+        let (status, _, body) = api.send(ask(method, "", &[("if-match", &json)], "{}")).await;
+        assert_eq!(status, 412, "{method} {body}");
+    }
+    let current = api.etag("*/*").await;
+    assert_eq!(api.send(ask("PUT", "", &[("if-none-match", &current)], "{}")).await.0, 412);
+    assert_eq!(api.send(ask("DELETE", "", &[("if-match", &current)], "")).await.0, 204);
+    assert_eq!(api.send(ask("GET", "", &[], "")).await.0, 404);
+    // What is configured again is not what was there before.
+    assert_eq!(api.send(ask("PUT", "", &[], ONE)).await.0, 201);
+    assert_ne!(api.etag("*/*").await, json);
+}
+
+#[tokio::test]
+async fn what_patches_leave() {
+    let merge = "application/merge-patch+json";
+    let config = r#"{"worker-applications":[{"name":"a"},{"name":"b"}],"rollout":{"max-concurrent":3,"max-failures":1}}"#;
+    let rollout = |concurrent: u32, failures: u32| json!({"max-concurrent": concurrent, "max-failures": failures, "unreachable": "skip"});
+    let both = json!([{"name": "a"}, {"name": "b"}]);
+    for (content_type, patch, expected) in [
+        // Lists are replaced whole, objects field by field.
+        (
+            merge,
+            r#"{"worker-applications":[{"name":"c"}]}"#,
+            json!({"worker-applications": [{"name": "c"}], "rollout": rollout(3, 1)}),
+        ),
+        (
+            merge,
+            r#"{"rollout":{"max-failures":2}}"#,
+            json!({"worker-applications": both, "rollout": rollout(3, 2)}),
+        ),
+        (merge, r#"{"rollout":null}"#, json!({"worker-applications": both})),
+        (
+            "application/yaml",
+            "rollout:\n  max-concurrent: 4\n",
+            json!({"worker-applications": both, "rollout": rollout(4, 1)}),
+        ),
+        (
+            "application/json-patch+json",
+            r#"[{"op":"test","path":"/rollout/max-failures","value":1},{"op":"remove","path":"/worker-applications/0"}]"#,
+            json!({"worker-applications": [{"name": "b"}], "rollout": rollout(3, 1)}),
+        ),
+    ] {
+        let api = configured(config).await;
+        let (status, _, body) = api.send(ask("PATCH", "", &[("content-type", content_type)], patch)).await;
+        assert_eq!((status, body.as_str()), (204, ""), "{patch}");
+        assert_eq!(api.configuration().await, expected, "{patch}");
+    }
+    let api = configured(config).await;
+    let (status, headers, _) = api.send(ask("PATCH", "", &[("content-type", "text/plain")], "{}")).await;
+    assert_eq!((status, headers["accept-patch"].to_str().unwrap()), (415, patch::ACCEPTED));
+    let (_, _, body) =
+        api.send(ask("PATCH", "", &[], r#"{"worker-applications":[{"name":"a"},{"name":""}]}"#)).await;
+    let expected = error_with(
+        "worker-applications/1/name: a name must not be empty",
+        &json!({"place": "worker-applications/1/name"}),
+    );
+    assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn only_some_fields() {
+    let api = configured(r#"{"worker-applications":[{"name":"a"}],"rollout":{"max-concurrent":3}}"#).await;
+    for (fields, expected) in [
+        ("worker-applications", json!({"worker-applications": [{"name": "a"}]})),
+        ("rollout/max-concurrent,maintenance-windows", json!({"rollout": {"max-concurrent": 3}})),
+        (
+            "worker-applications/name,rollout/unreachable",
+            json!({"worker-applications": [{"name": "a"}], "rollout": {"unreachable": "skip"}}),
+        ),
+    ] {
+        let (status, headers, body) = api.send(ask("GET", &format!("?fields={fields}"), &[], "")).await;
+        assert_eq!((status, serde_json::from_str::<Value>(&body).unwrap()), (200, expected), "{fields}");
+        assert_eq!(headers["etag"].to_str().unwrap(), api.etag("*/*").await);
+    }
+}
+
+/// Patches that know of no other lose nothing, and of those that have seen the same one wins.
+#[tokio::test]
+async fn patches_at_once() {
+    let api = configured(ONE).await;
+    for round in 0..5 {
+        let tag = api.etag("*/*").await;
+        let patches = (0..50).map(|number| {
+            let patch = json!({"rollout": {"max-failures": 100 + 100 * round + number}}).to_string();
+            api.send(ask("PATCH", "", &[("if-match", &tag)], &patch))
+        });
+        let statuses: Vec<u16> =
+            futures::future::join_all(patches).await.into_iter().map(|(status, ..)| status).collect();
+        assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 1, "{statuses:?}");
+        assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 49, "{statuses:?}");
+    }
+    let append = |number: u32| {
+        let steps =
+            json!([{"op": "add", "path": "/worker-applications/-", "value": {"name": format!("w{number}")}}]);
+        ask("PATCH", "", &[("content-type", "application/json-patch+json")], &steps.to_string())
+    };
+    let answers = futures::future::join_all((0..20).map(|number| api.send(append(number)))).await;
+    assert!(answers.iter().all(|(status, ..)| *status == 204), "{answers:?}");
+    assert_eq!(api.configuration().await["worker-applications"].as_array().unwrap().len(), 21);
+}
+
+#[tokio::test]
+async fn a_run_goes_on_whatever_becomes_of_its_configuration() {
+    let api = configured(r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#).await;
+    assert_eq!(api.call("POST /v1/state/os-upgrade/trigger-upgrade-site", "").await.0, 204);
+    let run = api.site.present().state.run.clone().unwrap();
+    assert_eq!(api.send(ask("PATCH", "", &[], r#"{"rollout":{"max-concurrent":9}}"#)).await.0, 204);
+    assert_eq!(api.send(ask("DELETE", "", &[], "")).await.0, 204);
+    let now = api.site.present().state.run.clone().unwrap();
+    assert_eq!((&now.id, &now.rollout, now.not_after), (&run.id, &run.rollout, run.not_after));
+    assert_eq!(api.call("GET /v1/state/os-upgrade", "").await.1["status"], "preparing");
+}
