@@ -21,12 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::data_directory::DataDirectory;
 use crate::api;
-use crate::auth::{FileError, Gate, KeptTokens};
+use crate::auth::{FileError, Gate, KeptTokens, Oidc};
 use crate::bus::Bus;
 use crate::bus::connect::{ConnectError, connect};
 use crate::bus::streams::{Layout, StreamsError};
 use crate::cluster::{About, Cluster};
-use crate::config::{Api, NatsMode, Settings};
+use crate::config::{NatsMode, Settings};
 use crate::driver::{Driver, Parts};
 use crate::fleetlock::client::{BuildError, FleetLockClient};
 use crate::pem_file::PemError;
@@ -74,6 +74,9 @@ pub enum ServeError {
     /// It cannot be told who may call the API.
     #[error(transparent)]
     Tokens(#[from] FileError),
+    /// The identity provider cannot be asked.
+    #[error("cannot use the identity provider of [api.oidc]")]
+    Oidc(#[source] reqwest::Error),
     /// The data directory cannot be used.
     #[error("cannot use the data directory {}", path.display())]
     Directory {
@@ -155,7 +158,7 @@ struct Opened {
 
 async fn open(settings: Settings) -> Result<Opened, ServeError> {
     let address = settings.api.listen;
-    let gate = gate(&settings.api)?;
+    let gate = gate(&settings)?;
     let tls = api::Tls::of_settings(&settings.api_tls)?;
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
@@ -267,12 +270,15 @@ impl Opened {
 }
 
 /// Who may call the API. Where nobody is asked who he is, only those on this host may.
-fn gate(api: &Api) -> Result<Gate, ServeError> {
-    match &api.tokens {
-        Some(file) => Ok(Gate::with_tokens(KeptTokens::open(file.clone())?)),
-        None if api.listen.ip().is_loopback() => Ok(Gate::default()),
-        None => Err(ServeError::OpenToAll { address: api.listen }),
+fn gate(settings: &Settings) -> Result<Gate, ServeError> {
+    let tokens = settings.api.tokens.clone().map(KeptTokens::open).transpose()?;
+    let oidc = Oidc::of_settings(&settings.api_oidc).map_err(ServeError::Oidc)?;
+    let gate = Gate::new(tokens, oidc);
+    let address = settings.api.listen;
+    if gate.is_open() && !address.ip().is_loopback() {
+        return Err(ServeError::OpenToAll { address });
     }
+    Ok(gate)
 }
 
 /// Runs `work` beside everything else; its end, orderly or by a panic, is the end of everything.

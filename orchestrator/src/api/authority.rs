@@ -16,7 +16,7 @@ use chrono::Utc;
 
 use super::error::Problem;
 use super::fleet_lock;
-use crate::auth::{Caller, Denied, Gate, Role, Scheme};
+use crate::auth::{Caller, Denied, Gate, Role, Scheme, Shown};
 
 /// Whom a route lets in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,10 @@ pub(super) fn peer(request: &Request) -> Option<IpAddr> {
 /// Finds out who a request comes from, for all that comes after.
 pub(super) async fn identify(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let scheme = if fleet_lock::is_asked(&request) { Scheme::FleetLock } else { Scheme::Bearer };
-    let caller = gate.caller(scheme, request.headers(), peer(&request), Utc::now()).await;
+    let headers = request.headers();
+    let certificate = request.extensions().get();
+    let shown = Shown { scheme, headers, certificate, peer: peer(&request) };
+    let caller = gate.caller(shown, Utc::now()).await;
     if let Ok(caller) = &caller {
         request.extensions_mut().insert(caller.clone());
     }

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::credentials::Credentials;
 use super::secret::PREFIX;
-use super::{Caller, Denials, Denied, KeptTokens, Proof, Rights, Role, Token};
+use super::{Caller, Denials, Denied, KeptTokens, Oidc, Proof, Rights, Role, Token};
+use crate::api::peer::PeerCertificate;
 
 /// The ways to show who one is that an endpoint takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,22 +22,37 @@ pub enum Scheme {
     FleetLock,
 }
 
+/// What a request shows.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// How it may show who sends it.
+    pub scheme: Scheme,
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// The certificate of its connection, which was verified.
+    pub certificate: Option<&'a PeerCertificate>,
+    /// Where it comes from.
+    pub peer: Option<IpAddr>,
+}
+
 /// What decides who a request comes from. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
     tokens: Option<Arc<KeptTokens>>,
+    oidc: Option<Arc<Oidc>>,
     denials: Denials,
 }
 
 impl Gate {
-    /// One that takes the tokens of a file. [`Gate::default`] takes whoever comes for an admin.
-    pub fn with_tokens(tokens: KeptTokens) -> Self {
-        Self { tokens: Some(Arc::new(tokens)), denials: Denials::default() }
+    /// One that takes the tokens of a file and of an identity provider. Without either, as [`Gate::default`], it takes
+    /// whoever comes for an admin.
+    pub fn new(tokens: Option<KeptTokens>, oidc: Option<Oidc>) -> Self {
+        Self { tokens: tokens.map(Arc::new), oidc: oidc.map(Arc::new), denials: Denials::default() }
     }
 
     /// Whether whoever comes is an admin.
     pub fn is_open(&self) -> bool {
-        self.tokens.is_none()
+        self.tokens.is_none() && self.oidc.is_none()
     }
 
     /// The requests that were not let in.
@@ -51,46 +67,65 @@ impl Gate {
 
     /// Keeps what it knows up to date until `shutdown`.
     pub async fn follow(self, shutdown: CancellationToken) {
-        match self.tokens {
-            Some(tokens) => tokens.follow(shutdown).await,
-            None => shutdown.cancelled().await,
-        }
+        let tokens = async {
+            if let Some(tokens) = self.tokens {
+                tokens.follow(shutdown.clone()).await;
+            }
+        };
+        let oidc = async {
+            if let Some(oidc) = &self.oidc {
+                oidc.follow(shutdown.clone()).await;
+            }
+        };
+        tokio::join!(tokens, oidc, shutdown.cancelled());
     }
 
-    /// Who a request with `headers` from `peer` comes from.
+    /// Who a request comes from.
     ///
     /// # Errors
     /// Nobody knows.
-    #[expect(clippy::unused_async, reason = "the keys of an identity provider may have to be fetched")]
-    pub async fn caller(
-        &self,
-        scheme: Scheme,
-        headers: &HeaderMap,
-        peer: Option<IpAddr>,
-        now: DateTime<Utc>,
-    ) -> Result<Caller, Denied> {
-        let Some(tokens) = &self.tokens else {
+    pub async fn caller(&self, shown: Shown<'_>, now: DateTime<Utc>) -> Result<Caller, Denied> {
+        let Shown { scheme, headers, certificate, peer } = shown;
+        if self.is_open() {
             let actor = peer.map_or_else(|| "api".to_owned(), |peer| format!("api {peer}"));
             return Ok(Caller { actor, rights: Rights::Role(Role::Admin) });
-        };
-        let tokens = tokens.tokens();
-        let proves = |token: &Token, secret: &str| match &token.proof {
-            Proof::Secret(salted) => salted.is_of(secret),
-            Proof::Certificate(_) => false,
-        };
-        let found = match (Credentials::of(headers), scheme) {
-            (Credentials::Bearer(secret), _) if secret.starts_with(PREFIX) => {
-                tokens.iter().find(|token| proves(token, &secret))
+        }
+        let tokens = self.tokens.as_ref().map(|tokens| tokens.tokens()).unwrap_or_default();
+        let token = match (Credentials::of(headers), scheme, &self.oidc) {
+            (Credentials::Bearer(token), _, Some(oidc)) if !token.starts_with(PREFIX) => {
+                return oidc.caller(&token).await;
             }
-            (Credentials::Basic { name, secret }, Scheme::FleetLock) => {
-                tokens.iter().find(|token| token.name.as_str() == name && proves(token, &secret))
+            (Credentials::Bearer(secret), ..) if secret.starts_with(PREFIX) => {
+                tokens.iter().find(|token| proves(token, &secret)).ok_or(Denied::Invalid)
             }
-            (Credentials::None, _) | (Credentials::Basic { .. }, Scheme::Bearer) => {
-                return Err(Denied::Missing);
+            (Credentials::Basic { name, secret }, Scheme::FleetLock, _) => {
+                let named = |token: &&Token| token.name.as_str() == name && proves(token, &secret);
+                tokens.iter().find(named).ok_or(Denied::Invalid)
             }
-            (Credentials::Bearer(_) | Credentials::Unknown, _) => None,
-        };
-        let token = found.ok_or(Denied::Invalid)?;
+            (Credentials::None, Scheme::FleetLock, _) => {
+                let is_of = |token: &&Token| certificate.is_some_and(|certificate| names(certificate, token));
+                tokens.iter().find(is_of).ok_or(Denied::Missing)
+            }
+            (Credentials::None | Credentials::Basic { .. }, Scheme::Bearer, _) => Err(Denied::Missing),
+            (Credentials::Bearer(_) | Credentials::Unknown, ..) => Err(Denied::Invalid),
+        }?;
         if token.has_expired(now) { Err(Denied::Expired) } else { Ok(token.caller()) }
+    }
+}
+
+fn proves(token: &Token, secret: &str) -> bool {
+    match &token.proof {
+        Proof::Secret(salted) => salted.is_of(secret),
+        Proof::Certificate(_) => false,
+    }
+}
+
+/// Whether `token` is that of the owner of `certificate`.
+fn names(certificate: &PeerCertificate, token: &Token) -> bool {
+    match &token.proof {
+        Proof::Certificate(name) => {
+            certificate.common_name() == Some(name) || certificate.dns_names().contains(name)
+        }
+        Proof::Secret(_) => false,
     }
 }

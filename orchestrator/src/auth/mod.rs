@@ -7,6 +7,7 @@ mod denials;
 mod gate;
 mod kept;
 mod name;
+mod oidc;
 mod secret;
 mod token_file;
 
@@ -17,9 +18,10 @@ use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 
 pub use self::denials::{DenialCounts, Denials};
-pub use self::gate::{Gate, Scheme};
+pub use self::gate::{Gate, Scheme, Shown};
 pub use self::kept::KeptTokens;
 pub use self::name::{NameError, TokenName};
+pub use self::oidc::Oidc;
 pub use self::secret::{RandomError, Salted, Secret};
 pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, write};
 

@@ -206,7 +206,7 @@ async fn who_shows_what() {
     let (ci, ci_secret) = token("ci", Rights::Role(Role::Operator));
     let (zincati, zincati_secret) = token("zincati", group("workers"));
     write(&place.path(), &[old, ci, zincati]).unwrap();
-    let gate = Gate::with_tokens(KeptTokens::open(place.path()).unwrap());
+    let gate = Gate::new(Some(KeptTokens::open(place.path()).unwrap()), None);
     let [old, ci, zincati] = [&old_secret, &ci_secret, &zincati_secret].map(Secret::reveal);
     let basic = |text: String| format!("Basic {}", STANDARD.encode(text));
 
@@ -235,14 +235,17 @@ async fn who_shows_what() {
         (lock, vec![format!("Bearer {zincati}")], as_zincati),
     ] {
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
-        let found = gate.caller(scheme, &headers(&values), None, now()).await;
+        let headers = headers(&values);
+        let shown = Shown { scheme, headers: &headers, certificate: None, peer: None };
+        let found = gate.caller(shown, now()).await;
         assert_eq!(found, expected, "{scheme:?} {values:?}");
     }
 
     let open = Gate::default();
     let peer = Some("127.0.0.1".parse().unwrap());
     let admin = caller("api 127.0.0.1", Rights::Role(Role::Admin));
-    assert_eq!(open.caller(Scheme::Bearer, &headers(&[]), peer, now()).await, admin);
+    let shown = Shown { scheme: Scheme::Bearer, headers: &headers(&[]), certificate: None, peer };
+    assert_eq!(open.caller(shown, now()).await, admin);
 }
 
 #[test]
@@ -259,5 +262,46 @@ fn what_callers_may() {
     assert_eq!(allowed(group("workers")), ([false, false, false], [true, false]));
     for role in Role::ALL {
         assert_eq!(role.as_str().parse(), Ok(role));
+    }
+}
+
+#[tokio::test]
+async fn certificates_are_of_clients_only() {
+    let place = Place::new();
+    let by_certificate = |name: &str, rights: Rights, certificate: &str| {
+        let proof = Proof::Certificate(certificate.to_owned());
+        Token::new(name.parse().unwrap(), rights, proof, now(), Some(std::time::Duration::from_mins(1)))
+    };
+    let tokens =
+        [by_certificate("n1", group("workers"), "n1.example"), by_certificate("n2", group("infra"), "n2")];
+    write(&place.path(), &tokens).unwrap();
+    let gate = Gate::new(Some(KeptTokens::open(place.path()).unwrap()), None);
+
+    let certificate = |common_name: &str, names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = rcgen::CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, common_name);
+        let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        crate::api::peer::PeerCertificate::of(certificate.der()).unwrap()
+    };
+    let caller = |actor: &str, rights| Ok(Caller { actor: actor.to_owned(), rights });
+    let [first, second, nobody] = [
+        certificate("x", &["n0.example", "n1.example"]),
+        certificate("n2", &[]),
+        certificate("n3", &["n2.example"]),
+    ];
+    let (lock, late) = (Scheme::FleetLock, now() + TimeDelta::minutes(1));
+    for (scheme, shown, values, time, expected) in [
+        (lock, Some(&first), vec![], now(), caller("token n1", group("workers"))),
+        (lock, Some(&second), vec![], now(), caller("token n2", group("infra"))),
+        (lock, Some(&nobody), vec![], now(), Err(Denied::Missing)),
+        (lock, Some(&first), vec!["Basic bjE6"], now(), Err(Denied::Invalid)),
+        (lock, Some(&first), vec![], late, Err(Denied::Expired)),
+        (lock, None, vec![], now(), Err(Denied::Missing)),
+        (Scheme::Bearer, Some(&first), vec![], now(), Err(Denied::Missing)),
+    ] {
+        let headers = headers(&values);
+        let shown = Shown { scheme, headers: &headers, certificate: shown, peer: None };
+        assert_eq!(gate.caller(shown, time).await, expected, "{shown:?}");
     }
 }

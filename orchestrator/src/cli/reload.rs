@@ -54,6 +54,7 @@ fn differing(one: &Settings, other: &Settings) -> impl Iterator<Item = &'static 
         ("site", one.site != other.site),
         ("api", one.api != other.api),
         ("api.tls", one.api_tls != other.api_tls),
+        ("api.oidc", one.api_oidc != other.api_oidc),
         ("nats", one.nats != other.nats),
         ("store", one.store != other.store),
         ("fleet-lock", one.fleet_lock != other.fleet_lock),

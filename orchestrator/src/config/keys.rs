@@ -13,7 +13,7 @@ use os_upgrade_protocol::GroupName;
 
 use super::merged::Merged;
 use super::problem::Problem;
-use super::value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, Shape, SiteName, Value};
+use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, Text, Value, Words};
 
 /// One `[section]`, or `[section.part]` of one.
 #[derive(Debug)]
@@ -177,6 +177,24 @@ sections! {
         /// A file with the certificates, in PEM, of the authorities of clients. With it clients are asked for a certificate:
         /// they need none, but one that is shown must be valid.
         "client-ca" => client_ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/client-ca.pem");
+    }
+
+    /// JSON web tokens of an identity provider, taken beside those of `tokens`. `issuer`, `audience` and `jwks` go together.
+    "api.oidc" => api_oidc: ApiOidc {
+        /// Who makes the tokens: their `iss`, to the letter.
+        "issuer" => issuer: Option<Text> = Initial::Unset("https://login.example.com/realms/site");
+        /// For whom they are: one of their `aud`.
+        "audience" => audience: Option<Text> = Initial::Unset("os-upgrade");
+        /// The provider's public keys, a JSON Web Key Set: an https:// URL, or a file.
+        "jwks" => jwks: Option<Jwks> = Initial::Unset("https://login.example.com/realms/site/certs");
+        /// The claim that holds roles, a text or a list of texts; dots lead into objects, as in `realm_access.roles`.
+        "role-claim" => role_claim: Text = Initial::Is("roles");
+        /// What in that claim makes a viewer, separated by commas.
+        "viewers" => viewers: Words = Initial::Is("viewer");
+        /// What in that claim makes an operator, separated by commas.
+        "operators" => operators: Words = Initial::Is("operator");
+        /// What in that claim makes an admin, separated by commas.
+        "admins" => admins: Words = Initial::Is("admin");
     }
 
     /// The message bus: a nats-server of yours (`url`), or one started here as a child process (`managed`).

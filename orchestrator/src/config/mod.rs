@@ -21,10 +21,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-pub use keys::{Api, ApiTls, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store};
+pub use keys::{
+    Api, ApiOidc, ApiTls, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store,
+};
 pub use problem::{Error, Origin, Problem};
 pub use settings::NatsMode;
-pub use value::{Bounded, Groups, HttpUrl, Interval, NatsUrls, Shape, SiteName};
+pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, Text, Words};
 
 /// The largest configuration file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;

@@ -59,6 +59,7 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
     problems.extend(nats_rules(merged));
     problems.extend(lock_server_rules(merged));
     problems.extend(api_tls_rules(merged));
+    problems.extend(api_oidc_rules(merged));
     problems.extend(default_group_exists(merged));
     settings.filter(|_| problems.len() == before)
 }
@@ -122,6 +123,20 @@ fn api_tls_rules(merged: &Merged) -> Vec<Problem> {
         without("cert", "client-ca", "needs api.tls.cert, as only TLS has client certificates"),
     ];
     found.into_iter().flatten().collect()
+}
+
+/// What tells whose tokens they are is given whole or not at all.
+fn api_oidc_rules(merged: &Merged) -> Vec<Problem> {
+    let given = |key| merged.given("api.oidc", key);
+    let needed = ["issuer", "audience", "jwks"];
+    let missing: Vec<&str> = needed.into_iter().filter(|key| given(key).is_none()).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let missing: Vec<String> = missing.iter().map(|key| format!("api.oidc.{key}")).collect();
+    let missing = missing.join(" and ");
+    let problem = |key| Some(given(key)?.problem(format!("api.oidc.{key}: needs {missing}")));
+    needed.into_iter().find_map(problem).into_iter().collect()
 }
 
 fn default_group_exists(merged: &Merged) -> Option<Problem> {

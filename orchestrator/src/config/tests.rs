@@ -141,7 +141,7 @@ c.toml:18:11: fleet-lock.groups.default: expected an integer from 0 to 10000, fo
 c.toml:19:1: fleet-lock.groups: expected a group, found "bad_name": a group must match ^[a-zA-Z0-9.-]+$
 OS_UPGRADE_API__LISTEN: api.listen: expected an IP address and port such as "127.0.0.1:8646", found "nowhere"
 OS_UPGRADE_API__LISTNE: no such key; did you mean OS_UPGRADE_API__LISTEN?
-OS_UPGRADE_FOO__BAR: unknown section [foo]; there are [site], [api], [api.tls], [nats], [store], [fleet-lock]
+OS_UPGRADE_FOO__BAR: unknown section [foo]; there are [site], [api], [api.tls], [api.oidc], [nats], [store], [fleet-lock]
 OS_UPGRADE_NATS__MANAGED: nats.managed: expected true or false, found "yes"
 OS_UPGRADE_STORE__COMPLETELY_ELSE: unknown key "completely-else" in [store]; its keys are path"#;
     assert_eq!(load_text(text, &environment).unwrap_err(), expected);
@@ -282,4 +282,33 @@ fn control_characters_in_names_are_escaped() {
 fn a_file_that_cannot_be_read() {
     let missing = load(Some(Path::new("/nowhere/c.toml")), []).unwrap_err();
     assert_eq!(missing.to_string(), "cannot read /nowhere/c.toml: No such file or directory (os error 2)");
+}
+
+#[test]
+fn an_identity_provider_is_given_whole() {
+    let whole = "[api.oidc]\nissuer = \"i\"\naudience = \"a\"\njwks = \"k.json\"\n";
+    assert_eq!(load_text(whole, &[]).unwrap().api_oidc.jwks, Some(Jwks::File("k.json".into())));
+    for (text, expected) in [
+        (
+            "[api.oidc]\nissuer = \"i\"\n",
+            "c.toml:2:10: api.oidc.issuer: needs api.oidc.audience and api.oidc.jwks",
+        ),
+        (
+            "[api.oidc]\nissuer = \"i\"\njwks = \"k\"\n",
+            "c.toml:2:10: api.oidc.issuer: needs api.oidc.audience",
+        ),
+    ] {
+        assert_eq!(load_text(text, &[]).unwrap_err(), expected);
+    }
+    for (jwks, good) in [
+        ("https://h/keys", true),
+        ("http://127.0.0.1:1/keys", true),
+        ("http://[::1]:1/keys", true),
+        ("http://h/keys", false),
+        ("ftp://h/keys", false),
+        ("", false),
+    ] {
+        let text = whole.replace("k.json", jwks);
+        assert_eq!(load_text(&text, &[]).is_ok(), good, "{jwks}");
+    }
 }

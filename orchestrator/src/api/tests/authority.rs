@@ -57,7 +57,7 @@ impl Guarded {
         }
         let path = directory.path().join("tokens.toml");
         write(&path, &tokens).unwrap();
-        let gate = Gate::with_tokens(KeptTokens::open(path).unwrap());
+        let gate = Gate::new(Some(KeptTokens::open(path).unwrap()), None);
         let api = TestApi::new(site, records).await;
         let router = router(api.site.clone(), api.history.clone(), gate, &Options::default());
         Self { api: TestApi { router, ..api }, secrets, _tokens: directory }

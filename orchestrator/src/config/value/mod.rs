@@ -10,9 +10,11 @@ use os_upgrade_kernel::{OnFailure, Reclaim};
 use os_upgrade_protocol::{GroupName, HostName};
 
 mod groups;
+mod identity;
 mod url;
 
 pub use groups::Groups;
+pub use identity::{Jwks, Text, Words};
 pub(super) use url::redacted;
 pub use url::{HttpUrl, NatsUrls};
 

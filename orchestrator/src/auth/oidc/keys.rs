@@ -1,0 +1,195 @@
+//! The provider's public keys: fetched at start and again from time to time, and when a token names one that is not known,
+//! but not more often than a pause allows, because anybody can name any. When the provider is away its last keys stay.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use os_upgrade_protocol::error::with_causes;
+use reqwest::{Client, StatusCode, Url};
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::super::Denied;
+use crate::config::Jwks;
+use crate::http_client::{self, beginning};
+
+/// How long the provider may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// The largest key set that is read, in bytes.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// How often keys are fetched without being missed, so that those taken back are gone: from a provider, and a file.
+const REFRESH: [Duration; 2] = [Duration::from_mins(10), Duration::from_secs(5)];
+
+/// The pause before a key that is not known is looked for again.
+const AGAIN: Duration = Duration::from_mins(1);
+
+/// The same while there are no keys at all.
+const AGAIN_WITHOUT: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct Keys {
+    source: Jwks,
+    /// There is one for a URL.
+    http: Option<Client>,
+    set: ArcSwapOption<JwkSet>,
+    /// When they were last asked for.
+    asked: Mutex<Option<Instant>>,
+    again: [Duration; 2],
+}
+
+#[derive(Debug, thiserror::Error)]
+enum FetchError {
+    #[error("it cannot be read")]
+    File(#[from] io::Error),
+    #[error("there is no answer")]
+    Http(#[from] reqwest::Error),
+    #[error("the answer is {0}")]
+    Status(StatusCode),
+    #[error("it is larger than {BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("it is not a JSON Web Key Set")]
+    Content(#[from] serde_json::Error),
+}
+
+impl Keys {
+    pub(super) fn new(source: Jwks) -> Result<Self, reqwest::Error> {
+        let http = match &source {
+            Jwks::Url(url) => Some(http_client::builder(url).timeout(ANSWER_WITHIN).build()?),
+            Jwks::File(_) => None,
+        };
+        let again = [AGAIN, AGAIN_WITHOUT];
+        Ok(Self { source, http, set: ArcSwapOption::empty(), asked: Mutex::default(), again })
+    }
+
+    /// The same, with no pause between two looks for a key that is not known.
+    #[cfg(test)]
+    pub(super) fn without_pause(self) -> Self {
+        Self { again: [Duration::ZERO; 2], ..self }
+    }
+
+    /// Fetches them again and again.
+    pub(super) async fn follow(&self) {
+        let [provider, file] = REFRESH;
+        let mut ticks = tokio::time::interval(match self.source {
+            Jwks::Url(_) => provider,
+            Jwks::File(_) => file,
+        });
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let mut asked = self.asked.lock().await;
+            self.refresh().await;
+            *asked = Some(Instant::now());
+        }
+    }
+
+    /// The key with this id, or the only one there is for `algorithm` where a token names none.
+    pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, Denied> {
+        if let Some(key) = self.known(id, algorithm) {
+            return Ok(key);
+        }
+        self.look_again().await;
+        let missing = if self.set.load().is_some() { Denied::Invalid } else { Denied::Unavailable };
+        self.known(id, algorithm).ok_or(missing)
+    }
+
+    fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+        let set = self.set.load_full()?;
+        let mut keys = set.keys.iter().filter(|key| is_for(key, algorithm));
+        let key = match id {
+            Some(id) => keys.find(|key| key.common.key_id.as_deref() == Some(id)),
+            None => keys.next().filter(|_| keys.next().is_none()),
+        };
+        DecodingKey::from_jwk(key?).ok()
+    }
+
+    async fn look_again(&self) {
+        // Whoever comes meanwhile waits for the same answer.
+        let mut asked = self.asked.lock().await;
+        let [again, without] = self.again;
+        let pause = if self.set.load().is_some() { again } else { without };
+        if asked.is_none_or(|at| at.elapsed() >= pause) {
+            self.refresh().await;
+            *asked = Some(Instant::now());
+        }
+    }
+
+    async fn refresh(&self) {
+        match self.fetch().await {
+            Ok(set) => self.set.store(Some(set.into())),
+            Err(error) => {
+                let consequence = if self.set.load().is_some() {
+                    "the keys it had are used on"
+                } else {
+                    "none of its tokens can be checked"
+                };
+                let from = match &self.source {
+                    Jwks::Url(url) => url.to_string(),
+                    Jwks::File(path) => path.display().to_string(),
+                };
+                tracing::error!(
+                    from,
+                    error = with_causes(&error),
+                    "no keys of the identity provider; {consequence}"
+                );
+            }
+        }
+    }
+
+    async fn fetch(&self) -> Result<JwkSet, FetchError> {
+        let bytes = match (&self.source, &self.http) {
+            (Jwks::Url(url), Some(http)) => ask(http, url).await?,
+            (Jwks::File(path), _) => read(path).await?,
+            (Jwks::Url(_), None) => return Err(io::Error::other("there is no client").into()),
+        };
+        if bytes.len() > BYTES_MAX {
+            return Err(FetchError::TooLarge);
+        }
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+}
+
+async fn ask(http: &Client, url: &Url) -> Result<Vec<u8>, FetchError> {
+    let response = http.get(url.clone()).send().await?;
+    if response.status() != StatusCode::OK {
+        return Err(FetchError::Status(response.status()));
+    }
+    Ok(beginning(response, BYTES_MAX).await?)
+}
+
+async fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = tokio::fs::File::open(path).await?;
+    file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// Whether `key` is one to check signatures of `algorithm` with. What a token says of its algorithm is believed only as far
+/// as its key fits.
+fn is_for(key: &Jwk, algorithm: Algorithm) -> bool {
+    let is_for_signatures = matches!(key.common.public_key_use, None | Some(PublicKeyUse::Signature));
+    let says_so = key.common.key_algorithm.is_none_or(|own| format!("{own:?}") == format!("{algorithm:?}"));
+    let fits = match (&key.algorithm, algorithm) {
+        (
+            AlgorithmParameters::RSA(_),
+            Algorithm::RS256
+            | Algorithm::RS384
+            | Algorithm::RS512
+            | Algorithm::PS256
+            | Algorithm::PS384
+            | Algorithm::PS512,
+        ) => true,
+        (AlgorithmParameters::EllipticCurve(key), Algorithm::ES256) => key.curve == EllipticCurve::P256,
+        (AlgorithmParameters::EllipticCurve(key), Algorithm::ES384) => key.curve == EllipticCurve::P384,
+        (AlgorithmParameters::OctetKeyPair(key), Algorithm::EdDSA) => key.curve == EllipticCurve::Ed25519,
+        _ => false,
+    };
+    is_for_signatures && says_so && fits
+}
