@@ -47,7 +47,7 @@ async fn site(tokens: &Path) -> (Site, Vec<os_upgrade_tests::host::Host>) {
 }
 
 /// Runs schemathesis over the API of `site` in `directory`, where it leaves what it finds.
-async fn examine(site: &Site, directory: &Path, arguments: &[&str]) {
+async fn examine(who: &str, site: &Site, directory: &Path, arguments: &[&str]) {
     let program = if Path::new(FETCHED).exists() { FETCHED } else { "schemathesis" };
     let output = Command::new(program)
         .args(["--config-file", CONFIG, "run", "--seed", SEED, "--checks", "all", "--no-color"])
@@ -65,7 +65,7 @@ async fn examine(site: &Site, directory: &Path, arguments: &[&str]) {
     let summary = said.split_once("API Operations:").map_or(&*said, |(_, summary)| summary);
     #[expect(clippy::print_stdout, reason = "how much was examined")]
     {
-        println!("{arguments:?}\n{summary}");
+        println!("as {who}\n{summary}");
     }
 }
 
@@ -75,9 +75,11 @@ async fn whatever_is_asked_the_answer_is_as_described() {
     let (mut site, _hosts) = site(&directory.path().join("tokens.toml")).await;
     let examples = std::env::var("API_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned());
     let authorization = format!("Authorization: Bearer {secret}");
-    examine(&site, directory.path(), &["--max-examples", &examples, "--header", &authorization]).await;
+    examine("admin", &site, directory.path(), &["--max-examples", &examples, "--header", &authorization])
+        .await;
     // Nobody who shows nothing gets anything, and is told so in the same dialects.
-    examine(&site, directory.path(), &["--max-examples", "1", "--phases", "examples,coverage"]).await;
+    examine("nobody", &site, directory.path(), &["--max-examples", "1", "--phases", "examples,coverage"])
+        .await;
     assert_eq!(site.orchestrator.readiness().await.as_deref(), Some(""), "it is still there");
     assert_eq!(site.orchestrator.terminate().await.code(), Some(0));
 }

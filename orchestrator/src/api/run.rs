@@ -31,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 #[serde(deny_unknown_fields)]
 struct TriggerBody {
     /// The upgrade is aborted if not all hosts are upgraded within this time.
-    #[schema(value_type = Option<types::DurationText>, default = "4h")]
+    #[schema(value_type = Option<types::TimeoutText>, default = "4h")]
     timeout: Option<Duration>,
 }
 

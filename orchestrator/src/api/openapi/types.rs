@@ -132,8 +132,8 @@ texts! {
     RunIdText = "^[A-Za-z0-9_-]+$", (Some(1), Some(64));
     /// The name of a lock group.
     GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));
-    /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; at most 100 years.
-    DurationText = "^(?=.)([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
+    /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 100 years.
+    TimeoutText = "^(?=.*[1-9])([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
 }
 
 /// The intended configuration of a site's upgrades.
