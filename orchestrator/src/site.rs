@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Answer, Request, State, View};
+use os_upgrade_kernel::{Answer, Outlook, Request, State, View, outlook};
 use os_upgrade_protocol::HostName;
 pub use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::node::Leadership;
@@ -31,6 +32,13 @@ pub struct Present {
     pub leadership: Leadership,
     /// The sequence up to which this instance has the journal.
     pub position: u64,
+}
+
+impl Present {
+    /// When the next run starts by itself, as it looks at `now`.
+    pub fn outlook(&self, now: DateTime<Utc>) -> Outlook {
+        outlook(&self.state, &self.view, now)
+    }
 }
 
 /// Whether this instance can take a write, or pass it on to the leader.

@@ -17,14 +17,27 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use self::difference::Difference;
 pub use self::tag::Expected;
 use crate::duration::Duration;
+use crate::window::{CalendarError, Window};
 
 /// The intended configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
     /// Every host on which one of these has announced itself takes part; where several have, the first counts.
     #[serde(default)]
     pub worker_applications: Vec<WorkerApplication>,
+    /// When runs start by themselves: whenever one of these windows is open. Without any, none does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maintenance_windows: Vec<Window>,
+    /// When none does, whatever is open. An extension of the specification, as are the next two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny_windows: Vec<Window>,
+    /// How long after the start of an occurrence a run starts at the latest: sites with the same windows spread.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start_jitter: Duration,
+    /// How much of an occurrence must be left for a run to start in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub minimum_remaining: Duration,
     /// How a run goes through the hosts.
     #[serde(default, skip_serializing_if = "Rollout::is_default")]
     pub rollout: Rollout,
@@ -84,6 +97,11 @@ macro_rules! from_objects_only {
 
 pub(crate) use from_objects_only;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(duration: &Duration) -> bool {
+    duration.as_secs() == 0
+}
+
 from_objects_only!(Config, WorkerApplication, Rollout);
 
 impl Default for Rollout {
@@ -117,6 +135,24 @@ pub enum ConfigError {
     /// No host could ever be upgraded.
     #[error("rollout/max-concurrent: must be at least 1")]
     NoConcurrency,
+    /// The same window twice.
+    #[error("{list}/{index}: the same window is listed twice, it stands at {list}/{first} too")]
+    DuplicateWindow {
+        /// The list's name.
+        list: &'static str,
+        /// Where the first of the two stands in it.
+        first: usize,
+        /// Where the second does.
+        index: usize,
+    },
+    /// The windows cannot be meant together.
+    #[error(transparent)]
+    Windows(#[from] CalendarError),
+    /// No run would ever start.
+    #[error(
+        "minimum-remaining: {0} is more than any occurrence of the maintenance windows lasts; write less"
+    )]
+    NoneLongEnough(Duration),
 }
 
 impl Config {
@@ -130,8 +166,19 @@ impl Config {
         if self.rollout.max_concurrent == 0 {
             return Err(ConfigError::NoConcurrency);
         }
+        check_distinct("maintenance-windows", &self.maintenance_windows)?;
+        check_distinct("deny-windows", &self.deny_windows)?;
         Ok(())
     }
+}
+
+fn check_distinct(list: &'static str, windows: &[Window]) -> Result<(), ConfigError> {
+    for (index, window) in windows.iter().enumerate() {
+        if let Some(first) = windows[..index].iter().position(|earlier| earlier == window) {
+            return Err(ConfigError::DuplicateWindow { list, first, index });
+        }
+    }
+    Ok(())
 }
 
 /// Settings from the orchestrator's own file on which decisions depend. They are journaled when they change, so

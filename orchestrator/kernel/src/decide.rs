@@ -10,9 +10,11 @@ mod control;
 mod locks;
 mod release;
 mod request;
+mod scheduled;
 mod slots;
 mod turn;
 
+pub(crate) use self::request::is_anybody_there;
 pub(crate) use self::turn::{has_room, is_asked_for};
 
 use chrono::{DateTime, Utc};
@@ -46,7 +48,7 @@ pub fn decide(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> 
 pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
     let mut facts = match input {
         // Who asks means the site as it is by now: a run whose time is over is not active.
-        Input::Request(_) => settle(state, view, now),
+        Input::Request(_) | Input::Due { .. } => settle(state, view, now),
         Input::Control { .. }
         | Input::Locked { .. }
         | Input::Unlocked { .. }
@@ -98,6 +100,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Settings(settings) => {
             Decision::facts(vec![Fact::SettingsAdopted { settings: settings.clone() }])
         }
+        Input::Due { run } => Decision::facts(scheduled::begin(state, view, run, now)),
         Input::Tick => Decision::default(),
     }
 }

@@ -13,7 +13,7 @@ const UNITS: [(char, u64); 5] = [('y', 365 * 86_400), ('d', 86_400), ('h', 3_600
 const SECONDS_MAX: u64 = 100 * 365 * 86_400;
 
 /// A whole number of seconds, up to 100 years.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Duration {
     seconds: u64,

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, time};
 
 use crate::decide::has_room;
+use crate::outlook::{KeptBackBy, Never, Outlook};
 use crate::reason::Reason;
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::Standing;
@@ -25,8 +26,8 @@ pub struct Explanation {
     pub until: Option<DateTime<Utc>>,
 }
 
-/// Why `host` is not moving, and when it could.
-pub fn explain(state: &State, view: &View, host: &HostName) -> Explanation {
+/// Why `host` is not moving, and when it could, where `outlook` is what is to be expected of the site.
+pub fn explain(state: &State, view: &View, outlook: &Outlook, host: &HostName) -> Explanation {
     match state.run.as_ref().and_then(|run| Some((run, run.host(host)?))) {
         Some((run, in_run)) => Explanation {
             status: Some(in_run.status),
@@ -38,9 +39,12 @@ pub fn explain(state: &State, view: &View, host: &HostName) -> Explanation {
         None => Explanation {
             status: None,
             since: None,
-            why: outside_of_runs(state, view, host),
+            why: outside_of_runs(state, view, outlook, host),
             reason: None,
-            until: state.run.as_ref().map(|run| run.not_after),
+            until: match &state.run {
+                Some(run) => Some(run.not_after),
+                None => outlook.start().map(|start| start.at),
+            },
         },
     }
 }
@@ -135,7 +139,7 @@ fn more_hosts(count: usize) -> String {
     if count == 1 { "1 more host is".to_owned() } else { format!("{count} more hosts are") }
 }
 
-fn outside_of_runs(state: &State, view: &View, host: &HostName) -> String {
+fn outside_of_runs(state: &State, view: &View, outlook: &Outlook, host: &HostName) -> String {
     let Some(seen) = view.hosts.get(host) else {
         return "no worker has announced itself on it".to_owned();
     };
@@ -149,10 +153,31 @@ fn outside_of_runs(state: &State, view: &View, host: &HostName) -> String {
     if state.run.is_some() {
         return "it appeared after the run had started".to_owned();
     }
+    let (next, slot) = (next_run(outlook), its_slot(state, host));
     match seen.reachability {
-        Reachability::Unreachable => format!("unreachable, and no run is active{}", its_slot(state, host)),
-        Reachability::Reachable | Reachability::Unknown => {
-            format!("no run is active{}", its_slot(state, host))
+        Reachability::Unreachable => format!("unreachable, and no run is active{next}{slot}"),
+        Reachability::Reachable | Reachability::Unknown => format!("no run is active{next}{slot}"),
+    }
+}
+
+/// What is to be expected of the site's maintenance windows.
+fn next_run(outlook: &Outlook) -> String {
+    match outlook {
+        Outlook::Next(start) => format!("; the next starts by itself at {}", time::format(start.at)),
+        Outlook::KeptBack { start, by } => {
+            let why = match by {
+                KeptBackBy::ClockSkew { seconds } => {
+                    format!("the clocks of orchestrator and bus differ by {seconds} s")
+                }
+                KeptBackBy::NoHosts => "no host of the configured applications can be reached".to_owned(),
+            };
+            format!("; a maintenance window is open until {}, but {why}", time::format(start.occurrence.end))
+        }
+        Outlook::Never(Never::NoConfiguration | Never::NoWindows) => {
+            "; none starts by itself, as there are no maintenance windows".to_owned()
+        }
+        Outlook::Never(Never::NoOccurrence) => {
+            "; none starts by itself, as no maintenance window opens again for long enough".to_owned()
         }
     }
 }

@@ -53,6 +53,11 @@ pub enum Input {
     },
     /// This leader's own settings.
     Settings(Settings),
+    /// The time may have come at which a run starts by itself.
+    Due {
+        /// The id it will have.
+        run: RunId,
+    },
     /// Nothing but time has passed, or the view has changed.
     Tick,
 }

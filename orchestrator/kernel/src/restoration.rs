@@ -103,6 +103,8 @@ impl State {
         at: DateTime<Utc>,
     ) {
         self.fence = None;
+        // A run may have been lost that was started in the occurrence under way: no other is started in it.
+        self.spent_at = Some(at);
         if !control_kept {
             self.withdrawals.clear();
         }

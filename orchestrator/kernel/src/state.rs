@@ -11,7 +11,7 @@ use crate::config::{Config, LockProvider, Settings, tag};
 use crate::fact::Fact;
 use crate::fence::Fence;
 use crate::record::Record;
-use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run};
+use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::{SentCommand, Slot, Standing};
 
@@ -34,6 +34,10 @@ pub struct State {
     pub run: Option<Run>,
     /// The run that ended last.
     pub last_run: Option<Run>,
+    /// The occurrence of the maintenance windows in which this lies starts no run any more: it has started one, or may
+    /// have, or an operator has cancelled one in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_at: Option<DateTime<Utc>>,
     /// Commands of ended runs that no reply had answered, by sequence: to be deleted unless a worker has them.
     pub withdrawals: OrdMap<u64, HostName>,
     /// The fence under which commands are sent.
@@ -56,6 +60,7 @@ impl Default for State {
             slots: OrdMap::new(),
             run: None,
             last_run: None,
+            spent_at: None,
             withdrawals: OrdMap::new(),
             fence: None,
             control: 0,
@@ -128,6 +133,9 @@ impl State {
                 if let Some(active) = &self.run {
                     return Err(ApplyError::RunActive { started: run.clone(), active: active.id.clone() });
                 }
+                if let Trigger::Window { .. } = trigger {
+                    self.spent_at = Some(at);
+                }
                 let (trigger, rollout) = (trigger.clone(), rollout.clone());
                 self.run = Some(Run::start(run.clone(), trigger, at, *not_after, rollout, hosts));
                 Ok(())
@@ -138,6 +146,9 @@ impl State {
             }
             Fact::RunStopping { run, cause } => {
                 self.active(run)?.stopping = Some(cause.clone());
+                if let StopCause::Cancelled { .. } = cause {
+                    self.spent_at = Some(at);
+                }
                 Ok(())
             }
             Fact::RunEnded { run, result } => self.apply_run_ended(run, Ended { at, result: *result }),

@@ -58,4 +58,5 @@ stories! {
     timeout,
     unsent_at_the_end,
     upgrade_fails,
+    windows,
 }

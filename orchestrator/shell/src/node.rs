@@ -547,7 +547,11 @@ impl Node {
         if !may_publish {
             return;
         }
-        let step = match leading.next_record(&mut self.follower.state, self.inventory.view(), now) {
+        // A run is not started without the hosts that are still unread, nor by one that is leaving.
+        let may_start = self.inventory_read && !self.stopping.is_asked_for();
+        let starter = may_start.then_some(self.settings.nonce.as_str());
+        let view = self.inventory.view();
+        let step = match leading.next_record(&mut self.follower.state, view, now, starter) {
             Some(record) => self.appender.record(record, &self.follower.tip, now),
             // One that is leaving leaves that to its successor.
             None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot

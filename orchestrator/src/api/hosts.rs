@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::response::Response;
-use os_upgrade_kernel::{Explanation, HostStatus, Reachability, SeenHost, explain};
+use chrono::Utc;
+use os_upgrade_kernel::{Explanation, HostStatus, Outlook, Reachability, SeenHost, explain};
 use os_upgrade_protocol::{ApplicationName, HostName, Versions};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -67,7 +68,10 @@ async fn read(
         .ok()
         .filter(|host| present.view.hosts.contains_key(host) || present.versions.contains_key(host));
     match known {
-        Some(host) => reply::json(&Entry(&present, &host)),
+        Some(name) => {
+            let outlook = &present.outlook(Utc::now());
+            reply::json(&Entry { present: &present, outlook, name: &name })
+        }
         None => Err(Problem::not_found(format!("there is no host {name:?}"))),
     }
 }
@@ -77,12 +81,18 @@ struct HostList<'a>(&'a Present);
 impl Serialize for HostList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let names: BTreeSet<&HostName> = self.0.view.hosts.keys().chain(self.0.versions.keys()).collect();
-        serializer.collect_seq(names.into_iter().map(|name| Entry(self.0, name)))
+        let Self(present) = *self;
+        let outlook = &present.outlook(Utc::now());
+        serializer.collect_seq(names.into_iter().map(|name| Entry { present, outlook, name }))
     }
 }
 
 /// One entry of the list, put together as it is written.
-struct Entry<'a>(&'a Present, &'a HostName);
+struct Entry<'a> {
+    present: &'a Present,
+    outlook: &'a Outlook,
+    name: &'a HostName,
+}
 
 /// A host as it stands in the list.
 #[derive(Serialize, ToSchema)]
@@ -119,8 +129,9 @@ struct EntryBody<'a> {
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(present, name) = *self;
-        let Explanation { status, since, why, reason, until } = explain(&present.state, &present.view, name);
+        let Self { present, outlook, name } = *self;
+        let Explanation { status, since, why, reason, until } =
+            explain(&present.state, &present.view, outlook, name);
         let seen = present.view.hosts.get(name);
         let published = present.versions.get(name);
         let default_group = &present.state.settings.default_group;

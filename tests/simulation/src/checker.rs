@@ -12,6 +12,7 @@
 //! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |
 //! | S5 | an answer 2xx is never forgotten | `answers` |
 //! | S6 | a slot is never freed by time alone, nor by an operator while its host is at work | `steps` |
+//! | window | a run starts by itself in an open window only, once in each occurrence, and ends with it | `journal` |
 //! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
 //! | fair | a host leaves a free slot to each client that was refused before it came; nobody waits for long | `semaphore`, `steps` |
 //! | lease | the lock server is asked by nobody but who holds the lease | `steps` |
@@ -88,6 +89,10 @@ pub(crate) struct Checker {
     actors: BTreeSet<String>,
     /// Every configuration with the time from which on it was in force.
     configs: Vec<(Micros, Option<Config>)>,
+    /// The occurrence in which this lies has started its run, or an operator has cancelled one in it.
+    occurrence_spent: Option<DateTime<Utc>>,
+    /// How many runs have begun by themselves.
+    pub(crate) scheduled: u64,
     /// Hosts that hold a slot by the journal.
     granted: BTreeSet<HostName>,
     commands: BTreeMap<u64, CommandSeen>,
@@ -146,6 +151,8 @@ impl Checker {
             stores: BTreeMap::new(),
             runs: BTreeMap::new(),
             configs: vec![(0, None)],
+            occurrence_spent: None,
+            scheduled: 0,
             granted: BTreeSet::new(),
             commands: BTreeMap::new(),
             ids: BTreeMap::new(),

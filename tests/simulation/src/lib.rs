@@ -42,6 +42,8 @@ pub struct Outcome {
     pub faults: BTreeMap<Fault, u64>,
     /// How many runs were begun.
     pub runs: u64,
+    /// How many of them by themselves.
+    pub scheduled: u64,
     /// How many upgrades were begun by workers that keep the SDK's rules.
     pub upgrades: u64,
     /// How many calls were answered with yes.
@@ -70,6 +72,7 @@ pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         simulated: Duration::from_micros(world.now),
         faults: world.faults,
         runs: world.checker.runs(),
+        scheduled: world.checker.scheduled,
         upgrades: world.checker.upgrades(),
         granted: world.operators.granted,
         slot_answers: world.checker.slot_answers,

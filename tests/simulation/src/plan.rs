@@ -8,8 +8,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use fastrand::Rng;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
+use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName};
+use serde_json::json;
 
 use crate::agenda::{MILLI, Micros, SECOND};
 use crate::bug::Bug;
@@ -194,5 +196,31 @@ pub(crate) fn draw_config(rng: &mut Rng) -> Config {
             max_failures: *rng.choice(&[0, 0, 1, 10]).expect("not empty"),
             unreachable: if rng.bool() { UnreachablePolicy::Skip } else { UnreachablePolicy::Fail },
         },
+        ..draw_windows(rng)
     }
+}
+
+/// In every third configuration windows that open several times an hour, with the rest left as it is.
+fn draw_windows(rng: &mut Rng) -> Config {
+    if rng.u32(..3) != 0 {
+        return Config::default();
+    }
+    let pick = |rng: &mut Rng, choices: &[u64]| *rng.choice(choices).expect("not empty");
+    let every = pick(rng, &[10, 20, 30]);
+    let minutes = |minutes: u64| os_upgrade_kernel::duration::Duration::from_secs(60 * minutes);
+    // Some touch one another.
+    let lasts = if rng.bool() { every } else { every / 2 };
+    Config {
+        maintenance_windows: vec![window(0, every, lasts)],
+        deny_windows: if rng.u32(..3) == 0 { vec![window(2, every, 1)] } else { Vec::new() },
+        start_jitter: minutes(pick(rng, &[0, 0, 3])),
+        minimum_remaining: minutes(pick(rng, &[0, 0, 2])),
+        ..Config::default()
+    }
+}
+
+/// It opens at minute `from` of an hour and every so many minutes after.
+fn window(from: u64, every: u64, lasts: u64) -> Window {
+    let window = json!({ "cron": format!("0 {from}/{every} * * * *"), "duration": format!("{lasts}m") });
+    serde_json::from_value(window).expect("a window")
 }

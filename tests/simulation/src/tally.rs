@@ -23,6 +23,8 @@ pub struct Tally {
     pub simulated: Duration,
     /// How many runs were begun.
     pub runs: u64,
+    /// How many of them by themselves.
+    pub scheduled: u64,
     /// How many upgrades were begun by workers that keep the SDK's rules.
     pub upgrades: u64,
     /// How many calls were answered with yes.
@@ -75,6 +77,7 @@ impl Tally {
         self.upgrades += outcome.upgrades;
         self.granted += outcome.granted;
         self.slot_answers += outcome.slot_answers;
+        self.scheduled += outcome.scheduled;
         self.waits += outcome.waits;
         for (fault, times) in outcome.faults {
             *self.faults.entry(fault).or_default() += times;
@@ -98,6 +101,7 @@ impl fmt::Display for Tally {
         writeln!(f, "{:<40} {:>14}", "upgrades", self.upgrades)?;
         writeln!(f, "{:<40} {:>14}", "calls answered with yes", self.granted)?;
         writeln!(f, "{:<40} {:>14}", "answers about slots", self.slot_answers)?;
+        writeln!(f, "{:<40} {:>14}", "runs that began by themselves", self.scheduled)?;
         writeln!(f, "{:<40} {:>14}", "clients that waited beside runs", self.waits)?;
         for (fault, times) in &self.faults {
             writeln!(f, "{fault:<40} {times:>14}")?;

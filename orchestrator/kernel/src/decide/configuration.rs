@@ -1,9 +1,12 @@
 //! Changes of the configuration.
 
+use chrono::{DateTime, Utc};
+
 use super::request::Decided;
-use crate::config::{Config, Expected, difference};
+use crate::config::{Config, ConfigError, Expected, difference};
 use crate::fact::Fact;
 use crate::input::{Accepted, Refusal};
+use crate::outlook;
 use crate::state::State;
 
 /// A configuration in the place of the present one, or of none.
@@ -13,8 +16,10 @@ pub(super) fn put(
     expected: &Expected,
     actor: &str,
     validate: bool,
+    now: DateTime<Utc>,
 ) -> Decided {
     config.validate()?;
+    check_windows(state, config, now)?;
     check(state, expected)?;
     let accepted = if state.config.is_some() { Accepted::Done } else { Accepted::Created };
     if validate {
@@ -36,6 +41,17 @@ pub(super) fn delete(state: &State, expected: &Expected, actor: &str, validate: 
         return Ok((Vec::new(), Accepted::Valid));
     }
     Ok((vec![replaced(state, None, actor)], Accepted::Done))
+}
+
+/// Whether the windows can be meant, together and in this site's zone.
+fn check_windows(state: &State, config: &Config, now: DateTime<Utc>) -> Result<(), ConfigError> {
+    let calendar = outlook::calendar(config, &state.settings);
+    calendar.check(now)?;
+    let opens = calendar.containing(now).or_else(|| calendar.next(now));
+    match outlook::next(config, &state.settings, None, now) {
+        None if opens.is_some() => Err(ConfigError::NoneLongEnough(config.minimum_remaining)),
+        None | Some(_) => Ok(()),
+    }
 }
 
 fn check(state: &State, expected: &Expected) -> Result<(), Refusal> {

@@ -18,7 +18,7 @@ pub(super) type Decided = Result<(Vec<Fact>, Accepted), Refusal>;
 pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTime<Utc>) -> Decision {
     let decided = match request {
         Request::PutConfig { config, expected, actor, validate } => {
-            configuration::put(state, config, expected, actor, *validate)
+            configuration::put(state, config, expected, actor, *validate, now)
         }
         Request::DeleteConfig { expected, actor, validate } => {
             configuration::delete(state, expected, actor, *validate)
@@ -51,50 +51,67 @@ fn trigger(
     actor: &str,
     now: DateTime<Utc>,
 ) -> Result<Vec<Fact>, Refusal> {
-    let config = state.config.as_ref().ok_or(Refusal::NoConfiguration)?;
-    if let Some(active) = &state.run {
-        return Err(Refusal::RunActive { run: active.id.clone() });
-    }
+    startable(state)?;
     if timeout.as_secs() == 0 {
         return Err(Refusal::TimeoutTooShort);
     }
+    // Whole seconds, as it travels: both sides must mean the same instant.
+    let not_after = now.trunc_subsecs(0) + timeout.to_delta();
+    start(state, view, run, Trigger::Operator { actor: actor.to_owned() }, not_after)
+}
+
+/// The configuration that a run would be started with, while none is active.
+fn startable(state: &State) -> Result<&Config, Refusal> {
+    let config = state.config.as_deref().ok_or(Refusal::NoConfiguration)?;
+    match &state.run {
+        Some(active) => Err(Refusal::RunActive { run: active.id.clone() }),
+        None => Ok(config),
+    }
+}
+
+/// A run of every host that the configuration takes in.
+pub(super) fn start(
+    state: &State,
+    view: &View,
+    run: &RunId,
+    trigger: Trigger,
+    not_after: DateTime<Utc>,
+) -> Result<Vec<Fact>, Refusal> {
+    let config = startable(state)?;
     if let Some(seconds) = view.excessive_skew() {
         return Err(Refusal::ClockSkew { seconds });
     }
-    let hosts = enlist(state, view, config)?;
+    let hosts = enlist(state, view, config);
+    if hosts.is_empty() {
+        let names: Vec<&str> =
+            config.worker_applications.iter().map(|application| application.name.as_str()).collect();
+        return Err(Refusal::NoHosts { applications: names.join(", ") });
+    }
     let unreachable = hosts.iter().find(|entry| entry.skipped.is_some());
     let stopping =
         unreachable.filter(|_| config.rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
             Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: entry.host.clone() } }
         });
-    let started = Fact::RunStarted {
-        run: run.clone(),
-        trigger: Trigger::Operator { actor: actor.to_owned() },
-        // Whole seconds, as it travels: both sides must mean the same instant.
-        not_after: now.trunc_subsecs(0) + timeout.to_delta(),
-        rollout: config.rollout.clone(),
-        hosts,
-    };
+    let rollout = config.rollout.clone();
+    let started = Fact::RunStarted { run: run.clone(), trigger, not_after, rollout, hosts };
     Ok([started].into_iter().chain(stopping).collect())
 }
 
-fn enlist(state: &State, view: &View, config: &Config) -> Result<Vec<Enlisted>, Refusal> {
+/// Whether a run would have a host to upgrade.
+pub(crate) fn is_anybody_there(state: &State, view: &View, config: &Config) -> bool {
+    enlist(state, view, config).iter().any(|entry| entry.skipped.is_none())
+}
+
+fn enlist(state: &State, view: &View, config: &Config) -> Vec<Enlisted> {
     let applications: Vec<ApplicationName> =
         config.worker_applications.iter().map(|application| application.name.clone()).collect();
-    let hosts: Vec<Enlisted> = view
-        .serving(&applications)
-        .map(|(name, host, application)| Enlisted {
-            host: name.clone(),
-            application: application.clone(),
-            group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
-            skipped: (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable),
-        })
-        .collect();
-    if hosts.is_empty() {
-        let names: Vec<&str> = applications.iter().map(ApplicationName::as_str).collect();
-        return Err(Refusal::NoHosts { applications: names.join(", ") });
-    }
-    Ok(hosts)
+    let enlisted = view.serving(&applications).map(|(name, host, application)| Enlisted {
+        host: name.clone(),
+        application: application.clone(),
+        group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
+        skipped: (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable),
+    });
+    enlisted.collect()
 }
 
 fn cancel(state: &State, actor: &str) -> Decided {

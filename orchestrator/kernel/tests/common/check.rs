@@ -51,7 +51,11 @@ fn is_settled(step: &Step<'_>, after: &State) {
     };
     assert_eq!(again(&Input::Tick), []);
     match step.input {
-        Input::Control { .. } | Input::FenceStored { .. } | Input::Settings(_) | Input::Withdrawn { .. } => {
+        Input::Control { .. }
+        | Input::Due { .. }
+        | Input::FenceStored { .. }
+        | Input::Settings(_)
+        | Input::Withdrawn { .. } => {
             assert_eq!(again(step.input), [], "{:?} once more", step.input);
         }
         Input::Request(_) | Input::Locked { .. } | Input::Unlocked { .. } | Input::Tick => {}

@@ -49,7 +49,7 @@ pub(crate) fn start() -> DateTime<Utc> {
 pub(crate) fn config() -> Config {
     Config {
         worker_applications: vec![WorkerApplication { name: application(APPLICATION) }],
-        rollout: os_upgrade_kernel::config::Rollout::default(),
+        ..Config::default()
     }
 }
 

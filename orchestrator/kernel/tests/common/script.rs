@@ -5,12 +5,17 @@
 use std::fmt::Write as _;
 
 use chrono::TimeDelta;
+use chrono_tz::Tz;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
+use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{
     Config, ControlMessage, Effect, Expected, Input, LockOutcome, LockProvider, OnFailure, Reachability,
-    Reclaim, Request, Settings, explain,
+    Reclaim, Request, Settings, explain, outlook,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
+
+use serde_json::json;
 
 use super::{Came, Site, application, client, group, host, render, run, seen};
 
@@ -73,7 +78,8 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
         }
         "state" => render::state(&site.state),
         "explain" => {
-            vec![render::explanation(&explain(&site.state, &site.view, &host(words.at(1))))]
+            let outlook = outlook(&site.state, &site.view, site.now);
+            vec![render::explanation(&explain(&site.state, &site.view, &outlook, &host(words.at(1))))]
         }
         "fence" => site.fence().iter().map(|fact| format!("+ {}", render::fact(fact))).collect(),
         "deliver" => deliver(site),
@@ -123,7 +129,10 @@ fn look(site: &mut Site, words: &Words<'_>) {
             site.view.left.insert(host(words.at(1)));
         }
         "skew" => site.view.clock_skew = words.at(1).parse().ok().map(TimeDelta::seconds),
-        _ => site.now += TimeDelta::seconds(words.at(1).parse().unwrap()),
+        _ => {
+            let time = words.at(1).parse::<Duration>().map(Duration::to_delta);
+            site.now += time.unwrap_or_else(|_| TimeDelta::seconds(words.at(1).parse().unwrap()));
+        }
     }
 }
 
@@ -165,6 +174,7 @@ fn input(words: &Words<'_>) -> Input {
     let validate = words.has("validate");
     match words.at(0) {
         "tick" => Input::Tick,
+        "due" => Input::Due { run: run(words.at(1)) },
         "put-config" => {
             let names = words.at(1).split(',').filter(|name| *name != "none");
             let number = |name| words.number(name).map(|number| u32::try_from(number).unwrap());
@@ -178,7 +188,15 @@ fn input(words: &Words<'_>) -> Input {
             };
             let worker_applications =
                 names.map(|name| WorkerApplication { name: application(name) }).collect();
-            let config = Config { worker_applications, rollout };
+            let duration = |name| words.named(name).map(|text| text.parse().unwrap()).unwrap_or_default();
+            let config = Config {
+                worker_applications,
+                maintenance_windows: windows(words.named("windows")),
+                deny_windows: windows(words.named("deny")),
+                start_jitter: duration("jitter"),
+                minimum_remaining: duration("remaining"),
+                rollout,
+            };
             Input::Request(Request::PutConfig { config, expected: expected(words), actor, validate })
         }
         "delete-config" => {
@@ -218,6 +236,19 @@ fn input(words: &Words<'_>) -> Input {
     }
 }
 
+/// `Friday,Saturday~01:00~4h;Sunday~02:00~1h~Europe/Stockholm`
+fn windows(text: Option<&str>) -> Vec<Window> {
+    let window = |text: &str| {
+        let parts: Vec<&str> = text.split('~').collect();
+        let [days, time, duration] = parts[..3] else { panic!("{text}") };
+        let zone = parts.get(3).unwrap_or(&"site-local");
+        let window =
+            json!({"days-of-week": days, "start-time": time, "duration": duration, "timezone": zone});
+        serde_json::from_value(window).unwrap()
+    };
+    text.into_iter().flat_map(|text| text.split(';')).map(window).collect()
+}
+
 /// `expect=none`, `expect=some`, `expect=<tag>,<tag>`
 fn expected(words: &Words<'_>) -> Expected {
     match words.named("expect") {
@@ -232,6 +263,8 @@ fn expected(words: &Words<'_>) -> Expected {
 fn settings(words: &Words<'_>) -> Settings {
     let groups = words.plain.iter().filter_map(|word| word.split_once(':'));
     Settings {
+        site: words.named("site").unwrap_or_default().to_owned(),
+        timezone: words.named("zone").map_or(Tz::UTC, |zone| zone.parse().unwrap()),
         provider: if words.has("external") { LockProvider::External } else { LockProvider::Embedded },
         default_group: group("default"),
         on_failure: if words.has("release") { OnFailure::Release } else { OnFailure::Hold },

@@ -9,7 +9,7 @@
 > settings embedded default:0
   + settings-adopted settings=(default-group=default groups=(default=0) on-failure=hold provider=embedded)
 > explain h1
-  no run is active
+  no run is active; none starts by itself, as there are no maintenance windows
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=1 unreachable=skip) run=r1 trigger=(operator actor=admin)
   = done
@@ -90,9 +90,9 @@
   + run-ended result=timed-out run=r1
   ! withdraw 12 of h3
 > explain h3
-  no run is active; it holds a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after
+  no run is active; none starts by itself, as there are no maintenance windows; it holds a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after
 > explain h1
-  no run is active
+  no run is active; none starts by itself, as there are no maintenance windows
 > put-config none
   + config-replaced actor=admin config=(worker-applications=[]) difference=[(before=(max-concurrent=1 max-failures=1 unreachable=skip) path=rollout) (after=[] before=[(name=debian)] path=worker-applications)]
   = done

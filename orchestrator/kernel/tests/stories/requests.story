@@ -33,10 +33,10 @@
   no worker has announced itself on it
 > host h1
 > explain h1
-  no run is active
+  no run is active; none starts by itself, as there are no maintenance windows
 > host h2 unreachable
 > explain h2
-  unreachable, and no run is active
+  unreachable, and no run is active; none starts by itself, as there are no maintenance windows
 > skew 31
 > trigger r1
   = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree

@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use os_upgrade_kernel::outlook::Lookout;
+use os_upgrade_kernel::window::Occurrence;
 use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, Request, State, View};
+use os_upgrade_protocol::RunId;
 
 use super::{Action, CallId, Warning};
 use crate::clock::Now;
@@ -16,6 +19,8 @@ use crate::journal::follow::Follower;
 const BATCH_INPUTS_MAX: usize = 4096;
 /// How many inputs that can wait do wait for others.
 const LINGER_INPUTS_MAX: usize = 256;
+/// How much of a process's name is in the ids of runs: enough to tell those that lead in the same occurrence.
+const STARTER_CHARACTERS: usize = 12;
 /// Calls beyond so many waiting inputs are refused.
 const QUEUE_MAX: usize = 100_000;
 
@@ -33,6 +38,7 @@ pub(super) enum Queued {
 pub(super) struct Leading {
     pub(super) queue: VecDeque<Queued>,
     tick: bool,
+    lookout: Lookout,
     under_way: Option<UnderWay>,
 }
 
@@ -60,6 +66,13 @@ fn more_holders<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = W
     })
 }
 
+/// The id of the run of `occurrence` that the process named `starter` starts: it starts one at most.
+fn run_id(occurrence: Occurrence, starter: &str) -> RunId {
+    let starter: String = starter.chars().take(STARTER_CHARACTERS).collect();
+    let id = format!("{}-{starter}", occurrence.start.format("%Y%m%dT%H%M%SZ"));
+    RunId::new(&id).expect("a time and the name of a process are an id")
+}
+
 #[derive(Debug)]
 struct RecordUnderWay {
     record: Record,
@@ -69,7 +82,7 @@ struct RecordUnderWay {
 
 impl Leading {
     pub(super) fn new() -> Self {
-        Self { queue: VecDeque::new(), tick: false, under_way: None }
+        Self { queue: VecDeque::new(), tick: false, lookout: Lookout::default(), under_way: None }
     }
 
     /// The record by which a leadership is claimed: it says nothing, but where it stands.
@@ -106,7 +119,15 @@ impl Leading {
 
     /// Decides what waits. The record to append, if something came of it or somebody waits for an answer: a 2xx, also
     /// to a request that changed nothing, is only given after an append that began after the request had arrived.
-    pub(super) fn next_record(&mut self, state: &mut State, view: &View, now: Now) -> Option<&Record> {
+    ///
+    /// `starter` is the process's name, where it may start runs by itself.
+    pub(super) fn next_record(
+        &mut self,
+        state: &mut State,
+        view: &View,
+        now: Now,
+        starter: Option<&str>,
+    ) -> Option<&Record> {
         if self.can_wait() {
             return None;
         }
@@ -128,6 +149,12 @@ impl Leading {
         }
         if std::mem::take(&mut self.tick) {
             batch.decide(view, &Input::Tick);
+            let due =
+                starter.and_then(|starter| Some((starter, self.lookout.due(batch.state(), view, now.wall)?)));
+            if let Some((starter, start)) = due {
+                let run = run_id(start.occurrence, starter);
+                batch.decide(view, &Input::Due { run });
+            }
         }
         if batch.is_empty() && answers.is_empty() {
             // Read, and nothing came of it. Read again after a restart, nothing will.

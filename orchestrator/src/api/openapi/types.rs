@@ -134,6 +134,16 @@ texts! {
     GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));
     /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 100 years.
     TimeoutText = "^(?=.*[1-9])([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
+    /// `[<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 366 days.
+    WindowDurationText = "^(?=.*[1-9])((36[0-6]|3[0-5][0-9]|[12]?[0-9]{1,2})d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
+    /// Days of the week, separated by commas, such as `Friday, Saturday`.
+    DaysText = r"^(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day(, *(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)*$", (Some(1), Some(80));
+    /// A local time of day, `HH:MM`.
+    TimeText = "^([01][0-9]|2[0-3]):[0-5][0-9]$", (Some(1), Some(5));
+    /// A day, `YYYY-MM-DD`.
+    DateText = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", (Some(1), Some(10));
+    /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; at most 100 years.
+    DurationText = "^(?=.)([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
 }
 
 /// The intended configuration of a site's upgrades.
@@ -145,8 +155,61 @@ pub(in crate::api) struct ConfigBody {
     /// Every host on which one of these has announced itself takes part; where several have, the first counts.
     #[schema(required = false)]
     worker_applications: Vec<WorkerApplicationBody>,
+    /// When runs start by themselves: whenever one of these is open. Without any, none does.
+    #[schema(required = false)]
+    maintenance_windows: Vec<WindowBody>,
+    /// When none does, whatever is open.
+    #[schema(required = false)]
+    deny_windows: Vec<WindowBody>,
+    /// How long after the start of an occurrence a run starts at the latest: sites with the same windows spread.
+    #[schema(required = false, value_type = DurationText)]
+    start_jitter: String,
+    /// How much of an occurrence must be left for a run to start in it.
+    #[schema(required = false, value_type = DurationText)]
+    minimum_remaining: String,
     #[schema(required = false)]
     rollout: RolloutBody,
+}
+
+/// Times that come again and again, each for a duration: on days of the week at a local time, or by a cron schedule.
+#[derive(ToSchema)]
+#[schema(as = Window, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "the kernel's is used; here is its shape")]
+pub(in crate::api) struct WindowBody {
+    /// Full English names, each at most once; with `start-time`, and without `cron`.
+    #[schema(required = false, value_type = DaysText)]
+    days_of_week: String,
+    /// The local time at which it opens.
+    #[schema(required = false, value_type = TimeText)]
+    start_time: String,
+    /// Second, minute, hour, day of the month, month, day of the week, and year if wanted.
+    #[schema(required = false)]
+    cron: String,
+    /// An IANA name, or `site-local`, the default.
+    #[schema(required = false)]
+    timezone: String,
+    /// How long it stays open; at most 366 days.
+    #[schema(value_type = WindowDurationText)]
+    duration: String,
+    /// The first day, in its zone, on which it opens.
+    #[schema(required = false, value_type = DateText)]
+    not_before: String,
+    /// The last day, in its zone, on which it opens.
+    #[schema(required = false, value_type = DateText)]
+    not_after: String,
+    /// Whether the duration elapses, or the local clock shows its end.
+    #[schema(required = false)]
+    dst: DstBody,
+}
+
+/// When a window ends in whose duration the local clock is changed.
+#[derive(ToSchema)]
+#[schema(as = DstPolicy, rename_all = "kebab-case")]
+#[expect(dead_code, reason = "the kernel's is used; here is its shape")]
+pub(in crate::api) enum DstBody {
+    Elapsed,
+    WallClock,
 }
 
 /// A merge patch (RFC 7396) of the configuration: the fields that become something else; `null` removes one.

@@ -16,8 +16,8 @@ async fn check(cases: &[(&str, &str, u16, Value)]) {
 
 #[tokio::test]
 async fn bodies_that_cannot_be_meant() {
-    let unknown =
-        "unknown field `worker-application`, expected `worker-applications` or `rollout` at line 1 column 21";
+    let unknown = "unknown field `worker-application`, expected one of `worker-applications`, `maintenance-windows`, \
+         `deny-windows`, `start-jitter`, `minimum-remaining`, `rollout` at line 1 column 21";
     let duration = "\"5x\" is not a duration: expected [<n>y][<n>d][<n>h][<n>m][<n>s] of at most 100 years, \
                     such as 4h or 1d12h";
     check(&[

@@ -1,8 +1,10 @@
 //! What stands in the journal.
 
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use os_upgrade_kernel::fact::ReleaseCause;
-use os_upgrade_kernel::{Fact, HostEvent};
+use os_upgrade_kernel::window::{Calendar, Occurrence};
+use os_upgrade_kernel::{Fact, HostEvent, StopCause, Trigger};
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::node::Halt;
@@ -39,14 +41,20 @@ impl Checker {
                 self.actors.insert(actor.clone());
                 self.check_refused_actor(actor);
             }
-            Fact::RunStarted { run, not_after, .. } => {
+            Fact::RunStarted { run, trigger, not_after, .. } => {
                 let not_after = *not_after;
+                if let Trigger::Window { start, end } = trigger {
+                    self.started_by_itself(at, Occurrence { start: *start, end: *end }, not_after);
+                }
                 let seen =
                     RunSeen { started: self.now, stopped: None, ended: None, end_shown: None, not_after };
                 self.runs.insert(run.clone(), seen);
                 self.check_refused(run);
             }
-            Fact::RunStopping { run, .. } => {
+            Fact::RunStopping { run, cause } => {
+                if let StopCause::Cancelled { .. } = cause {
+                    self.occurrence_spent = Some(at);
+                }
                 let now = self.now;
                 if let Some(run) = self.runs.get_mut(run) {
                     run.stopped = Some(now);
@@ -91,6 +99,27 @@ impl Checker {
             | Fact::Ignored { .. } => {}
         }
         self.semaphore_fact(at, fact);
+    }
+
+    /// A run starts by itself in an occurrence of what is configured, of which enough is left, and as the only one.
+    fn started_by_itself(&mut self, at: DateTime<Utc>, occurrence: Occurrence, not_after: DateTime<Utc>) {
+        let Some(config) = self.configs.last().and_then(|(_, config)| config.as_ref()) else {
+            return self.violated("window", "a run starts by itself without a configuration".to_owned());
+        };
+        let calendar = Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC);
+        if calendar.containing(at) != Some(occurrence) || not_after != occurrence.end {
+            let text = format!("a run starts by itself at {at} in {occurrence:?}, until {not_after}");
+            return self.violated("window", text);
+        }
+        if occurrence.end - at < config.minimum_remaining.to_delta() {
+            return self
+                .violated("window", format!("a run starts by itself at {at} in the end of {occurrence:?}"));
+        }
+        if self.occurrence_spent.is_some_and(|spent| occurrence.start <= spent) {
+            self.violated("window", format!("a second run starts by itself at {at} in {occurrence:?}"));
+        }
+        self.occurrence_spent = Some(at);
+        self.scheduled += 1;
     }
 
     /// An instance shows a record as committed.

@@ -28,16 +28,27 @@ impl World {
     }
 
     pub(super) fn configuration(&mut self) -> Request {
+        let (actor, validate) = (format!("operator {}", self.operators.calls), self.rng.u32(..10) == 0);
+        let expected = self.expected();
+        if self.operators.granted > 0 && self.rng.u32(..8) == 0 {
+            return Request::DeleteConfig { expected, actor, validate };
+        }
         let config = if self.operators.granted == 0 || self.rng.bool() {
             self.plan.config.clone()
         } else {
             draw_config(&mut self.rng)
         };
-        Request::PutConfig {
-            config,
-            expected: Expected::Anything,
-            actor: format!("operator {}", self.operators.calls),
-            validate: self.rng.u32(..10) == 0,
+        Request::PutConfig { config, expected, actor, validate }
+    }
+
+    /// What an operator has read before, if that is to count: of any instance, so it may be old.
+    fn expected(&mut self) -> Expected {
+        let read = self.rng.usize(..self.instances.len());
+        match (self.rng.u32(..6), &self.instances[read].node) {
+            (0, Some(node)) => Expected::Tags(node.state().config_tag().into_iter().collect()),
+            (1, _) => Expected::Present,
+            (2, _) => Expected::Absent,
+            (_, _) => Expected::Anything,
         }
     }
 

@@ -1,7 +1,7 @@
 //! After the trouble: everything is whole again, runs must end, and one more run must go well.
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::{ClientId, Expected, Reachability, Request, RunResult, State};
+use os_upgrade_kernel::{ClientId, Config, Expected, Reachability, Request, RunResult, State};
 use os_upgrade_protocol::GroupName;
 
 use super::{Item, Peer, World};
@@ -67,6 +67,9 @@ impl World {
         // What was asked while things went wrong is on its way yet.
         let settled = self.now + CALLS_WITHIN;
         self.until("what was asked has come to somebody", move |world| world.now > settled);
+        if !self.until_granted("the configuration is accepted", World::plain_configuration) {
+            return;
+        }
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
         while let (true, Some((group, id))) = (self.checker.is_content(), self.held_from_outside()) {
@@ -81,9 +84,6 @@ impl World {
             }
         }
         if !self.until("the active run has ended and nothing is left to do", World::is_at_rest) {
-            return;
-        }
-        if !self.until_granted("the configuration is accepted", World::plain_configuration) {
             return;
         }
         for last in 1..=LAST_RUNS {
@@ -124,8 +124,10 @@ impl World {
         self.hosts.iter().all(seen)
     }
 
+    /// One in which no run starts by itself.
     fn plain_configuration(&mut self) -> Request {
-        let config = self.plan.config.clone();
+        let Config { worker_applications, rollout, .. } = self.plan.config.clone();
+        let config = Config { worker_applications, rollout, ..Config::default() };
         Request::PutConfig {
             config,
             expected: Expected::Anything,

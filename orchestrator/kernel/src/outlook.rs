@@ -1,0 +1,220 @@
+//! When a run starts by itself, and why none does.
+//!
+//! An occurrence of the maintenance windows starts at most one run: at its start, somewhat later where starts are to be
+//! spread, or as soon as an orchestrator is there within it. A run that somebody starts does not count; while one is
+//! active none starts, and after an operator has cancelled one none does for the rest of the occurrence.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::config::{Config, Settings, tag};
+use crate::decide::is_anybody_there;
+use crate::state::State;
+use crate::view::View;
+use crate::window::{Calendar, Occurrence};
+
+/// How many occurrences are gone through for one that is long enough.
+const OCCURRENCES_MAX: usize = 64;
+
+/// When the next run starts by itself, as far as can be seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outlook {
+    /// Not at any time.
+    Never(Never),
+    /// At this time, or as soon as the active run has ended.
+    Next(Start),
+    /// It could have started already, and is kept from it.
+    KeptBack {
+        /// When it would have started.
+        start: Start,
+        /// By what.
+        by: KeptBackBy,
+    },
+}
+
+/// Why no run starts by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Never {
+    /// Nothing is configured.
+    NoConfiguration,
+    /// No maintenance windows are.
+    NoWindows,
+    /// None of them opens again, or not for long enough.
+    NoOccurrence,
+}
+
+/// What keeps a run from starting in a window that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptBackBy {
+    /// The clocks of orchestrator and bus differ by so many seconds.
+    ClockSkew {
+        /// By how many.
+        seconds: i64,
+    },
+    /// No host that could be upgraded is there.
+    NoHosts,
+}
+
+/// A run that will start by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// In which occurrence, at whose end it ends at the latest.
+    pub occurrence: Occurrence,
+}
+
+impl Outlook {
+    /// The run that starts next, now that nobody else starts one.
+    pub fn start(&self) -> Option<Start> {
+        match self {
+            Self::Next(start) | Self::KeptBack { start, .. } => Some(*start),
+            Self::Never(_) => None,
+        }
+    }
+}
+
+/// What is to be expected of `state` at `now`.
+pub fn outlook(state: &State, view: &View, now: DateTime<Utc>) -> Outlook {
+    let Some(config) = state.config.as_deref() else { return Outlook::Never(Never::NoConfiguration) };
+    if config.maintenance_windows.is_empty() {
+        return Outlook::Never(Never::NoWindows);
+    }
+    let Some(start) = next(config, &state.settings, state.spent_at, now) else {
+        return Outlook::Never(Never::NoOccurrence);
+    };
+    let by = (start.at <= now && state.run.is_none()).then(|| kept_back(state, view, config)).flatten();
+    by.map_or(Outlook::Next(start), |by| Outlook::KeptBack { start, by })
+}
+
+/// The run that is to start at `now`, if one is.
+pub fn due(state: &State, view: &View, now: DateTime<Utc>) -> Option<Start> {
+    let config = state.config.as_deref().filter(|_| state.run.is_none())?;
+    let occurrence = calendar(config, &state.settings).containing(now)?;
+    let start = start_in(occurrence, config, &state.settings, state.spent_at, now)?;
+    (start.at <= now && kept_back(state, view, config).is_none()).then_some(start)
+}
+
+/// Looks out for the time at which a run is to start: asked at every tick, it works windows out only when it has to.
+#[derive(Debug, Default)]
+pub struct Lookout {
+    seen: Option<Seen>,
+}
+
+/// What a lookout has worked out: from `from` on nothing is due before `next`, as long as the rest stays as it is.
+#[derive(Debug)]
+struct Seen {
+    config: Arc<Config>,
+    settings: Arc<Settings>,
+    spent: Option<DateTime<Utc>>,
+    from: DateTime<Utc>,
+    next: Option<DateTime<Utc>>,
+}
+
+impl Seen {
+    fn is_of(&self, state: &State, now: DateTime<Utc>) -> bool {
+        let same_config = state.config.as_ref().is_some_and(|config| Arc::ptr_eq(config, &self.config));
+        let same_settings = Arc::ptr_eq(&state.settings, &self.settings);
+        same_config && same_settings && self.spent == state.spent_at && self.from <= now
+    }
+}
+
+impl Lookout {
+    /// The run that is to start at `now`, if one is.
+    pub fn due(&mut self, state: &State, view: &View, now: DateTime<Utc>) -> Option<Start> {
+        let config = state.config.as_ref().filter(|_| state.run.is_none())?;
+        if !self.seen.as_ref().is_some_and(|seen| seen.is_of(state, now)) {
+            let next = next(config, &state.settings, state.spent_at, now).map(|start| start.at);
+            let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
+            self.seen = Some(Seen { config, settings, spent: state.spent_at, from: now, next });
+        }
+        let next = self.seen.as_ref().and_then(|seen| seen.next)?;
+        if now < next {
+            return None;
+        }
+        let due = due(state, view, now);
+        if due.is_none() {
+            self.seen = None;
+        }
+        due
+    }
+}
+
+/// The times at which runs may start by themselves.
+pub fn calendar<'a>(config: &'a Config, settings: &Settings) -> Calendar<'a> {
+    Calendar::new(&config.maintenance_windows, &config.deny_windows, settings.timezone)
+}
+
+/// The first start from `now` on, in an occurrence in which `spent` does not lie.
+pub(crate) fn next(
+    config: &Config,
+    settings: &Settings,
+    spent: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Option<Start> {
+    let calendar = calendar(config, settings);
+    let first = calendar.containing(now).or_else(|| calendar.next(now));
+    let occurrences = std::iter::successors(first, |occurrence| calendar.next(occurrence.start));
+    occurrences
+        .take(OCCURRENCES_MAX)
+        .find_map(|occurrence| start_in(occurrence, config, settings, spent, now))
+}
+
+fn start_in(
+    occurrence: Occurrence,
+    config: &Config,
+    settings: &Settings,
+    spent: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Option<Start> {
+    // Clocks may go back; and whatever the windows were by then, it was in this one.
+    if spent.is_some_and(|spent| occurrence.start <= spent) {
+        return None;
+    }
+    let latest = occurrence.end - config.minimum_remaining.to_delta();
+    let spread = (latest - occurrence.start).min(config.start_jitter.to_delta());
+    if spread < TimeDelta::zero() {
+        return None;
+    }
+    let at = (occurrence.start + jitter(&settings.site, occurrence.start, spread)).max(now);
+    (at <= latest && at < occurrence.end).then_some(Start { at, occurrence })
+}
+
+/// How much after its start a site makes use of an occurrence: always the same for the same two, so that whoever leads
+/// by then comes to the same time, and as good as random among sites and occurrences.
+fn jitter(site: &str, start: DateTime<Utc>, spread: TimeDelta) -> TimeDelta {
+    let seconds = spread.num_seconds().unsigned_abs();
+    let hash = tag::fnv(format!("{site} {}", start.timestamp()).as_bytes());
+    // The low bits of this hash of similar texts are similar.
+    let drawn = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+    TimeDelta::seconds((drawn % (seconds + 1)).cast_signed())
+}
+
+fn kept_back(state: &State, view: &View, config: &Config) -> Option<KeptBackBy> {
+    if let Some(seconds) = view.excessive_skew() {
+        return Some(KeptBackBy::ClockSkew { seconds });
+    }
+    (!is_anybody_there(state, view, config)).then_some(KeptBackBy::NoHosts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_spread() {
+        let spread = TimeDelta::minutes(30);
+        let start = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        let minutes = |site: usize| jitter(&format!("site-{site}"), start, spread).num_minutes();
+        let mut counts = [0; 31];
+        for site in 0..3_000 {
+            counts[usize::try_from(minutes(site)).unwrap()] += 1;
+        }
+        assert!(counts[..30].iter().all(|count| (50..200).contains(count)), "{counts:?}");
+        let same = |site| jitter(site, start, spread);
+        assert_eq!(same("a"), same("a"));
+        assert_ne!(same("a"), jitter("a", start + TimeDelta::days(7), spread));
+        assert_eq!(jitter("a", start, TimeDelta::zero()), TimeDelta::zero());
+    }
+}

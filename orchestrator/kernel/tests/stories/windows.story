@@ -1,0 +1,160 @@
+# Runs that start by themselves. It is Saturday, 01:00 in UTC and 02:00 in Stockholm.
+> settings default:1 zone=Europe/Stockholm
+  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded timezone=Europe/Stockholm)
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
+  = created
+> due r0
+> explain h1
+  no worker has announced itself on it
+> host h1 unreachable
+> explain h1
+  unreachable, and no run is active; none starts by itself, as there are no maintenance windows
+> put-config debian windows=Saturday~02:30~2h
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
+  = done
+> explain h1
+  unreachable, and no run is active; the next starts by itself at 2026-11-21T01:30:00Z | until=2026-11-21T01:30:00Z
+> due r0
+> wait 29m
+> due r0
+> wait 60s
+# The window is open, and nobody is there.
+> due r0
+> explain h1
+  unreachable, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached | until=2026-11-21T01:30:00Z
+> host h1
+> skew 31
+> due r0
+> explain h1
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the clocks of orchestrator and bus differ by 31 s | until=2026-11-21T01:30:00Z
+> skew none
+> due r1
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:30:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(window end=2026-11-21T03:30:00Z start=2026-11-21T01:30:00Z)
+> due r2
+> explain h1
+  its prepare command is about to be sent | status=pending | since=2026-11-21T01:30:00Z | until=2026-11-21T03:30:00Z
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+  ! send r1/h1/prepare/1 until 2026-11-21T03:30:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T03:30:00Z
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=4
+  ! nothing
+> reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + run-ended result=completed run=r1
+> state
+  r1 completed
+  h1 upgraded
+# At most one in an occurrence, also where another configuration begins or ends it somewhat earlier.
+> due r2
+> explain h1
+  no run is active; the next starts by itself at 2026-11-28T01:30:00Z | until=2026-11-28T01:30:00Z
+> put-config debian windows=Saturday~02:00~3h
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
+  = done
+> due r2
+> put-config debian windows=Saturday~02:00~3h;Saturday~04:00~3h
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local) (days-of-week=Saturday duration=3h start-time=04:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local) (days-of-week=Saturday duration=3h start-time=04:00 timezone=site-local)] before=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] path=maintenance-windows)]
+  = done
+> due r2
+> explain h1
+  no run is active; the next starts by itself at 2026-11-28T01:00:00Z | until=2026-11-28T01:00:00Z
+# One that somebody starts does not count, and while it is active none starts.
+> wait 167h
+> explain h1
+  no run is active; the next starts by itself at 2026-11-28T01:00:00Z | until=2026-11-28T01:00:00Z
+> trigger r3 timeout=1h
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-28T01:30:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  = done
+  ! send r3/h1/prepare/1 until 2026-11-28T01:30:00Z
+> due r4
+> wait 30m
+> explain h1
+  its prepare command is about to be sent | status=pending | since=2026-11-28T00:30:00Z | until=2026-11-28T01:30:00Z
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r3
+  + r3 h1: cancelled reason=(run-cancelled actor=admin)
+  + run-ended result=cancelled run=r3
+  = done
+  ! nothing
+> state
+  r3 cancelled
+  h1 cancelled: the run was cancelled by admin
+> due r4
+> explain h1
+  no run is active; the next starts by itself at 2026-12-05T01:00:00Z | until=2026-12-05T01:00:00Z
+# A cancel holds for the rest of the occurrence.
+> wait 6h
+> tick
+> state
+  r3 cancelled
+  h1 cancelled: the run was cancelled by admin
+# Deny windows win, and their ends begin occurrences of their own.
+> put-config debian windows=Saturday~02:00~4h deny=Saturday~03:00~1h;Saturday~05:30~1h
+  + config-replaced actor=admin config=(deny-windows=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] maintenance-windows=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local) (days-of-week=Saturday duration=3h start-time=04:00 timezone=site-local)] path=maintenance-windows) (after=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] path=deny-windows)]
+  = done
+> wait 161h30m
+> due r5
+> state
+  r3 cancelled
+  h1 cancelled: the run was cancelled by admin
+> wait 30m
+> due r6
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-05T02:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r6 trigger=(window end=2026-12-05T02:00:00Z start=2026-12-05T01:00:00Z)
+  ! send r6/h1/prepare/1 until 2026-12-05T02:00:00Z
+> state
+  r6 active
+  h1 pending
+> wait 1h
+> due r6
+  + r6 h1: timed-out reason=(not-sent action=prepare)
+  + run-ended result=timed-out run=r6
+  ! nothing
+> state
+  r6 timed-out
+  h1 timed-out: prepare could not be sent before not-after
+# Too little is left.
+> put-config debian windows=Sunday~02:00~4h remaining=3h
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Sunday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(before=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] path=deny-windows) (after=[(days-of-week=Sunday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (after=3h path=minimum-remaining)]
+  = done
+> wait 22h
+> explain h1
+  no run is active; the next starts by itself at 2026-12-06T01:00:00Z | until=2026-12-06T01:00:00Z
+> put-config debian windows=Sunday~02:00~4h remaining=4h1s
+  = refused: minimum-remaining: 4h1s is more than any occurrence of the maintenance windows lasts; write less
+> put-config debian windows=Sunday~02:00~4h;Sunday~02:00~4h
+  = refused: maintenance-windows/1: the same window is listed twice, it stands at maintenance-windows/0 too
+> put-config debian windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~25h
+  = refused: maintenance-windows: from 2026-10-25T23:00:00Z on they overlap one another for more than 366 days, so that none begins after that; shorten their duration, such as every day from 00:00 for 24h, or leave days out
+> put-config debian windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~24h
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] before=[(days-of-week=Sunday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=3h path=minimum-remaining)]
+  = done
+> wait 1h
+> due r7
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-06T23:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r7 trigger=(window end=2026-12-06T23:00:00Z start=2026-12-05T23:00:00Z)
+  ! send r7/h1/prepare/1 until 2026-12-06T23:00:00Z
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r7
+  + r7 h1: cancelled reason=(run-cancelled actor=admin)
+  + run-ended result=cancelled run=r7
+  = done
+  ! nothing
+> state
+  r7 cancelled
+  h1 cancelled: the run was cancelled by admin
+> due r8
+> wait 24h
+> due r8
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-07T23:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r8 trigger=(window end=2026-12-07T23:00:00Z start=2026-12-06T23:00:00Z)
+  ! send r8/h1/prepare/1 until 2026-12-07T23:00:00Z
