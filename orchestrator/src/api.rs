@@ -35,6 +35,7 @@ mod runs;
 mod serve;
 mod slots;
 mod state;
+mod strongbox;
 mod tls;
 
 use std::any::Any;
@@ -57,6 +58,7 @@ pub use self::tls::Tls;
 use crate::auth::Gate;
 use crate::site::SiteHandle;
 use crate::store::History;
+use crate::strongbox::Strongbox;
 
 /// Largest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -85,6 +87,8 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// How many requests.
     pub limits: Limits,
+    /// With the key to the site's secrets, or without.
+    pub strongbox: Strongbox,
 }
 
 /// Every endpoint but FleetLock's, as it is served and described.
@@ -98,6 +102,7 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(cluster::routes())
         .merge(health::routes())
         .merge(slots::routes())
+        .merge(strongbox::routes())
         .merge(metrics::routes())
         .merge(openapi::routes())
         .merge(page::routes())

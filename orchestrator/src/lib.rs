@@ -22,6 +22,7 @@ pub mod recovery;
 pub mod server;
 pub mod site;
 pub mod store;
+pub mod strongbox;
 
 #[cfg(test)]
 mod testing;

@@ -269,7 +269,10 @@ fn name(fact: &Fact) -> Option<(u8, String)> {
         Fact::LockReleased { id, .. } => Some((2, format!("slot of {id} given back"))),
         Fact::HoldPlaced { id, actor, .. } => Some((1, format!("slot held for {id} by {actor}"))),
         Fact::HolderReleased { id, actor, .. } => Some((1, format!("slot of {id} released by {actor}"))),
+        Fact::SecretKept { name, actor, .. } => Some((1, format!("secret {name} kept by {actor}"))),
+        Fact::SecretRemoved { name, actor } => Some((1, format!("secret {name} removed by {actor}"))),
         Fact::UpgradesBegan { .. }
+        | Fact::StrongboxMade { .. }
         | Fact::Fenced { .. }
         | Fact::FencePassed { .. }
         | Fact::SlotReleaseDue { .. }

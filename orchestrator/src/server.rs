@@ -33,6 +33,7 @@ use crate::pem_file::PemError;
 use crate::recovery::plan::knowledge;
 use crate::site::{Present, SiteHandle};
 use crate::store::{History, OpenError, Position, Projector, StoreError};
+use crate::strongbox::{KeyFileError, Strongbox};
 
 /// Requests that wait for the driver.
 const CALLS_MAX: usize = 1024;
@@ -106,6 +107,9 @@ pub enum ServeError {
     /// A file of `[api.tls]` cannot be used.
     #[error("cannot serve HTTPS")]
     Tls(#[from] PemError),
+    /// The key of the strongbox cannot be used.
+    #[error(transparent)]
+    Strongbox(#[from] KeyFileError),
     /// The lock server cannot be asked.
     #[error("cannot use the lock server")]
     LockServer(#[from] BuildError),
@@ -146,6 +150,7 @@ struct Opened {
     listener: TcpListener,
     gate: Gate,
     tls: Option<api::Tls>,
+    strongbox: Strongbox,
     directory: DataDirectory,
     locks: Option<FleetLockClient>,
     projector: Projector,
@@ -160,6 +165,7 @@ async fn open(settings: Settings) -> Result<Opened, ServeError> {
     let address = settings.api.listen;
     let gate = gate(&settings)?;
     let tls = api::Tls::of_settings(&settings.api_tls)?;
+    let strongbox = Strongbox::of_settings(&settings)?;
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
     tracing::info!(%address, tls = tls.is_some(), "the API listens");
@@ -187,6 +193,7 @@ async fn open(settings: Settings) -> Result<Opened, ServeError> {
         listener,
         gate,
         tls,
+        strongbox,
         directory,
         locks,
         projector,
@@ -209,6 +216,7 @@ impl Opened {
             listener,
             gate,
             tls,
+            strongbox,
             directory,
             locks,
             projector,
@@ -231,7 +239,7 @@ impl Opened {
             bus,
             connected,
             settings: node_settings(&settings, directory.instance(), position.as_ref().map(knowledge)),
-            locks,
+            locks: locks.map(|locks| locks.with_credentials(strongbox.credentials(&present))),
             history: history.clone(),
             projection,
             store_problem,
@@ -247,7 +255,7 @@ impl Opened {
         let driver = spawn(&shutdown, driver.run());
         let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
         let followed = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
-        let options = api::Options { tls, limits: api::Limits::of_settings(&settings.api) };
+        let options = api::Options { tls, limits: api::Limits::of_settings(&settings.api), strongbox };
         let served = api::serve(listener, handle, history, gate, options, shutdown.clone()).await;
         shutdown.cancel();
         let driver = driver.await;

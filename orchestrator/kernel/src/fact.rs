@@ -10,6 +10,7 @@ use crate::client_id::ClientId;
 use crate::config::{Config, Difference, Rollout, Settings};
 use crate::restoration::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
+use crate::strongbox::SecretName;
 
 /// Something that has become true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,6 +151,27 @@ pub enum Fact {
         /// Why.
         reason: String,
     },
+    /// The strongbox has another key; it held nothing.
+    StrongboxMade {
+        /// Sealed with it.
+        check: String,
+    },
+    /// A secret is kept in the strongbox.
+    SecretKept {
+        /// What it is called.
+        name: SecretName,
+        /// Sealed.
+        sealed: String,
+        /// Who has it kept.
+        actor: String,
+    },
+    /// A secret is kept no longer.
+    SecretRemoved {
+        /// What it was called.
+        name: SecretName,
+        /// Who has it removed.
+        actor: String,
+    },
     /// A command appeared though its host's part in its run was over; it is to be withdrawn, and if a slot is still
     /// held in case it appears, it is held for it from here on.
     LateCommandSeen {
@@ -215,6 +237,9 @@ impl Fact {
             Self::LockReleased { .. } => "lock-released",
             Self::HoldPlaced { .. } => "hold-placed",
             Self::HolderReleased { .. } => "holder-released",
+            Self::StrongboxMade { .. } => "strongbox-made",
+            Self::SecretKept { .. } => "secret-kept",
+            Self::SecretRemoved { .. } => "secret-removed",
             Self::LateCommandSeen { .. } => "late-command-seen",
             Self::Withdrawn { .. } => "withdrawn",
             Self::Restored { .. } => "restored",
@@ -294,6 +319,7 @@ mod tests {
         let group = GroupName::new("default").unwrap();
         let id = ClientId::new("node-7").unwrap();
         let run = RunId::new("r1").unwrap();
+        let secret = SecretName::new("lock-server").unwrap();
         let why = ReleaseCause::Upgraded;
         let facts = [
             Fact::SettingsAdopted { settings: Settings::default() },
@@ -324,6 +350,9 @@ mod tests {
                 reason: "disk".to_owned(),
             },
             Fact::HolderReleased { group, id, actor: "eve".to_owned(), reason: "gone".to_owned() },
+            Fact::StrongboxMade { check: "c".to_owned() },
+            Fact::SecretKept { name: secret.clone(), sealed: "s".to_owned(), actor: "eve".to_owned() },
+            Fact::SecretRemoved { name: secret, actor: "eve".to_owned() },
             Fact::LateCommandSeen { host: host.clone(), action: Action::Upgrade, sequence: 1 },
             Fact::Withdrawn { host, sequence: 1, deleted: true },
             Fact::Restored {

@@ -8,6 +8,7 @@ use crate::config::{Config, ConfigError, Expected, Settings};
 use crate::duration::Duration;
 use crate::run::HostStatus;
 use crate::semaphore::{Denied, DeniedKind};
+use crate::strongbox::SecretName;
 
 /// Anything that may lead to facts.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,6 +150,24 @@ pub enum Request {
         /// Who asks.
         actor: String,
     },
+    /// Keep a secret in the strongbox.
+    KeepSecret {
+        /// What it is called.
+        name: SecretName,
+        /// Sealed.
+        sealed: String,
+        /// What tells the key that it is sealed with.
+        check: String,
+        /// Who asks.
+        actor: String,
+    },
+    /// Keep a secret no longer.
+    RemoveSecret {
+        /// What it is called.
+        name: SecretName,
+        /// Who asks.
+        actor: String,
+    },
 }
 
 /// What becomes of a request.
@@ -265,6 +284,18 @@ pub enum Refusal {
         id: ClientId,
         /// What its workers announced, joined by commas.
         applications: String,
+    },
+    /// The secrets there are were sealed with another key.
+    #[error("the strongbox has another key: unseal it with that one, or remove every secret first")]
+    OtherStrongboxKey,
+    /// There is no place for it.
+    #[error("the strongbox takes at most 100 secrets of 8 KiB each")]
+    StrongboxFull,
+    /// No secret of that name is kept.
+    #[error("there is no secret {name}")]
+    NoSecret {
+        /// That name.
+        name: SecretName,
     },
     /// A FleetLock client is not granted what it asks for.
     #[error("{value}")]

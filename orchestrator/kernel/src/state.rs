@@ -14,6 +14,7 @@ use crate::record::Record;
 use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::{SentCommand, Slot, Standing};
+use crate::strongbox::Strongbox;
 
 /// Everything durable about a site. Cheap to clone: what is large is shared between copies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct State {
     pub config_revision: u64,
     /// The embedded semaphores.
     pub semaphores: Semaphores,
+    /// The secrets.
+    #[serde(default)]
+    pub strongbox: Strongbox,
     /// Slots that hosts hold, or may hold, on behalf of runs.
     pub slots: OrdMap<HostName, Slot>,
     /// The active run.
@@ -57,6 +61,7 @@ impl Default for State {
             config: None,
             config_revision: 0,
             semaphores,
+            strongbox: Strongbox::default(),
             slots: OrdMap::new(),
             run: None,
             last_run: None,
@@ -130,9 +135,7 @@ impl State {
             }
             Fact::FencePassed { sequence } => self.apply_fence_passed(*sequence),
             Fact::RunStarted { run, trigger, not_after, rollout, hosts } => {
-                if let Some(active) = &self.run {
-                    return Err(ApplyError::RunActive { started: run.clone(), active: active.id.clone() });
-                }
+                self.check_no_run(run)?;
                 if let Trigger::Window { .. } = trigger {
                     self.spent_at = Some(at);
                 }
@@ -185,6 +188,18 @@ impl State {
                 self.semaphores.release(group, id);
                 Ok(())
             }
+            Fact::StrongboxMade { check } => {
+                self.strongbox.check = Some(check.clone());
+                Ok(())
+            }
+            Fact::SecretKept { name, sealed, actor } => {
+                self.strongbox.apply_kept(name, sealed, actor, at);
+                Ok(())
+            }
+            Fact::SecretRemoved { name, actor: _ } => {
+                self.strongbox.secrets.remove(name);
+                Ok(())
+            }
             Fact::LateCommandSeen { host, action, sequence } => {
                 let of_slot = self.slots.get_mut(host).filter(|slot| slot.unsent_at_fence.is_some());
                 if let Some(slot) = of_slot.filter(|_| *action != Action::Prepare) {
@@ -210,6 +225,15 @@ impl State {
     /// What tells the present configuration from every other that there has been: its `ETag`, without the quotes.
     pub fn config_tag(&self) -> Option<String> {
         self.config.as_deref().map(|config| tag::tag(self.config_revision, config))
+    }
+
+    fn check_no_run(&self, started: &RunId) -> Result<(), ApplyError> {
+        match &self.run {
+            Some(active) => {
+                Err(ApplyError::RunActive { started: started.clone(), active: active.id.clone() })
+            }
+            None => Ok(()),
+        }
     }
 
     fn active(&mut self, run: &RunId) -> Result<&mut Run, ApplyError> {

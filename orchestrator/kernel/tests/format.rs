@@ -18,7 +18,7 @@ use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore, Waiter};
 use os_upgrade_kernel::{
     Fact, HostEvent, HostStatus, LockProvider, OnFailure, Outstanding, Phase, Reason, Reclaim, Record,
-    RestoreSource, RunResult, Settings, Standing, State, StopCause, Trigger,
+    RestoreSource, RunResult, SecretName, Settings, Standing, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -61,6 +61,9 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::LockAwaited { .. } => 18,
         Fact::HoldPlaced { .. } => 19,
         Fact::HolderReleased { .. } => 20,
+        Fact::StrongboxMade { .. } => 21,
+        Fact::SecretKept { .. } => 22,
+        Fact::SecretRemoved { .. } => 23,
     }
 }
 
@@ -250,8 +253,24 @@ fn facts() {
             },
             r#"{"type":"holder-released","group":"edge","id":"Node 7","actor":"eve","reason":"it burnt"}"#,
         ),
+        (
+            Fact::StrongboxMade { check: "c2VhbA==".to_owned() },
+            r#"{"type":"strongbox-made","check":"c2VhbA=="}"#,
+        ),
+        (
+            Fact::SecretKept {
+                name: SecretName::new("lock-server").unwrap(),
+                sealed: "c2VjcmV0".to_owned(),
+                actor: "eve".to_owned(),
+            },
+            r#"{"type":"secret-kept","name":"lock-server","sealed":"c2VjcmV0","actor":"eve"}"#,
+        ),
+        (
+            Fact::SecretRemoved { name: SecretName::new("lock-server").unwrap(), actor: "eve".to_owned() },
+            r#"{"type":"secret-removed","name":"lock-server","actor":"eve"}"#,
+        ),
     ];
-    check(&table, fact_variant, 21);
+    check(&table, fact_variant, 24);
 }
 
 fn event_variant(event: &HostEvent) -> usize {

@@ -195,6 +195,9 @@ impl Dispatcher {
                 | Fact::LockReleased { .. }
                 | Fact::HoldPlaced { .. }
                 | Fact::HolderReleased { .. }
+                | Fact::StrongboxMade { .. }
+                | Fact::SecretKept { .. }
+                | Fact::SecretRemoved { .. }
                 | Fact::Restored { .. }
                 | Fact::LateCommandSeen { .. }
                 | Fact::Withdrawn { .. }

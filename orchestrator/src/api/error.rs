@@ -82,6 +82,11 @@ impl Problem {
         )
     }
 
+    /// Its status.
+    pub(super) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// What it says.
     pub(super) fn into_message(self) -> String {
         self.message
@@ -108,7 +113,9 @@ impl From<Refusal> for Problem {
         let status = match &refusal {
             Refusal::InvalidConfig { .. } | Refusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
             Refusal::ConfigChanged { .. } => StatusCode::PRECONDITION_FAILED,
-            Refusal::NoConfiguration | Refusal::NoHolder { .. } => StatusCode::NOT_FOUND,
+            Refusal::NoConfiguration | Refusal::NoHolder { .. } | Refusal::NoSecret { .. } => {
+                StatusCode::NOT_FOUND
+            }
             Refusal::LockDenied { lock_kind: DeniedKind::UnknownGroup, .. } => StatusCode::NOT_FOUND,
             Refusal::LockDenied { .. }
             | Refusal::HolderAtWork { .. }
@@ -119,6 +126,8 @@ impl From<Refusal> for Problem {
             | Refusal::HeldAlready { .. }
             | Refusal::NoHosts { .. }
             | Refusal::RunActive { .. }
+            | Refusal::OtherStrongboxKey
+            | Refusal::StrongboxFull
             | Refusal::NoRun => StatusCode::CONFLICT,
             Refusal::ClockSkew { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };

@@ -39,6 +39,9 @@ struct TakesWrites<'a> {
     /// The instance that leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     leader: Option<&'a str>,
+    /// There are secrets that this instance has no key to, and it does without.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    sealed: bool,
 }
 
 /// 200 as long as requests are answered at all.
@@ -67,6 +70,10 @@ async fn ready(
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Response, (Extension<Routine>, Problem)> {
     let present = api.site.present();
+    let kept = &present.state.strongbox;
+    if let Some(sealed) = api.options.strongbox.withholds_slots(kept) {
+        return Err((Extension(Routine), sealed.into()));
+    }
     match &present.readiness {
         Readiness::Ready => {
             let (role, leader) = match &present.leadership {
@@ -74,7 +81,12 @@ async fn ready(
                 Leadership::At(leader) => (Some(Role::Follower), Some(leader.instance.as_str())),
                 Leadership::Unknown => (None, None),
             };
-            let ready = TakesWrites { ready: true, role, leader };
+            let ready = TakesWrites {
+                ready: true,
+                role,
+                leader,
+                sealed: api.options.strongbox.sealed(kept).is_some(),
+            };
             reply::json(&ready).map_err(|problem| (Extension(Routine), problem))
         }
         Readiness::NotReady(reason) | Readiness::Halted(reason) => {

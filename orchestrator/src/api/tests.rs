@@ -12,6 +12,7 @@ mod openapi;
 mod reads;
 mod served;
 mod slots;
+mod strongbox;
 mod tls;
 mod writes;
 
@@ -39,7 +40,7 @@ struct TestApi {
     router: Router,
     site: SiteHandle,
     history: History,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 fn present(site: &TestSite) -> Present {
@@ -101,7 +102,7 @@ impl TestApi {
             router: router(site.clone(), history.clone(), Gate::default(), &Options::default()),
             site,
             history,
-            _directory: directory,
+            directory,
         }
     }
 

@@ -14,6 +14,7 @@ mod recovery;
 mod reload;
 mod rest;
 mod shutdown;
+mod strongbox;
 mod token;
 
 use std::path::PathBuf;
@@ -53,6 +54,9 @@ enum Command {
     /// Look at the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Secrets that the site keeps, and the key to them
+    #[command(subcommand)]
+    Strongbox(strongbox::Command),
     /// FleetLock slots: run a command under one, list, hold and release them, examine any server
     #[command(subcommand)]
     Lock(lock::Command),
@@ -151,6 +155,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
         }
         Command::Cluster(command) => Ok(block_on(cluster::run(command))?),
+        Command::Strongbox(command) => Ok(block_on(strongbox::run(command))?),
         Command::Lock(command) => {
             logging::start("warn");
             block_on(lock::run(command))

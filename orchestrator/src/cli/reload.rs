@@ -57,6 +57,7 @@ fn differing(one: &Settings, other: &Settings) -> impl Iterator<Item = &'static 
         ("api.oidc", one.api_oidc != other.api_oidc),
         ("nats", one.nats != other.nats),
         ("store", one.store != other.store),
+        ("strongbox", one.strongbox != other.strongbox),
         ("fleet-lock", one.fleet_lock != other.fleet_lock),
     ];
     sections.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name)

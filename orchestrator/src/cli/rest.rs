@@ -74,8 +74,13 @@ pub(super) async fn post(server: &Server, path: &str, body: &Value) -> anyhow::R
     ask(server, Method::POST, at(&server.url, path)?, Some(body)).await.map(drop)
 }
 
+/// Has `body` stand at `path`.
+pub(super) async fn put(server: &Server, path: &str, body: &Value) -> anyhow::Result<()> {
+    ask(server, Method::PUT, at(&server.url, path)?, Some(body)).await.map(drop)
+}
+
 /// Has what is at `path`, below which `segments` are, taken away.
-pub(super) async fn delete(server: &Server, path: &str, segments: [&str; 2]) -> anyhow::Result<()> {
+pub(super) async fn delete(server: &Server, path: &str, segments: &[&str]) -> anyhow::Result<()> {
     let mut url = at(&server.url, path)?;
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
         bail!("neither . nor .. can stand in a path");
@@ -111,7 +116,7 @@ async fn ask(server: &Server, method: Method, url: Url, body: Option<&Value>) ->
     }
     match status {
         StatusCode::OK => serde_json::from_slice(&answer).context("an unexpected answer"),
-        StatusCode::NO_CONTENT => Ok(Value::Null),
+        StatusCode::CREATED | StatusCode::NO_CONTENT => Ok(Value::Null),
         StatusCode::UNAUTHORIZED => {
             bail!("{}; give it with --token-file or in {TOKEN_VARIABLE}", refusal(status, &answer))
         }

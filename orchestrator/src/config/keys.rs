@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
-use os_upgrade_kernel::{OnFailure, Reclaim};
+use os_upgrade_kernel::{OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::GroupName;
 
 use super::merged::Merged;
@@ -211,6 +211,13 @@ sections! {
         "replicas" => replicas: Bounded<1, 5> = Initial::Is("1");
     }
 
+    /// Secrets that the site keeps, sealed.
+    "strongbox" => strongbox: Strongbox {
+        /// A file with the key, as `os-upgrade strongbox key` prints it. Without it the strongbox is sealed after each start
+        /// until `os-upgrade strongbox unseal`, if there are secrets.
+        "key-file" => key_file: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/strongbox.key");
+    }
+
     /// What this instance keeps on disk.
     "store" => store: Store {
         /// A directory, made if missing: the SQLite history, and the data of a managed nats-server.
@@ -222,6 +229,8 @@ sections! {
         /// A FleetLock server, `http://` or `https://`, with `user:password@` if it wants HTTP Basic authentication.
         /// Without it the orchestrator's own semaphores are used.
         "url" => url: Option<HttpUrl> = Initial::Unset("https://fleet-lock.example.com/base");
+        /// The secret in the strongbox that is the `user:password` for `url`, in place of one in the URL.
+        "credentials-secret" => credentials_secret: Option<SecretName> = Initial::Unset("lock-server");
         /// A file with the certificates, in PEM, of the authorities to trust for `url`, instead of the system's.
         "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock-ca.pem");
         /// A file with the certificate, in PEM, to show to the server of `url`, and those between it and its authority.

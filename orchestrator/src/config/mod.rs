@@ -22,7 +22,7 @@ use std::fs;
 use std::path::Path;
 
 pub use keys::{
-    Api, ApiOidc, ApiTls, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store,
+    Api, ApiOidc, ApiTls, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store, Strongbox,
 };
 pub use problem::{Error, Origin, Problem};
 pub use settings::NatsMode;

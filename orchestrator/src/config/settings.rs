@@ -100,9 +100,15 @@ fn lock_server_rules(merged: &Merged) -> Vec<Problem> {
     let at = |key, message: &str| given(key).map(|raw| raw.problem(format!("fleet-lock.{key}: {message}")));
     let url = merged.read::<Option<HttpUrl>>("fleet-lock", "url", &mut Vec::new());
     // Of a bad one it is not known what it means to be.
-    let no_tls = url.is_some_and(|url| url.is_none_or(|url| url.url().scheme() != "https"));
+    let no_tls = url.as_ref().is_some_and(|url| url.as_ref().is_none_or(|url| url.url().scheme() != "https"));
     let needs_tls = |key| at(key, "needs a fleet-lock.url that begins with https://").filter(|_| no_tls);
+    let has_password =
+        || url.as_ref().and_then(Option::as_ref).is_some_and(|url| !url.url().username().is_empty());
+    let clash = given("url").is_none() || has_password();
+    let secret =
+        at("credentials-secret", "needs a fleet-lock.url without user and password").filter(|_| clash);
     let mut found: Vec<_> = ["ca", "certificate", "key"].map(needs_tls).into();
+    found.push(secret);
     found.push(at("certificate", "needs fleet-lock.key, its private key").filter(|_| given("key").is_none()));
     found.push(
         at("key", "needs fleet-lock.certificate, which it is for").filter(|_| given("certificate").is_none()),

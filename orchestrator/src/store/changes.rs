@@ -114,6 +114,9 @@ impl Changes {
             | Fact::LockReleased { .. }
             | Fact::HoldPlaced { .. }
             | Fact::HolderReleased { .. }
+            | Fact::StrongboxMade { .. }
+            | Fact::SecretKept { .. }
+            | Fact::SecretRemoved { .. }
             | Fact::Restored { .. }
             | Fact::LateCommandSeen { .. }
             | Fact::Withdrawn { .. }
@@ -163,7 +166,9 @@ fn actor(fact: &Fact) -> Option<&str> {
         }
         | Fact::Restored { actor, .. }
         | Fact::HoldPlaced { actor, .. }
-        | Fact::HolderReleased { actor, .. } => Some(actor),
+        | Fact::HolderReleased { actor, .. }
+        | Fact::SecretKept { actor, .. }
+        | Fact::SecretRemoved { actor, .. } => Some(actor),
         Fact::LockGranted { id, .. } | Fact::LockAwaited { id, .. } | Fact::LockReleased { id, .. } => {
             Some(id.as_str())
         }
@@ -177,6 +182,7 @@ fn actor(fact: &Fact) -> Option<&str> {
         | Fact::SlotRequested { .. }
         | Fact::SlotReleaseDue { .. }
         | Fact::SlotReleased { .. }
+        | Fact::StrongboxMade { .. }
         | Fact::LateCommandSeen { .. }
         | Fact::Withdrawn { .. }
         | Fact::Ignored { .. } => None,
@@ -206,7 +212,10 @@ fn host_of(fact: &Fact) -> Option<&HostName> {
         | Fact::LockAwaited { .. }
         | Fact::LockReleased { .. }
         | Fact::HoldPlaced { .. }
-        | Fact::HolderReleased { .. } => None,
+        | Fact::HolderReleased { .. }
+        | Fact::StrongboxMade { .. }
+        | Fact::SecretKept { .. }
+        | Fact::SecretRemoved { .. } => None,
     }
 }
 
@@ -250,6 +259,9 @@ fn run_of(fact: &Fact, before: &State) -> Option<RunId> {
         | Fact::LockAwaited { .. }
         | Fact::LockReleased { .. }
         | Fact::HoldPlaced { .. }
-        | Fact::HolderReleased { .. } => None,
+        | Fact::HolderReleased { .. }
+        | Fact::StrongboxMade { .. }
+        | Fact::SecretKept { .. }
+        | Fact::SecretRemoved { .. } => None,
     }
 }

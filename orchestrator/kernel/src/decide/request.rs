@@ -32,6 +32,10 @@ pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTim
         Request::Hold { group, id, actor, reason } => slots::hold(state, group, id, actor, reason),
         Request::Release { group, id, actor, reason } => slots::release(state, group, id, actor, reason),
         Request::Reclaim { group, id, actor } => slots::reclaim(state, view, group, id, actor),
+        Request::KeepSecret { name, sealed, check, actor } => {
+            state.strongbox.keep(name, sealed, check, actor)
+        }
+        Request::RemoveSecret { name, actor } => state.strongbox.remove(name, actor),
     };
     match decided {
         Ok((facts, accepted)) => Decision { facts, answer: Some(Ok(accepted)) },

@@ -41,7 +41,9 @@ impl Asker {
             | Request::Cancel { .. }
             | Request::Hold { .. }
             | Request::Release { .. }
-            | Request::Reclaim { .. } => patience,
+            | Request::Reclaim { .. }
+            | Request::KeepSecret { .. }
+            | Request::RemoveSecret { .. } => patience,
         }
     }
 }

@@ -213,6 +213,9 @@ impl From<Refusal> for LockError {
             | Refusal::InInventory { .. }
             | Refusal::NotLeft { .. }
             | Refusal::HeldAlready { .. }
+            | Refusal::OtherStrongboxKey
+            | Refusal::StrongboxFull
+            | Refusal::NoSecret { .. }
             | Refusal::ClockSkew { .. } => Self::new(Kind::Internal, refusal.to_string()),
         }
     }

@@ -14,6 +14,10 @@ fn request(path: &str, method: &str) -> Option<Value> {
         ("PATCH", "/v1/config/os-upgrade") => json!({"rollout": {"max-concurrent": 2}}),
         ("POST", "/v1/state/os-upgrade/trigger-upgrade-site") => json!({"timeout": "4h"}),
         ("POST", "/v1/state/os-upgrade/cancel") => json!({}),
+        ("PUT", "/v1/config/strongbox/secrets/{name}") => json!({"value": "orchestrator:password"}),
+        ("POST", "/v1/state/strongbox/unseal") => {
+            json!({"key": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="})
+        }
         ("POST", "/v1/state/fleet-lock/hold") => {
             json!({"group": "default", "id": "h01", "reason": "its disk is exchanged"})
         }
@@ -37,6 +41,10 @@ fn answer(path: &str, method: &str) -> Option<Value> {
         ("GET", "/v1/state/os-upgrade/hosts/{hostname}") => host(),
         ("GET", "/v1/state/os-upgrade/runs") => json!({"items": [run()]}),
         ("GET", "/v1/state/os-upgrade/runs/{id}") => run_in_full(),
+        ("GET", "/v1/config/strongbox/secrets") => {
+            json!({"secrets": [{"name": "lock-server", "actor": "eve", "since": "2026-11-21T12:00:00Z"}]})
+        }
+        ("GET", "/v1/state/strongbox") => json!({"sealed": false, "secrets": 1}),
         ("GET", "/v1/state/cluster") => cluster(),
         ("GET", "/v1/state/fleet-lock") => slots(),
         ("GET", "/v1/state/fleet-lock/history") => json!({"items": [order()]}),

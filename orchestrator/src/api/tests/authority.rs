@@ -114,11 +114,8 @@ async fn the_table_has_every_route_and_no_other() {
         gate: Gate::default(),
         options: Options::default(),
     };
-    let bare = TestApi {
-        router: with_limits(routes().split_for_parts().0.with_state(bare)),
-        _directory: directory,
-        ..api
-    };
+    let bare =
+        TestApi { router: with_limits(routes().split_for_parts().0.with_state(bare)), directory, ..api };
     for (path, methods) in ROUTES {
         for method in METHODS {
             let (status, ..) = bare

@@ -51,7 +51,7 @@ async fn post(order: Order, operation: &str, done: &str) -> anyhow::Result<()> {
 /// Releases the slot of a host that has left the inventory.
 pub(super) async fn forget(slot: Slot) -> anyhow::Result<()> {
     let Slot { group, id, server } = slot;
-    rest::delete(&server, STATE, [group.as_str(), id.as_str()]).await?;
+    rest::delete(&server, STATE, &[group.as_str(), id.as_str()]).await?;
     outln!("released: {id}, group {group}");
     Ok(())
 }

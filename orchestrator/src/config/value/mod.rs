@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono_tz::{TZ_VARIANTS, Tz};
-use os_upgrade_kernel::{OnFailure, Reclaim};
+use os_upgrade_kernel::{OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::{GroupName, HostName};
 
 mod groups;
@@ -266,5 +266,17 @@ impl Value for Reclaim {
             "inventory" => Ok(Self::Inventory),
             _ => Err(String::new()),
         }
+    }
+}
+
+impl Value for SecretName {
+    const SHAPE: Shape = Shape::String;
+
+    fn expected() -> String {
+        "the name of a secret".to_owned()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| format!(": {error}"))
     }
 }

@@ -21,6 +21,7 @@ use self::tls::TlsFiles;
 use crate::config::{FleetLock, HttpUrl};
 use crate::http_client::{self, beginning};
 use crate::pem_file::PemError;
+use crate::strongbox::Secret;
 
 pub mod tls;
 
@@ -92,6 +93,7 @@ pub struct FleetLockClient {
     http: Client,
     lock: Endpoint,
     unlock: Endpoint,
+    credentials: Option<Secret>,
 }
 
 /// The URL of an operation. Not displayed, as it may hold a password.
@@ -124,6 +126,7 @@ impl FleetLockClient {
             http,
             lock: endpoint(base.url(), "v1/pre-reboot"),
             unlock: endpoint(base.url(), "v1/steady-state"),
+            credentials: None,
         })
     }
 
@@ -134,6 +137,13 @@ impl FleetLockClient {
     pub fn of_settings(settings: &FleetLock) -> Result<Option<Self>, BuildError> {
         let Some(base) = &settings.url else { return Ok(None) };
         Self::new(base, Timeouts::default(), Some(&TlsFiles::of_settings(settings))).map(Some)
+    }
+
+    /// The same client, which sends `credentials`, `user:password`, as HTTP Basic authentication: those that there are when it
+    /// asks.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Option<Secret>) -> Self {
+        Self { credentials, ..self }
     }
 
     /// Asks for a slot of `group` for `id`. Asking again while it is held is granted again.
@@ -154,6 +164,15 @@ impl FleetLockClient {
         };
         let params = serde_json::json!({ "client_params": { "id": id.to_string(), "group": group } });
         let request = self.http.post(endpoint.0.clone()).header("fleet-lock-protocol", "true").json(&params);
+        let request = match self.credentials.as_ref().map(Secret::open) {
+            None => request,
+            Some(Ok(credentials)) => {
+                let (user, password) = credentials.split_once(':').unwrap_or((&credentials, ""));
+                request.basic_auth(user, Some(password))
+            }
+            // The server is not asked, so nothing is held that was not before.
+            Some(Err(sealed)) => return LockOutcome::Unreachable { detail: sealed.to_string() }.into(),
+        };
         match request.send().await {
             Ok(response) => judge(response).await,
             Err(error) => failure(false, &error).into(),

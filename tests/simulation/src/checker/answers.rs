@@ -78,7 +78,9 @@ impl Checker {
             | Request::Unlock { .. }
             | Request::Hold { .. }
             | Request::Release { .. }
-            | Request::Reclaim { .. } => {}
+            | Request::Reclaim { .. }
+            | Request::KeepSecret { .. }
+            | Request::RemoveSecret { .. } => {}
         }
     }
 
@@ -111,7 +113,9 @@ impl Checker {
             | Request::Unlock { .. }
             | Request::Hold { .. }
             | Request::Release { .. }
-            | Request::Reclaim { .. } => true,
+            | Request::Reclaim { .. }
+            | Request::KeepSecret { .. }
+            | Request::RemoveSecret { .. } => true,
             Request::Cancel { .. } => self
                 .runs
                 .values()
@@ -164,6 +168,9 @@ impl Checker {
             | Refusal::InInventory { .. }
             | Refusal::NotLeft { .. }
             | Refusal::HeldAlready { .. }
+            | Refusal::OtherStrongboxKey
+            | Refusal::StrongboxFull
+            | Refusal::NoSecret { .. }
             | Refusal::LockDenied { .. } => true,
         }
     }

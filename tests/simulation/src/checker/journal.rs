@@ -87,6 +87,9 @@ impl Checker {
             | Fact::LockAwaited { .. }
             | Fact::HoldPlaced { .. }
             | Fact::HolderReleased { .. }
+            | Fact::StrongboxMade { .. }
+            | Fact::SecretKept { .. }
+            | Fact::SecretRemoved { .. }
             | Fact::SettingsAdopted { .. }
             | Fact::Fenced { .. }
             | Fact::FencePassed { .. }

@@ -201,6 +201,8 @@ impl Matter {
             Request::PutConfig { .. }
             | Request::DeleteConfig { .. }
             | Request::Trigger { .. }
+            | Request::KeepSecret { .. }
+            | Request::RemoveSecret { .. }
             | Request::Cancel { .. } => return None,
         };
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
@@ -289,6 +291,9 @@ impl Told {
                 | Refusal::NoHosts { .. }
                 | Refusal::RunActive { .. }
                 | Refusal::NoRun
+                | Refusal::OtherStrongboxKey
+                | Refusal::StrongboxFull
+                | Refusal::NoSecret { .. }
                 | Refusal::ClockSkew { .. },
             ) => None,
         }

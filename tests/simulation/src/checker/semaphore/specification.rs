@@ -130,6 +130,8 @@ impl Specification {
             Request::PutConfig { .. }
             | Request::DeleteConfig { .. }
             | Request::Trigger { .. }
+            | Request::KeepSecret { .. }
+            | Request::RemoveSecret { .. }
             | Request::Cancel { .. } => Ok(None),
         };
         told.unwrap_or_else(Some)
@@ -206,6 +208,9 @@ impl Specification {
             | Fact::LateCommandSeen { .. }
             | Fact::Withdrawn { .. }
             | Fact::Restored { .. }
+            | Fact::StrongboxMade { .. }
+            | Fact::SecretKept { .. }
+            | Fact::SecretRemoved { .. }
             | Fact::Ignored { .. } => {}
         }
         Ok(())

@@ -1,0 +1,128 @@
+//! The strongbox: what is kept can be written, listed and removed, and never read.
+
+use super::*;
+use crate::config::Settings;
+use crate::strongbox::Strongbox;
+use crate::strongbox::key::Key;
+
+const SECRET: &str = "PUT /v1/config/strongbox/secrets/lock-server";
+const UNSEAL: &str = "POST /v1/state/strongbox/unseal";
+const STATUS: &str = "GET /v1/state/strongbox";
+const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
+const CLEAR: &str = "user:not-in-the-clear";
+const NO_KEY: &str =
+    "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file";
+
+/// `api` with a strongbox of its own, as another instance or a new process has it.
+fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) -> Strongbox {
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    let settings: Settings = crate::config::load(None, variables).unwrap();
+    let strongbox = Strongbox::of_settings(&settings).unwrap();
+    let options = Options { strongbox: strongbox.clone(), ..Options::default() };
+    api.router = router(api.site.clone(), api.history.clone(), Gate::default(), &options);
+    strongbox
+}
+
+fn key_body(key: &Key) -> String {
+    json!({ "key": *key.reveal() }).to_string()
+}
+
+#[tokio::test]
+async fn secrets_come_and_go_with_the_key() {
+    let mut api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
+    let value = json!({ "value": CLEAR }).to_string();
+    let open = json!({ "sealed": false, "secrets": 0 });
+    assert_eq!(api.call(STATUS, "").await, (200, open), "without secrets nothing is sealed");
+    assert_eq!(api.call(SECRET, &value).await, (503, error(NO_KEY)));
+    assert_eq!(api.call(UNSEAL, &key_body(&key)).await, (204, Value::Null));
+    assert_eq!(api.call(SECRET, &value).await, (201, Value::Null));
+    assert_eq!(api.call(SECRET, &value).await, (204, Value::Null));
+
+    let (status, list) = api.call("GET /v1/config/strongbox/secrets", "").await;
+    assert_eq!((status, &list["secrets"][0]["name"]), (200, &json!("lock-server")));
+    assert_eq!(list["secrets"][0].as_object().unwrap().len(), 3, "{list}");
+    let state = serde_json::to_string(&api.site.present().state).unwrap();
+    assert!(state.contains("lock-server") && !state.contains("clear"), "{state}");
+    // The history and its write-ahead log.
+    let mut stored = Vec::new();
+    for file in std::fs::read_dir(api.directory.path()).unwrap() {
+        stored.extend(std::fs::read(file.unwrap().path()).unwrap());
+    }
+    let holds = |text: &str| stored.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(holds("secret-kept") && holds("lock-server") && !holds("in-the-clear"));
+
+    // A new process has no key, and takes only the one of the secrets.
+    with_strongbox(&mut api, &[]);
+    let sealed = json!({ "sealed": true, "reason": NO_KEY, "secrets": 1 });
+    assert_eq!(api.call(STATUS, "").await, (200, sealed));
+    assert_eq!(api.call("GET /readyz", "").await.1["sealed"], json!(true));
+    assert_eq!(api.call(SECRET, &value).await, (503, error(NO_KEY)));
+    let wrong = api.call(UNSEAL, &key_body(&other)).await;
+    assert_eq!(wrong, (403, error("this is not the key of the strongbox")));
+    assert_eq!(api.call(UNSEAL, &key_body(&key)).await.0, 204);
+    assert_eq!(api.call(STATUS, "").await.1["sealed"], json!(false));
+
+    // Whoever has lost the key can begin anew.
+    with_strongbox(&mut api, &[]);
+    let remove = "DELETE /v1/config/strongbox/secrets/lock-server";
+    assert_eq!(api.call(remove, "").await, (204, Value::Null));
+    assert_eq!(api.call(remove, "").await.0, 404);
+    assert_eq!(api.call(UNSEAL, &key_body(&other)).await.0, 204);
+    assert_eq!(api.call(SECRET, &value).await.0, 201);
+}
+
+#[tokio::test]
+async fn a_lock_server_without_its_credentials_holds_up_runs() {
+    let records = [crate::testing::put_config()];
+    let mut site = TestSite::new(["h01"]);
+    let records = [site.record(&records)];
+    let mut api = TestApi::new(site, &records).await;
+    let directory = tempfile::tempdir().unwrap();
+    let key = Key::random().unwrap();
+    let file = directory.path().join("key");
+    std::fs::write(&file, format!("{}\n", *key.reveal())).unwrap();
+    let file = file.to_str().unwrap();
+    let needs = [
+        ("OS_UPGRADE_FLEET_LOCK__URL", "https://lock.example.com"),
+        ("OS_UPGRADE_FLEET_LOCK__CREDENTIALS_SECRET", "lock-server"),
+    ];
+    with_strongbox(&mut api, &needs);
+    for request in [TRIGGER, "GET /readyz"] {
+        assert_eq!(api.call(request, "").await, (503, error(NO_KEY)), "{request}");
+    }
+    let with_key = [needs[0], needs[1], ("OS_UPGRADE_STRONGBOX__KEY_FILE", file)];
+    with_strongbox(&mut api, &with_key);
+    let missing =
+        "the strongbox has no secret lock-server: PUT it to /v1/config/strongbox/secrets/lock-server";
+    assert_eq!(api.call(TRIGGER, "").await, (503, error(missing)));
+    assert_eq!(api.call(SECRET, &json!({ "value": CLEAR }).to_string()).await.0, 201);
+    assert_eq!(api.call("GET /readyz", "").await.0, 200);
+    assert_eq!(api.call(TRIGGER, "").await.0, 204);
+    // Started anew with another key.
+    std::fs::write(file, &*Key::random().unwrap().reveal()).unwrap();
+    with_strongbox(&mut api, &with_key);
+    let (status, body) = api.call(STATUS, "").await;
+    assert_eq!((status, &body["sealed"]), (200, &json!(true)), "{body}");
+    assert_eq!(api.call("GET /readyz", "").await.0, 503);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_repeated() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    for (request, body, field) in [
+        (SECRET, r#""s3cret""#, "value"),
+        (SECRET, r#"{"value":["s3cret"]}"#, "value"),
+        (SECRET, r#"{"value":"s3cret","x":1}"#, "value"),
+        (UNSEAL, r#"{"value":"s3cret"}"#, "key"),
+    ] {
+        let message = format!("expected an object with the text {field:?} and nothing else");
+        assert_eq!(api.call(request, body).await, (400, error(&message)), "{body}");
+    }
+    let no_key =
+        "key: it is no key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them";
+    assert_eq!(api.call(UNSEAL, r#"{"key":"s3cret"}"#).await, (400, error(no_key)));
+    let empty = "value: expected 1 to 8192 bytes";
+    assert_eq!(api.call(SECRET, r#"{"value":""}"#).await, (400, error(empty)));
+    assert_eq!(api.call("PUT /v1/config/strongbox/secrets/.x", r#"{"value":"a"}"#).await.0, 400);
+}

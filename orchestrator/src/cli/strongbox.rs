@@ -1,0 +1,113 @@
+//! `os-upgrade strongbox`: its key, and the secrets in it.
+
+use std::io::Read as _;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use os_upgrade_kernel::SecretName;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::output::{Output, outln, table};
+use super::rest::{self, Server};
+use crate::strongbox::SECRET_BYTES_MAX;
+use crate::strongbox::key::Key;
+
+const SECRETS: &str = "/v1/config/strongbox/secrets";
+const STATE: &str = "/v1/state/strongbox";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Print a new key
+    ///
+    /// Keep it well: without it the secrets are lost. It belongs into the file of `[strongbox] key-file` of every instance,
+    /// or is given to `unseal` after each start.
+    Key,
+    /// Show whether an instance can use the secrets
+    Status(Asked),
+    /// Give an instance the key, which is read from standard input
+    Unseal(Server),
+    /// Keep a secret, which is read from standard input; one line break at its end does not count
+    Put(Named),
+    /// List the secrets, without their values
+    List(Asked),
+    /// Keep a secret no longer
+    Remove(Named),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    server: Server,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Named {
+    #[command(flatten)]
+    server: Server,
+    /// What the secret is called
+    #[arg(value_name = "NAME", value_parser = SecretName::new)]
+    name: SecretName,
+}
+
+/// Carries the command out.
+pub(super) async fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Key => outln!("{}", *Key::random()?.reveal()),
+        Command::Status(Asked { server, output }) => show(&rest::get(&server, STATE).await?, output, status)?,
+        Command::Unseal(server) => {
+            let key = standard_input()?;
+            rest::post(&server, &format!("{STATE}/unseal"), &json!({ "key": key.trim() })).await?;
+            outln!("unsealed");
+        }
+        Command::Put(Named { server, name }) => {
+            let value = standard_input()?;
+            let value = value.strip_suffix('\n').unwrap_or(&value);
+            rest::put(&server, &format!("{SECRETS}/{name}"), &json!({ "value": value })).await?;
+            outln!("kept: {name}");
+        }
+        Command::List(Asked { server, output }) => show(&rest::get(&server, SECRETS).await?, output, list)?,
+        Command::Remove(Named { server, name }) => {
+            rest::delete(&server, SECRETS, &[name.as_str()]).await?;
+            outln!("removed: {name}");
+        }
+    }
+    Ok(())
+}
+
+fn standard_input() -> anyhow::Result<Zeroizing<String>> {
+    let mut text = Zeroizing::new(String::new());
+    let limit = SECRET_BYTES_MAX as u64 + 2;
+    std::io::stdin().take(limit).read_to_string(&mut text).context("cannot read standard input")?;
+    if text.trim().is_empty() {
+        bail!("there is nothing on standard input");
+    }
+    Ok(text)
+}
+
+fn show(answer: &Value, output: Output, text: fn(&Value) -> String) -> anyhow::Result<()> {
+    match output {
+        Output::Json => outln!("{}", serde_json::to_string_pretty(answer)?),
+        Output::Text => outln!("{}", text(answer).trim_end()),
+    }
+    Ok(())
+}
+
+fn status(answer: &Value) -> String {
+    let secrets = &answer["secrets"];
+    match answer["reason"].as_str() {
+        Some(reason) => format!("{secrets} secrets; {reason}"),
+        None => format!("{secrets} secrets; not sealed"),
+    }
+}
+
+fn list(answer: &Value) -> String {
+    let row = |secret: &Value| {
+        ["name", "actor", "since"].map(|field| secret[field].as_str().unwrap_or_default().to_owned()).to_vec()
+    };
+    let rows = answer["secrets"].as_array().into_iter().flatten().map(row).collect();
+    table(&["NAME", "KEPT BY", "SINCE"], rows)
+}
