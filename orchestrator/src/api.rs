@@ -10,6 +10,7 @@
 //! [`crate::auth`].
 
 mod authority;
+mod changes;
 mod cluster;
 mod conditions;
 mod config;
@@ -23,6 +24,7 @@ mod form;
 mod health;
 mod hosts;
 mod limit;
+mod listing;
 mod metrics;
 pub mod offline;
 mod openapi;
@@ -95,6 +97,7 @@ pub struct Options {
 fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default()
         .merge(config::routes())
+        .merge(changes::routes())
         .merge(state::routes())
         .merge(hosts::routes())
         .merge(run::routes())

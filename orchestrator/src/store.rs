@@ -20,7 +20,7 @@ mod write;
 pub use self::error::{ApplyError, OpenError, StoreError};
 pub use self::fold::{FoldError, Folded, copy, fold, integrity};
 pub use self::history::{
-    CommandRow, FactCursor, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow,
+    Audit, CommandRow, FactCursor, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow,
 };
 pub use self::projector::{Position, Projector, Streams};
 

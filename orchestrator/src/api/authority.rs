@@ -55,6 +55,7 @@ pub(super) static ROUTES: &[Route] = &[
         ],
     ),
     ("/v1/state/os-upgrade", &[(Method::GET, VIEWER)]),
+    ("/v1/state/os-upgrade/config-history", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/hosts", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/hosts/{hostname}", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/runs", &[(Method::GET, VIEWER)]),

@@ -18,8 +18,9 @@ use utoipa_axum::routes;
 use super::Api;
 use super::error::Problem;
 use super::extract::{Name, Nothing, Params};
-use super::openapi::tag;
+use super::listing::{Count, Listing, Wanted};
 use super::openapi::types::{HostStatusWord, ReachabilityWord};
+use super::openapi::{lists, tag};
 use super::reply::{self, ReasonFields, Stamp};
 use crate::site::{HostVersions, Present};
 
@@ -33,19 +34,30 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 #[utoipa::path(
     get, path = "/v1/state/os-upgrade/hosts", operation_id = "list-hosts", tag = tag::UPGRADES,
     summary = "List the hosts, by name: their versions, and why they are not moving",
+    params(Listing),
     responses(
-        (status = 200, description = "every host that is known", body = Vec<EntryBody>),
+        (status = 200, description = "every host that is known", body = lists::HostList),
     )
 )]
-async fn list(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+async fn list(State(api): State<Api>, Params(params): Params<Listing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let hosts = present.view.hosts.len().max(present.versions.len());
-    api.render(hosts, move || {
-        let mut bytes = Vec::with_capacity(hosts * BYTES_PER_HOST);
-        serde_json::to_writer(&mut bytes, &HostList(&present))?;
-        Ok(bytes)
+    let wanted = params.wanted();
+    api.render(hosts, move || match wanted {
+        Wanted::Entries => {
+            let mut bytes = Vec::with_capacity(hosts * BYTES_PER_HOST);
+            serde_json::to_writer(&mut bytes, &HostList(&present))?;
+            Ok(bytes)
+        }
+        Wanted::Keys => serde_json::to_vec(&known(&present)),
+        Wanted::Count => serde_json::to_vec(&Count { count: known(&present).len() as u64 }),
     })
     .await
+}
+
+/// Every host that is known, by name.
+pub(super) fn known(present: &Present) -> BTreeSet<&HostName> {
+    present.view.hosts.keys().chain(present.versions.keys()).collect()
 }
 
 /// 404 for a host that is not known.
@@ -80,10 +92,9 @@ struct HostList<'a>(&'a Present);
 
 impl Serialize for HostList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let names: BTreeSet<&HostName> = self.0.view.hosts.keys().chain(self.0.versions.keys()).collect();
         let Self(present) = *self;
         let outlook = &present.outlook(Utc::now());
-        serializer.collect_seq(names.into_iter().map(|name| Entry { present, outlook, name }))
+        serializer.collect_seq(known(present).into_iter().map(|name| Entry { present, outlook, name }))
     }
 }
 
@@ -98,7 +109,7 @@ struct Entry<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Host)]
 #[serde(rename_all = "kebab-case")]
-struct EntryBody<'a> {
+pub(super) struct EntryBody<'a> {
     hostname: &'a str,
     /// Those whose workers have announced themselves on it.
     applications: Vec<&'a str>,

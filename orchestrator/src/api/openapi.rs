@@ -9,6 +9,7 @@ pub(super) mod errors;
 mod examples;
 pub(super) mod fleet_lock;
 mod forms;
+pub(super) mod lists;
 pub(super) mod types;
 
 use std::sync::LazyLock;

@@ -19,10 +19,11 @@ use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Name, Parameters, Params, parameters};
-use super::openapi::tag;
+use super::extract::{Name, Parameters, Params, True, parameters};
+use super::listing::{Count, Entry, Wanted, entry};
 use super::openapi::types::{self, ActionWord, HostStatusWord, PhaseWord, ReasonKindWord, RunResultWord};
-use super::reply::Stamp;
+use super::openapi::{lists, tag};
+use super::reply::{self, Stamp};
 use crate::store::{FactCursor, FactRow, HostRow, RunDetail, RunPage, RunRow};
 
 /// Runs in a page, when nothing is asked for, and at most.
@@ -46,10 +47,16 @@ struct ListParameters {
     /// The `next` of the page before.
     #[param(value_type = Option<types::RunIdText>)]
     after: Option<RunId>,
+    /// Only the ids of the runs.
+    #[param(inline)]
+    keys: Option<True>,
+    /// Only how many there are, on all pages together. It goes before `keys`.
+    #[param(inline)]
+    count: Option<True>,
 }
 
 impl Parameters for ListParameters {
-    const NAMES: &'static [&'static str] = &["limit", "after"];
+    const NAMES: &'static [&'static str] = &["limit", "after", "keys", "count"];
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -62,7 +69,7 @@ struct RunParameters {
     facts_limit: Option<u32>,
     /// The `facts-next` of the page before.
     #[serde(default, deserialize_with = "cursor")]
-    #[param(value_type = Option<String>, pattern = r"^[0-9]{1,18}\.[0-9]{1,18}$")]
+    #[param(value_type = Option<types::FactKeyText>)]
     facts_after: Option<FactCursor>,
 }
 
@@ -102,13 +109,17 @@ pub(super) fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     summary = "List the runs, newest first",
     params(ListParameters),
     responses(
-        (status = 200, description = "a page of them", body = RunList),
+        (status = 200, description = "a page of them", body = lists::RunList),
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
+    let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
+    if wanted == Wanted::Count {
+        return reply::json(&Count { count: api.history.count_runs().await? });
+    }
     let limit = params.limit.unwrap_or(RUNS_DEFAULT);
     let page = api.history.runs(limit, params.after.as_ref()).await?;
-    super::reply::json(&RunList::of(&page))
+    reply::json(&RunList::of(&page, wanted))
 }
 
 /// 200, or 404 when there is no such run.
@@ -134,24 +145,24 @@ async fn read(
     api.render(size, move || serde_json::to_vec(&DetailBody::of(&detail))).await
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = Runs)]
+#[derive(Serialize)]
 struct RunList<'a> {
-    items: Vec<RunItem<'a>>,
+    items: Vec<Entry<&'a str, RunItem<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<&'a str>,
 }
 
 impl<'a> RunList<'a> {
-    fn of(page: &'a RunPage) -> Self {
-        Self { items: page.items.iter().map(RunItem::of).collect(), next: page.next.as_deref() }
+    fn of(page: &'a RunPage, wanted: Wanted) -> Self {
+        let shown = |run: &'a RunRow| entry(wanted, || run.id.as_str(), || RunItem::of(run));
+        Self { items: page.items.iter().map(shown).collect(), next: page.next.as_deref() }
     }
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Run)]
 #[serde(rename_all = "kebab-case")]
-struct RunItem<'a> {
+pub(super) struct RunItem<'a> {
     id: &'a str,
     /// What started it.
     trigger: &'a str,
@@ -309,7 +320,7 @@ impl<'a> FactItem<'a> {
 }
 
 /// RFC 3339 in UTC with milliseconds: many facts share a second.
-struct Millis(DateTime<Utc>);
+pub(super) struct Millis(pub(super) DateTime<Utc>);
 
 impl Serialize for Millis {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -19,12 +19,13 @@ use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Actor, Body, Names, Nothing, Parameters, Params};
-use super::openapi::tag;
+use super::extract::{Actor, Body, Names, Nothing, Parameters, Params, True};
+use super::listing::{Count, Entry, Wanted, entry};
 use super::openapi::types::{self, BehalfWord, LockProviderWord, ReclaimWord, WaiterWord};
+use super::openapi::{lists, tag};
 use super::reply::{self, Stamp};
 use super::runs::{self, FactItem};
-use crate::store::FactCursor;
+use crate::store::{Audit, FactCursor, FactRow};
 
 /// Longest reason that an operator may give, in bytes.
 const REASON_BYTES_MAX: usize = 1_000;
@@ -149,18 +150,23 @@ struct HistoryParameters {
     limit: Option<u32>,
     /// The `next` of the page before.
     #[serde(default, deserialize_with = "runs::cursor")]
-    #[param(value_type = Option<String>, pattern = r"^[0-9]{1,18}\.[0-9]{1,18}$")]
+    #[param(value_type = Option<types::FactKeyText>)]
     after: Option<FactCursor>,
+    /// Only the keys of the entries: `<sequence>.<place>`.
+    #[param(inline)]
+    keys: Option<True>,
+    /// Only how many there are, on all pages together. It goes before `keys`.
+    #[param(inline)]
+    count: Option<True>,
 }
 
 impl Parameters for HistoryParameters {
-    const NAMES: &'static [&'static str] = &["limit", "after"];
+    const NAMES: &'static [&'static str] = &["limit", "after", "keys", "count"];
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = SlotOrders)]
+#[derive(Serialize)]
 struct OrderList<'a> {
-    items: Vec<FactItem<'a>>,
+    items: Vec<Entry<String, FactItem<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -171,15 +177,21 @@ struct OrderList<'a> {
     summary = "List what operators did about slots, newest first",
     params(HistoryParameters),
     responses(
-        (status = 200, description = "a page of it", body = OrderList),
+        (status = 200, description = "a page of it", body = lists::OrderList),
     )
 )]
 async fn history(
     State(api): State<Api>,
     Params(params): Params<HistoryParameters>,
 ) -> Result<Response, Problem> {
-    let page = api.history.slot_orders(params.limit.unwrap_or(ORDERS_DEFAULT), params.after).await?;
-    let items = page.items.iter().map(FactItem::of).collect();
+    let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
+    if wanted == Wanted::Count {
+        return reply::json(&Count { count: api.history.count_audit(Audit::Slots).await? });
+    }
+    let limit = params.limit.unwrap_or(ORDERS_DEFAULT);
+    let page = api.history.audit(Audit::Slots, limit, params.after).await?;
+    let shown = |fact| entry(wanted, || FactRow::cursor(fact).to_string(), || FactItem::of(fact));
+    let items = page.items.iter().map(shown).collect();
     reply::json(&OrderList { items, next: page.next.map(|next| next.to_string()) })
 }
 

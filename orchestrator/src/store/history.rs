@@ -154,6 +154,25 @@ pub struct FactPage {
     pub next: Option<FactCursor>,
 }
 
+/// What operators did, of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audit {
+    /// Slots held and released.
+    Slots,
+    /// The configuration replaced or deleted.
+    Configuration,
+}
+
+impl Audit {
+    /// Which facts those are, in the words of the index made for them.
+    const fn condition(self) -> &'static str {
+        match self {
+            Self::Slots => "type IN ('hold-placed', 'holder-released')",
+            Self::Configuration => "type = 'config-replaced'",
+        }
+    }
+}
+
 /// A run with its hosts, by name, and its facts.
 #[derive(Debug)]
 pub struct RunDetail {
@@ -230,21 +249,46 @@ impl History {
         Ok(Some(RunDetail { run, hosts, facts }))
     }
 
-    /// At most `limit` facts by which operators held or released slots, newest first, those before `before` if that is
-    /// given.
+    /// How many runs there are.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn slot_orders(&self, limit: u32, before: Option<FactCursor>) -> Result<FactPage, StoreError> {
+    pub async fn count_runs(&self) -> Result<u64, StoreError> {
+        let count: i64 = query_scalar("SELECT count(*) FROM runs").fetch_one(&self.pool).await?;
+        Ok(count.cast_unsigned())
+    }
+
+    /// At most `limit` facts of `audit`, newest first, those before `before` if that is given.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn audit(
+        &self,
+        audit: Audit,
+        limit: u32,
+        before: Option<FactCursor>,
+    ) -> Result<FactPage, StoreError> {
         let before = before.unwrap_or(FactCursor { sequence: u64::MAX >> 1, place: 0 });
-        // The types as in the index made for this.
-        let select = "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
-                      WHERE type IN ('hold-placed', 'holder-released') AND (sequence, place) < (?, ?) \
-                      ORDER BY sequence DESC, place DESC LIMIT ? + 1";
-        let select = query(select).bind(before.sequence.cast_signed()).bind(before.place.cast_signed());
-        let items = collect(select.bind(limit).fetch(&self.pool), FactRow::read).await?;
+        let select = format!(
+            "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
+             WHERE {} AND (sequence, place) < (?, ?) ORDER BY sequence DESC, place DESC LIMIT ? + 1",
+            audit.condition()
+        );
+        let select = query(sqlx::AssertSqlSafe(select)).bind(before.sequence.cast_signed());
+        let rows = select.bind(before.place.cast_signed()).bind(limit).fetch(&self.pool);
+        let items = collect(rows, FactRow::read).await?;
         let (items, next) = page(items, limit, FactRow::cursor);
         Ok(FactPage { items, next })
+    }
+
+    /// How many facts of `audit` there are.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn count_audit(&self, audit: Audit) -> Result<u64, StoreError> {
+        let select = format!("SELECT count(*) FROM facts WHERE {}", audit.condition());
+        let count: i64 = query_scalar(sqlx::AssertSqlSafe(select)).fetch_one(&self.pool).await?;
+        Ok(count.cast_unsigned())
     }
 
     /// How far the journal has been taken in; `None` for an empty store.
@@ -389,7 +433,8 @@ impl CommandRow {
 }
 
 impl FactRow {
-    const fn cursor(&self) -> FactCursor {
+    /// Its place.
+    pub const fn cursor(&self) -> FactCursor {
         FactCursor { sequence: self.sequence, place: self.place }
     }
 

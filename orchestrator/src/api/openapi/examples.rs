@@ -37,6 +37,7 @@ fn answer(path: &str, method: &str) -> Option<Value> {
     let example = match (method, path) {
         ("GET", "/v1/config/os-upgrade") => json!({"worker-applications": [{"name": "os-upgrade-debian"}]}),
         ("GET", "/v1/state/os-upgrade") => state(),
+        ("GET", "/v1/state/os-upgrade/config-history") => json!({"items": [change()]}),
         ("GET", "/v1/state/os-upgrade/hosts") => json!([host()]),
         ("GET", "/v1/state/os-upgrade/hosts/{hostname}") => host(),
         ("GET", "/v1/state/os-upgrade/runs") => json!({"items": [run()]}),
@@ -76,6 +77,20 @@ fn state() -> Value {
                 {"hostname": "h01", "status": "upgraded", "since": "2023-03-17T01:12:02Z"},
                 {"hostname": "h02", "status": "upgraded", "since": "2023-03-17T01:24:07Z"},
             ],
+        },
+    })
+}
+
+fn change() -> Value {
+    json!({
+        "sequence": 12,
+        "place": 0,
+        "time": "2026-11-20T12:00:00.000Z",
+        "actor": "anna",
+        "difference": [{"path": "rollout/max-concurrent", "before": 1, "after": 2}],
+        "configuration": {
+            "worker-applications": [{"name": "os-upgrade-debian"}],
+            "rollout": {"max-concurrent": 2, "max-failures": 0, "unreachable": "skip"},
         },
     })
 }

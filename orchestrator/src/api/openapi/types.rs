@@ -130,6 +130,8 @@ texts! {
     TagsText = r#"^(\*|(W/)?"[\x21\x23-\x7e]*"(\s*,\s*(W/)?"[\x21\x23-\x7e]*")*)?$"#, (None, None);
     /// The id of a run.
     RunIdText = "^[A-Za-z0-9_-]+$", (Some(1), Some(64));
+    /// The place of a fact in the journal, `<sequence>.<place>`.
+    FactKeyText = r"^[0-9]{1,18}\.[0-9]{1,18}$", (Some(3), Some(37));
     /// The name of a lock group.
     GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));
     /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 100 years.
@@ -301,3 +303,18 @@ pub(in crate::api) enum StopCauseBody {
 #[schema(as = Counts)]
 #[expect(dead_code, reason = "as above")]
 pub(in crate::api) struct CountsBody(#[schema(inline)] std::collections::BTreeMap<String, u64>);
+
+/// A place of the configuration that a change made different.
+#[derive(ToSchema)]
+#[schema(as = Difference)]
+#[expect(dead_code, reason = "as above")]
+pub(in crate::api) struct DifferenceBody {
+    /// Which, such as `rollout/max-failures`; empty for the whole.
+    path: String,
+    /// What stood there; absent when nothing did.
+    #[schema(required = false)]
+    before: serde_json::Value,
+    /// What stands there since; absent when nothing does.
+    #[schema(required = false)]
+    after: serde_json::Value,
+}

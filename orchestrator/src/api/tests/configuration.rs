@@ -220,6 +220,40 @@ async fn only_some_fields() {
     }
 }
 
+#[tokio::test]
+async fn every_change_is_listed_newest_first() {
+    const HISTORY: &str = "GET /v1/state/os-upgrade/config-history";
+    let api = configured(ONE).await;
+    assert_eq!(api.send(ask("PATCH", "", &[], r#"{"rollout":{"max-failures":1}}"#)).await.0, 204);
+    assert_eq!(
+        api.send(ask("PATCH", "?validate=true", &[], r#"{"rollout":{"max-failures":2}}"#)).await.0,
+        204
+    );
+    assert_eq!(api.send(ask("DELETE", "", &[], "")).await.0, 204);
+    let one = json!({"worker-applications": [{"name": "a"}]});
+    let rollout = json!({"max-concurrent": 1, "max-failures": 1, "unreachable": "skip"});
+    let both = json!({"worker-applications": [{"name": "a"}], "rollout": rollout});
+    let change = |sequence: u64, difference: Value| {
+        let time = format!("2026-11-21T05:00:{sequence:02}.000Z");
+        json!({"sequence": sequence, "place": 0, "time": time, "actor": "api", "difference": difference})
+    };
+    let deleted = change(4, json!([{"path": "", "before": both}]));
+    let mut changed = change(2, json!([{"path": "rollout", "after": rollout}]));
+    changed["configuration"] = both.clone();
+    let mut created = change(1, json!([{"path": "", "after": one}]));
+    created["configuration"] = one;
+    assert_eq!(api.call(HISTORY, "").await, (200, json!({"items": [deleted, changed, created]})));
+    let page = api.call(&format!("{HISTORY}?limit=1"), "").await;
+    assert_eq!(page, (200, json!({"items": [deleted], "next": "4.0"})));
+    let page = api.call(&format!("{HISTORY}?limit=1&after=4.0"), "").await;
+    assert_eq!(page, (200, json!({"items": [changed], "next": "2.0"})));
+    let page = api.call(&format!("{HISTORY}?after=2.0"), "").await;
+    assert_eq!(page, (200, json!({"items": [created]})));
+    for query in ["limit=0", "limit=501", "after=x", "colour=red"] {
+        assert_eq!(api.call(&format!("{HISTORY}?{query}"), "").await.0, 400, "{query}");
+    }
+}
+
 /// Patches that know of no other lose nothing, and of those that have seen the same one wins.
 #[tokio::test]
 async fn patches_at_once() {

@@ -87,8 +87,8 @@ async fn queries_that_cannot_be_meant() {
             "",
             400,
             error_with(
-                "unknown query parameter \"offset\"; known here: limit, after",
-                &parameter("offset", &["limit", "after"]),
+                "unknown query parameter \"offset\"; known here: limit, after, keys, count",
+                &parameter("offset", &["limit", "after", "keys", "count"]),
             ),
         ),
         (

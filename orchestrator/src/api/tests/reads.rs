@@ -165,6 +165,35 @@ async fn the_history_newest_first_page_by_page() {
     }
 }
 
+/// What is wanted of a list: its keys, or how many entries it has on all pages.
+#[tokio::test]
+async fn keys_and_numbers_of_lists() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    assert_eq!(api.call("PUT /v1/config/os-upgrade", "{}").await.0, 204);
+    for (list, query, expected) in [
+        ("os-upgrade/hosts", "?keys=true", json!(["h01", "h02"])),
+        ("os-upgrade/hosts", "?count=true", json!({"count": 2})),
+        ("os-upgrade/hosts", "?count=true&keys=true", json!({"count": 2})),
+        ("os-upgrade/runs", "?keys=true", json!({"items": ["r2", "r1"]})),
+        ("os-upgrade/runs", "?keys=true&limit=1", json!({"items": ["r2"], "next": "r2"})),
+        ("os-upgrade/runs", "?keys=true&after=r2", json!({"items": ["r1"]})),
+        ("os-upgrade/runs", "?count=true&limit=1", json!({"count": 2})),
+        ("os-upgrade/config-history", "?keys=true", json!({"items": ["11.0", "1.0"]})),
+        ("os-upgrade/config-history", "?keys=true&limit=1", json!({"items": ["11.0"], "next": "11.0"})),
+        ("os-upgrade/config-history", "?count=true", json!({"count": 2})),
+        ("fleet-lock/history", "?count=true", json!({"count": 0})),
+    ] {
+        let found = api.call(&format!("GET /v1/state/{list}{query}"), "").await;
+        assert_eq!(found, (200, expected), "{list}{query}");
+    }
+    for list in ["os-upgrade/hosts", "os-upgrade/runs", "os-upgrade/config-history", "fleet-lock/history"] {
+        for query in ["?keys=false", "?count=1", "?keys="] {
+            assert_eq!(api.call(&format!("GET /v1/state/{list}{query}"), "").await.0, 400, "{list}{query}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn one_run_with_its_hosts_and_facts() {
     let (site, records) = failed_and_active();

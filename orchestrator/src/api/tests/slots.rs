@@ -193,6 +193,10 @@ async fn what_operators_did_is_listed_newest_first() {
     let (_, page) = history(&format!("?after={next}")).await;
     assert_eq!(page["items"].as_array().unwrap().len(), 1);
     assert_eq!(page["items"][0]["fact"]["reason"], "it burnt");
+    let cursor = |item: &Value| json!(format!("{}.{}", item["sequence"], item["place"]));
+    let keys = json!({ "items": [next, cursor(&page["items"][0])] });
+    assert_eq!(history("?keys=true").await, (200, keys));
+    assert_eq!(history("?count=true").await, (200, json!({"count": 2})));
     assert_eq!(history("?limit=501").await.0, 400);
     assert_eq!(history("?after=x").await.0, 400);
 }

@@ -1,0 +1,137 @@
+//! `/v1/state/os-upgrade/config-history`: who changed the configuration, when, and what of it; from the projection,
+//! which may be a moment behind the present.
+
+#![allow(unused_qualifications, reason = "what utoipa writes for parameters")]
+
+use axum::extract::State;
+use axum::response::Response;
+use os_upgrade_kernel::config::Difference;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Api;
+use super::error::Problem;
+use super::extract::{Parameters, Params, True};
+use super::listing::{Count, Entry, Wanted, entry};
+use super::openapi::types;
+use super::openapi::{lists, tag};
+use super::reply;
+use super::runs::{self, Millis};
+use crate::store::{Audit, FactCursor, FactRow};
+
+/// Changes in a page, when nothing is asked for, and at most.
+const CHANGES_DEFAULT: u32 = 50;
+const CHANGES_MAX: u32 = 500;
+
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(list))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct ListParameters {
+    /// How many changes at most; 50 unless given.
+    #[param(minimum = 1, maximum = 500)]
+    #[serde(default, deserialize_with = "runs::limit::<_, CHANGES_MAX>")]
+    limit: Option<u32>,
+    /// The `next` of the page before.
+    #[serde(default, deserialize_with = "runs::cursor")]
+    #[param(value_type = Option<types::FactKeyText>)]
+    after: Option<FactCursor>,
+    /// Only the keys of the entries: `<sequence>.<place>`.
+    #[param(inline)]
+    keys: Option<True>,
+    /// Only how many there are, on all pages together. It goes before `keys`.
+    #[param(inline)]
+    count: Option<True>,
+}
+
+impl Parameters for ListParameters {
+    const NAMES: &'static [&'static str] = &["limit", "after", "keys", "count"];
+}
+
+/// 200 with a page, newest first.
+#[utoipa::path(
+    get, path = "/v1/state/os-upgrade/config-history", operation_id = "list-configuration-changes",
+    tag = tag::CONFIGURATION,
+    summary = "List the changes of the configuration, newest first",
+    params(ListParameters),
+    responses(
+        (status = 200, description = "a page of them", body = lists::ChangeList),
+    )
+)]
+async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
+    let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
+    if wanted == Wanted::Count {
+        return reply::json(&Count { count: api.history.count_audit(Audit::Configuration).await? });
+    }
+    let limit = params.limit.unwrap_or(CHANGES_DEFAULT);
+    let page = api.history.audit(Audit::Configuration, limit, params.after).await?;
+    let entries = page.items.iter().map(|fact| {
+        let whole = Replaced::of(fact)?;
+        Ok(entry(wanted, || fact.cursor().to_string(), || ChangeItem::new(fact, whole)))
+    });
+    let items = entries.collect::<Result<_, Problem>>()?;
+    reply::json(&ChangeList { items, next: page.next.map(|next| next.to_string()) })
+}
+
+#[derive(Serialize)]
+struct ChangeList<'a> {
+    items: Vec<Entry<String, ChangeItem<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A change of the configuration.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Change)]
+pub(super) struct ChangeItem<'a> {
+    /// Of its record in the journal.
+    sequence: u64,
+    /// In that record, from 0.
+    place: u64,
+    #[schema(value_type = reply::Stamp)]
+    time: Millis,
+    /// Who did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<&'a str>,
+    /// What it changed.
+    #[schema(value_type = Vec<types::DifferenceBody>)]
+    difference: Vec<Difference>,
+    /// The whole from then on; absent where it was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<types::ConfigBody>)]
+    configuration: Option<Box<RawValue>>,
+}
+
+/// What is read of the fact.
+#[derive(Deserialize)]
+struct Replaced {
+    config: Option<Box<RawValue>>,
+    #[serde(default)]
+    difference: Vec<Difference>,
+}
+
+impl Replaced {
+    fn of(fact: &FactRow) -> Result<Self, Problem> {
+        serde_json::from_str(fact.fact.get()).map_err(|error| {
+            Problem::internal(format!("fact {} of the store cannot be read: {error}", fact.cursor()))
+        })
+    }
+}
+
+impl<'a> ChangeItem<'a> {
+    fn new(fact: &'a FactRow, replaced: Replaced) -> Self {
+        Self {
+            sequence: fact.sequence,
+            place: fact.place,
+            time: Millis(fact.at),
+            actor: fact.actor.as_deref(),
+            difference: replaced.difference,
+            configuration: replaced.config,
+        }
+    }
+}
