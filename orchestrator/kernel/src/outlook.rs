@@ -14,8 +14,14 @@ use crate::state::State;
 use crate::view::View;
 use crate::window::{Calendar, Occurrence};
 
-/// How many occurrences are gone through for one that is long enough.
-const OCCURRENCES_MAX: usize = 64;
+/// How many occurrences are gone through for one in which a run can start: mostly it is among the first few.
+const OCCURRENCES: [usize; 2] = [8, 4_096];
+
+/// How long after an occurrence its having been made use of counts, should the clock go back.
+const REMEMBERED: TimeDelta = TimeDelta::days(1);
+
+/// How long it may take until a lookout that has found none looks again.
+const LOOK_AGAIN: TimeDelta = TimeDelta::hours(1);
 
 /// When the next run starts by itself, as far as can be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,14 +108,14 @@ pub struct Lookout {
     seen: Option<Seen>,
 }
 
-/// What a lookout has worked out: from `from` on nothing is due before `next`, as long as the rest stays as it is.
+/// What a lookout has worked out: from `from` on nothing is due before `until`, as long as the rest stays as it is.
 #[derive(Debug)]
 struct Seen {
     config: Arc<Config>,
     settings: Arc<Settings>,
     spent: Option<DateTime<Utc>>,
     from: DateTime<Utc>,
-    next: Option<DateTime<Utc>>,
+    until: DateTime<Utc>,
 }
 
 impl Seen {
@@ -125,12 +131,12 @@ impl Lookout {
     pub fn due(&mut self, state: &State, view: &View, now: DateTime<Utc>) -> Option<Start> {
         let config = state.config.as_ref().filter(|_| state.run.is_none())?;
         if !self.seen.as_ref().is_some_and(|seen| seen.is_of(state, now)) {
-            let next = next(config, &state.settings, state.spent_at, now).map(|start| start.at);
+            let next = next(config, &state.settings, state.spent_at, now);
+            let until = next.map_or(now + LOOK_AGAIN, |start| start.at);
             let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
-            self.seen = Some(Seen { config, settings, spent: state.spent_at, from: now, next });
+            self.seen = Some(Seen { config, settings, spent: state.spent_at, from: now, until });
         }
-        let next = self.seen.as_ref().and_then(|seen| seen.next)?;
-        if now < next {
+        if self.seen.as_ref().is_some_and(|seen| now < seen.until) {
             return None;
         }
         let due = due(state, view, now);
@@ -154,11 +160,10 @@ pub(crate) fn next(
     now: DateTime<Utc>,
 ) -> Option<Start> {
     let calendar = calendar(config, settings);
-    let first = calendar.containing(now).or_else(|| calendar.next(now));
-    let occurrences = std::iter::successors(first, |occurrence| calendar.next(occurrence.start));
-    occurrences
-        .take(OCCURRENCES_MAX)
-        .find_map(|occurrence| start_in(occurrence, config, settings, spent, now))
+    OCCURRENCES.into_iter().find_map(|count| {
+        let mut occurrences = calendar.list(now, count).into_iter();
+        occurrences.find_map(|occurrence| start_in(occurrence, config, settings, spent, now))
+    })
 }
 
 fn start_in(
@@ -168,8 +173,9 @@ fn start_in(
     spent: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> Option<Start> {
-    // Clocks may go back; and whatever the windows were by then, it was in this one.
-    if spent.is_some_and(|spent| occurrence.start <= spent) {
+    // Whatever the windows were by then, it was in this one. Clocks may go back; one that was years ahead, though, is
+    // not to keep runs from starting for years.
+    if spent.is_some_and(|spent| occurrence.start <= spent && spent < occurrence.end + REMEMBERED) {
         return None;
     }
     let latest = occurrence.end - config.minimum_remaining.to_delta();
@@ -216,5 +222,47 @@ mod tests {
         assert_eq!(same("a"), same("a"));
         assert_ne!(same("a"), jitter("a", start + TimeDelta::days(7), spread));
         assert_eq!(jitter("a", start, TimeDelta::zero()), TimeDelta::zero());
+    }
+
+    fn start_of(config: &str) -> Option<Start> {
+        let config = serde_json::from_str(config).unwrap();
+        // A Sunday.
+        let now = DateTime::parse_from_rfc3339("2026-11-22T05:00:00Z").unwrap().to_utc();
+        next(&config, &Settings::default(), Some(now - TimeDelta::minutes(30)), now)
+    }
+
+    /// More than a hundred before it are too short.
+    #[test]
+    fn one_that_is_long_enough_is_found_far_ahead() {
+        let config = r#"{
+            "maintenance-windows": [
+                {"cron": "0 0 * * * *", "duration": "30m"},
+                {"days-of-week": "Sunday", "start-time": "01:00", "duration": "4h"}
+            ],
+            "minimum-remaining": "1h"
+        }"#;
+        let start = start_of(config).unwrap();
+        assert_eq!(start.at.to_rfc3339(), "2026-11-29T01:00:00+00:00");
+        assert_eq!(start_of(&config.replace("4h", "40m")), None);
+    }
+
+    #[test]
+    fn a_clock_that_was_years_ahead_silences_nobody() {
+        let config: Config =
+            serde_json::from_str(r#"{"maintenance-windows": [{"cron": "0 0 1 * * *", "duration": "1h"}]}"#)
+                .unwrap();
+        let now = DateTime::parse_from_rfc3339("2026-11-22T01:10:00Z").unwrap().to_utc();
+        for (spent, starts) in [
+            (TimeDelta::minutes(-11), true),
+            (TimeDelta::minutes(-10), false),
+            (TimeDelta::zero(), false),
+            // It has gone back by a few minutes, or by some hours.
+            (TimeDelta::minutes(5), false),
+            (TimeDelta::hours(9), false),
+            (TimeDelta::days(3_650), true),
+        ] {
+            let start = next(&config, &Settings::default(), Some(now + spent), now).unwrap();
+            assert_eq!(start.at == now, starts, "{spent}");
+        }
     }
 }

@@ -147,13 +147,7 @@ impl State {
                 self.active(run)?.phase = Phase::Upgrading;
                 Ok(())
             }
-            Fact::RunStopping { run, cause } => {
-                self.active(run)?.stopping = Some(cause.clone());
-                if let StopCause::Cancelled { .. } = cause {
-                    self.spent_at = Some(at);
-                }
-                Ok(())
-            }
+            Fact::RunStopping { run, cause } => self.apply_run_stopping(run, cause, at),
             Fact::RunEnded { run, result } => self.apply_run_ended(run, Ended { at, result: *result }),
             Fact::Host { run, host, event } => self.apply_host(run, host, event, at),
             Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
@@ -254,6 +248,24 @@ impl State {
             .filter(|fence| fence.sequence == sequence)
             .ok_or(ApplyError::WrongFence(sequence))?;
         fence.passed = true;
+        Ok(())
+    }
+
+    fn apply_run_stopping(
+        &mut self,
+        run: &RunId,
+        cause: &StopCause,
+        at: DateTime<Utc>,
+    ) -> Result<(), ApplyError> {
+        let run = self.active(run)?;
+        match cause {
+            StopCause::Cancelled { .. } => {
+                // One that has failed stays failed.
+                run.stopping.get_or_insert_with(|| cause.clone());
+                self.spent_at = Some(at);
+            }
+            StopCause::Failed { .. } | StopCause::Restored { .. } => run.stopping = Some(cause.clone()),
+        }
         Ok(())
     }
 

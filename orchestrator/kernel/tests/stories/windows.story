@@ -158,3 +158,54 @@
 > due r8
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-07T23:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r8 trigger=(window end=2026-12-07T23:00:00Z start=2026-12-06T23:00:00Z)
   ! send r8/h1/prepare/1 until 2026-12-07T23:00:00Z
+# A cancel counts as well where the run has failed already, which it stays; said again, it is no news.
+> settings default:2 zone=Europe/Stockholm
+  + settings-adopted settings=(default-group=default groups=(default=2) on-failure=hold provider=embedded timezone=Europe/Stockholm)
+> put-config debian windows=Tuesday~02:00~4h concurrent=2
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] rollout=(max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] path=maintenance-windows) (after=(max-concurrent=2 max-failures=0 unreachable=skip) path=rollout)]
+  = done
+> host h2
+> wait 24h
+> trigger r9 timeout=8h
+  + r8 h1: timed-out reason=(not-sent action=prepare)
+  + run-ended result=timed-out run=r8
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-12-08T09:00:00Z rollout=(max-concurrent=2 max-failures=0 unreachable=skip) run=r9 trigger=(operator actor=admin)
+  = done
+  ! send r9/h1/prepare/1 until 2026-12-08T09:00:00Z, send r9/h2/prepare/1 until 2026-12-08T09:00:00Z
+> deliver
+  + r9 h1: command-sent action=prepare attempt=1 sequence=6
+  + r9 h2: command-sent action=prepare attempt=1 sequence=7
+  ! nothing
+> reply h1 prepare done
+  + r9 h1: prepared
+> reply h2 prepare done
+  + r9 h2: prepared
+  + upgrades-began run=r9
+  + r9 h1: slot-granted group=default provider=embedded
+  + r9 h2: slot-granted group=default provider=embedded
+  ! send r9/h1/upgrade/1 until 2026-12-08T09:00:00Z, send r9/h2/upgrade/1 until 2026-12-08T09:00:00Z
+> deliver
+  + r9 h1: command-sent action=upgrade attempt=1 sequence=10
+  + r9 h2: command-sent action=upgrade attempt=1 sequence=11
+  ! nothing
+> reply h1 upgrade it broke
+  + r9 h1: failed reason=(worker-error action=upgrade message="it broke")
+  + run-stopping cause=(failed host=h1) run=r9
+> wait 1h
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r9
+  = done
+> cancel
+  = done
+> reply h2 upgrade done
+  + r9 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + run-ended result=failed run=r9
+> state
+  r9 failed
+  h1 failed: upgrade failed: it broke
+  h2 upgraded
+  slot h1: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r9 since=2026-12-08T01:00:00Z standing=held unsent-at-fence=null
+> due r10
+> explain h2
+  no run is active; the next starts by itself at 2026-12-15T01:00:00Z | until=2026-12-15T01:00:00Z

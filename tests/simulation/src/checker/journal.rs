@@ -57,7 +57,7 @@ impl Checker {
                 }
                 let now = self.now;
                 if let Some(run) = self.runs.get_mut(run) {
-                    run.stopped = Some(now);
+                    run.stopped.get_or_insert(now);
                 }
             }
             Fact::RunEnded { run, .. } => {
