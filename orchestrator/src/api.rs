@@ -35,6 +35,7 @@ mod reply;
 mod run;
 mod runs;
 mod serve;
+mod sites;
 mod slots;
 mod state;
 mod strongbox;
@@ -56,6 +57,7 @@ use utoipa_axum::router::OpenApiRouter;
 use self::error::{Cause, Problem, Routine};
 pub use self::limit::Limits;
 pub use self::serve::serve;
+pub use self::sites::Sites;
 pub use self::tls::Tls;
 use crate::auth::Gate;
 use crate::site::SiteHandle;
@@ -91,6 +93,8 @@ pub struct Options {
     pub limits: Limits,
     /// With the key to the site's secrets, or without.
     pub strongbox: Strongbox,
+    /// With other sites behind `?site=`, or without any.
+    pub sites: Sites,
 }
 
 /// Every endpoint but FleetLock's, as it is served and described.
@@ -119,25 +123,46 @@ pub fn description() -> &'static str {
 /// Every endpoint, with limits, error bodies and logging around them, for those whom `gate` lets in; FleetLock has its
 /// own limits and error bodies.
 pub fn router(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Router {
-    let answers = metrics::Answers::default();
-    let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone(), gate: gate.clone() };
-    let renders = Arc::new(Semaphore::new(RENDERS_MAX));
-    let api = Api {
-        site,
-        history,
-        renders: Arc::clone(&renders),
-        answers,
-        gate: gate.clone(),
-        options: options.clone(),
-    };
-    let (routes, _) = routes().split_for_parts();
-    let rest = with_limits(routes.with_state(api));
-    rest.layer(middleware::from_fn_with_state(gate.clone(), authority::admit))
-        .layer(middleware::from_fn_with_state(renders, form::negotiated))
-        .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
-        .layer(middleware::from_fn_with_state(gate, authority::identify))
-        .layer(middleware::from_fn_with_state(options.limits.clone(), limit::within))
-        .layer(middleware::from_fn(log_failure))
+    Routers::new(site, history, gate, options).edge
+}
+
+/// The ways in.
+#[derive(Debug)]
+struct Routers {
+    /// For whoever connects.
+    edge: Router,
+    /// For what other sites pass on, once it is known who asks there; it passes nothing on.
+    inner: Router,
+}
+
+impl Routers {
+    fn new(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Self {
+        let answers = metrics::Answers::default();
+        let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone(), gate: gate.clone() };
+        let renders = Arc::new(Semaphore::new(RENDERS_MAX));
+        let api = Api {
+            site,
+            history,
+            renders: Arc::clone(&renders),
+            answers,
+            gate: gate.clone(),
+            options: options.clone(),
+        };
+        let (routes, _) = routes().split_for_parts();
+        let routes = routes.with_state(api);
+        let admitted = middleware::from_fn_with_state(gate.clone(), authority::admit);
+        let inner =
+            with_limits(routes.clone()).layer(admitted.clone()).layer(middleware::from_fn(log_failure));
+        let elsewhere = middleware::from_fn_with_state(options.sites.clone(), sites::elsewhere);
+        let edge = with_limits(routes.layer(elsewhere))
+            .layer(admitted)
+            .layer(middleware::from_fn_with_state(renders, form::negotiated))
+            .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
+            .layer(middleware::from_fn_with_state(gate, authority::identify))
+            .layer(middleware::from_fn_with_state(options.limits.clone(), limit::within))
+            .layer(middleware::from_fn(log_failure));
+        Self { edge, inner }
+    }
 }
 
 fn with_limits(routes: Router) -> Router {

@@ -4,6 +4,7 @@
 //! - [`streams`]: the streams as the orchestrator needs them, made and inspected;
 //! - [`journal`], [`control`], [`workers`]: what is published to each stream, and what is read from it;
 //! - [`forward`]: requests that instances pass on to the leader;
+//! - [`sites`]: requests that sites pass on to each other;
 //! - [`instances`]: what instances and servers say of themselves, for operators;
 //! - [`scan`]: a stream read once, to its end;
 //! - [`lease`]: the key that says who may try to lead.
@@ -16,6 +17,7 @@ pub mod journal;
 pub mod lease;
 pub mod reader;
 pub mod scan;
+pub mod sites;
 pub mod streams;
 pub mod workers;
 

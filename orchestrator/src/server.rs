@@ -232,6 +232,7 @@ impl Opened {
         let cluster = Cluster::new(about, bus.clone());
         let handle = handle.with_cluster(cluster.clone());
         let cluster = spawn(&shutdown, cluster.watch(Arc::clone(&present), shutdown.clone()));
+        let sites = api::Sites::new(settings.site.name.as_str(), bus.clone());
         let (projection, committed) = mpsc::channel(PROJECTION_MAX);
         let (problem, store_problem) = watch::channel(None);
         let turns = Arc::default();
@@ -255,7 +256,8 @@ impl Opened {
         let driver = spawn(&shutdown, driver.run());
         let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
         let followed = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
-        let options = api::Options { tls, limits: api::Limits::of_settings(&settings.api), strongbox };
+        let limits = api::Limits::of_settings(&settings.api);
+        let options = api::Options { tls, limits, strongbox, sites };
         let served = api::serve(listener, handle, history, gate, options, shutdown.clone()).await;
         shutdown.cancel();
         let driver = driver.await;

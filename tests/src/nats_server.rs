@@ -26,6 +26,7 @@ pub struct NatsServer {
     directory: TempDir,
     port: u16,
     options: String,
+    domain: Option<&'static str>,
     child: Option<Child>,
 }
 
@@ -45,7 +46,13 @@ impl NatsServer {
     /// A server with more lines in its configuration, which does not run yet.
     pub fn stopped(options: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        Self { directory, port: 0, options: options.to_owned(), child: None }
+        Self { directory, port: 0, options: options.to_owned(), domain: None, child: None }
+    }
+
+    /// The same server, whose streams are in a domain.
+    #[must_use]
+    pub fn in_domain(self, domain: &'static str) -> Self {
+        Self { domain: Some(domain), ..self }
     }
 
     /// A server with the streams that the orchestrator creates.
@@ -136,9 +143,10 @@ impl NatsServer {
         let config = directory.join("nats.conf");
         // The first start takes any free port, and says in a file which.
         let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
+        let domain = self.domain.map(|domain| format!(", domain: {domain}")).unwrap_or_default();
         let text = format!(
             "listen: \"127.0.0.1:{port}\"\nports_file_dir: \"{0}\"\nlog_file: \"{0}/nats.log\"\n\
-             jetstream {{ store_dir: \"{0}\", sync_interval: always }}\n{1}\n",
+             jetstream {{ store_dir: \"{0}\", sync_interval: always{domain} }}\n{1}\n",
             directory.display(),
             self.options,
         );

@@ -10,6 +10,7 @@ mod examples;
 pub(super) mod fleet_lock;
 mod forms;
 pub(super) mod lists;
+mod sites;
 pub(super) mod types;
 
 use std::sync::LazyLock;
@@ -115,6 +116,7 @@ fn complete(described: OpenApi) -> OpenApi {
                 operation.security = Some(schemes.into());
             } else {
                 forms::refuse(path, method, operation);
+                sites::add(path, operation);
                 errors::add(path, operation);
                 optional(operation);
                 if !authority::is_public(path) {

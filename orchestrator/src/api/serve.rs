@@ -24,7 +24,7 @@ use tower::ServiceExt as _;
 
 use super::early::Refusal;
 use super::peer::PeerCertificate;
-use super::{Options, Tls, router};
+use super::{Options, Routers, Tls};
 use crate::auth::Gate;
 use crate::site::SiteHandle;
 use crate::store::History;
@@ -38,14 +38,14 @@ const HEADERS_MAX: usize = 64;
 /// Most bytes of a request line with its headers.
 const HEADER_BYTES_MAX: usize = 32 * 1_024;
 /// How long requests under way have at the end: as long as the orchestrator itself, and what it takes to write an answer.
-const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis(500));
+pub(super) const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis(500));
 /// How long to wait when no connection can be accepted, for want of file descriptors, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a client may take for the handshake of TLS.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves the API on `listener` to those whom `gate` lets in, until `shutdown`; requests under way then have 3 s to end.
+/// Serves the API on `listener` to those whom `gate` lets in, and to other sites, until `shutdown`; requests under way then have 3 s to end.
 ///
 /// # Errors
 /// None as yet: what goes wrong with a connection is that connection's, and accepting is tried again.
@@ -57,8 +57,10 @@ pub async fn serve(
     options: Options,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = router(site, history, gate, &options);
-    serve_router(listener, router, options.tls, shutdown).await
+    let Routers { edge, inner } = Routers::new(site.clone(), history, gate, &options);
+    let of_sites = options.sites.answer(site, inner, shutdown.clone());
+    let (served, ()) = tokio::join!(serve_router(listener, edge, options.tls, shutdown), of_sites);
+    served
 }
 
 pub(super) async fn serve_router(

@@ -11,6 +11,7 @@ mod locks;
 mod openapi;
 mod reads;
 mod served;
+mod sites;
 mod slots;
 mod strongbox;
 mod tls;

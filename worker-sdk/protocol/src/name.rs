@@ -40,7 +40,7 @@ pub(crate) fn token(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-fn check(text: &str) -> Result<(), NameError> {
+pub(crate) fn check(text: &str) -> Result<(), NameError> {
     if text.is_empty() {
         return Err(NameError::Empty);
     }

@@ -1,6 +1,6 @@
 //! Streams, subjects and consumer names.
 
-use crate::name::token;
+use crate::name::{check, token};
 use crate::{ApplicationName, HostName, NameError};
 
 /// The durable stream of commands and replies.
@@ -39,6 +39,7 @@ const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const HINT_PREFIX: &str = "os-upgrade.hint.";
 const REQUEST_PREFIX: &str = "os-upgrade.request.";
 const INSTANCE_PREFIX: &str = "os-upgrade.instance.";
+const SITE_PREFIX: &str = "os-upgrade.site.";
 
 /// The commands of `host`; a host's worker consumes this one subject.
 pub fn command(host: &HostName) -> String {
@@ -79,6 +80,15 @@ pub fn request(instance: &str, nonce: &str) -> String {
 /// The heartbeat of an instance of the orchestrator (core NATS). Only orchestrators may publish there.
 pub fn instance(instance: &str) -> String {
     format!("{INSTANCE_PREFIX}{}", token(instance))
+}
+
+/// Requests to the orchestrator of the site `name` (core NATS). Only orchestrators may publish there.
+///
+/// # Errors
+/// It is not the name of a site: 1 to 255 bytes of UTF-8 without control characters.
+pub fn site(name: &str) -> Result<String, NameError> {
+    check(name)?;
+    Ok(format!("{SITE_PREFIX}{}", token(name)))
 }
 
 /// The durable consumer through which the worker of `host` receives its commands.
@@ -171,5 +181,7 @@ mod tests {
         assert_eq!(consumer(&host), "worker-h1%2Eexample%2Ecom");
         assert_eq!(instance("a.b"), "os-upgrade.instance.a%2Eb");
         assert_eq!(request("a.b", "n1"), "os-upgrade.request.a%2Eb.n1");
+        assert_eq!(site("Hall 1.a").unwrap(), "os-upgrade.site.Hall%201%2Ea");
+        assert_eq!(site(""), Err(NameError::Empty));
     }
 }
