@@ -81,7 +81,7 @@ impl Bus {
     pub async fn answer_sites(&self, name: &str, answers: impl AnswerSites, stop: CancellationToken) {
         let Ok(subject) = subject::site(name) else { return };
         let under_way = TaskTracker::new();
-        let mut requests = None;
+        let (mut requests, mut leaving) = (None, false);
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -89,11 +89,15 @@ impl Bus {
                 () = stop.cancelled() => break,
                 _ = look.tick() => match (&mut requests, answers.is_ready()) {
                     (None, true) => requests = self.listen(&subject).await,
-                    (Some(_), false) => requests = None,
-                    (None, false) | (Some(_), true) => {}
+                    // What was sent here before is still answered, or its asker would wait in vain.
+                    (Some(listening), false) if !leaving => {
+                        leaving = true;
+                        drop(listening.drain().await);
+                    }
+                    (None, false) | (Some(_), _) => {}
                 },
                 message = next(&mut requests) => match message {
-                    None => requests = None,
+                    None => (requests, leaving) = (None, false),
                     Some(Message { reply: Some(reply), payload, .. }) => {
                         let (bus, answers) = (self.clone(), answers.clone());
                         under_way.spawn(async move {
