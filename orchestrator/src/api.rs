@@ -40,6 +40,7 @@ mod slots;
 mod state;
 mod strongbox;
 mod tls;
+mod windows;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -103,6 +104,7 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(config::routes())
         .merge(changes::routes())
         .merge(state::routes())
+        .merge(windows::routes())
         .merge(hosts::routes())
         .merge(run::routes())
         .merge(runs::routes())

@@ -74,6 +74,19 @@ impl Rest {
         assert!(status == 201 || status == 204, "{status} {answer}");
     }
 
+    /// The tag of the configuration.
+    pub async fn configuration_tag(&self) -> String {
+        let request = self.http.get(format!("{}/v1/config/os-upgrade", self.base));
+        let response = request.send().await.unwrap();
+        response.headers()["etag"].to_str().unwrap().to_owned()
+    }
+
+    /// Changes the configuration that has `tag`; the status.
+    pub async fn change_configuration(&self, tag: &str, patch: &Value) -> u16 {
+        let request = self.http.patch(format!("{}/v1/config/os-upgrade", self.base)).json(patch);
+        request.header("if-match", tag).send().await.unwrap().status().as_u16()
+    }
+
     /// Asks for a run, with this body.
     pub async fn trigger(&self, body: &str) -> Answer {
         self.call(Method::POST, &format!("{STATE}/trigger-upgrade-site"), body).await

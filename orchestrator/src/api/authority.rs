@@ -60,6 +60,7 @@ pub(super) static ROUTES: &[Route] = &[
     ("/v1/state/os-upgrade/hosts/{hostname}", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/runs", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/runs/{id}", &[(Method::GET, VIEWER)]),
+    ("/v1/state/os-upgrade/windows", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/trigger-upgrade-site", &[(Method::POST, OPERATOR)]),
     ("/v1/state/os-upgrade/cancel", &[(Method::POST, OPERATOR)]),
     ("/v1/state/cluster", &[(Method::GET, VIEWER)]),

@@ -48,6 +48,24 @@ impl Keep {
         }
     }
 
+    /// The same without the fields at the top that are not meant. `known` are the paths of all fields.
+    pub(super) fn retain(self, known: &[&str], is_meant: impl Fn(&str) -> bool) -> Self {
+        let mut fields = match self {
+            Self::All => {
+                let at_the_top = known.iter().filter(|path| !path.contains('/'));
+                at_the_top.map(|name| ((*name).to_owned(), Self::All)).collect()
+            }
+            Self::Only(fields) => fields,
+        };
+        fields.retain(|name, _| is_meant(name));
+        Self::Only(fields)
+    }
+
+    /// Whether anything is kept of field `name`.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.of(name).is_some()
+    }
+
     /// What is kept of field `name`, if anything is.
     fn of(&self, name: &str) -> Option<&Self> {
         match self {

@@ -10,6 +10,7 @@ mod lock_edge;
 mod locks;
 mod openapi;
 mod reads;
+mod schedule;
 mod served;
 mod sites;
 mod slots;

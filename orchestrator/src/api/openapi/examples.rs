@@ -9,6 +9,12 @@ fn request(path: &str, method: &str) -> Option<Value> {
     let example = match (method, path) {
         ("PUT", "/v1/config/os-upgrade") => json!({
             "worker-applications": [{"name": "os-upgrade-debian"}],
+            "maintenance-windows": [{
+                "days-of-week": "Friday, Saturday",
+                "start-time": "01:00",
+                "timezone": "site-local",
+                "duration": "4h",
+            }],
             "rollout": {"max-concurrent": 2, "max-failures": 1, "unreachable": "skip"},
         }),
         ("PATCH", "/v1/config/os-upgrade") => json!({"rollout": {"max-concurrent": 2}}),
@@ -35,7 +41,15 @@ fn request(path: &str, method: &str) -> Option<Value> {
 /// What an endpoint answers when it does what is asked, if there is a body.
 fn answer(path: &str, method: &str) -> Option<Value> {
     let example = match (method, path) {
-        ("GET", "/v1/config/os-upgrade") => json!({"worker-applications": [{"name": "os-upgrade-debian"}]}),
+        ("GET", "/v1/config/os-upgrade") => json!({
+            "worker-applications": [{"name": "os-upgrade-debian"}],
+            "maintenance-windows": [{
+                "days-of-week": "Friday, Saturday",
+                "start-time": "01:00",
+                "timezone": "site-local",
+                "duration": "4h",
+            }],
+        }),
         ("GET", "/v1/state/os-upgrade") => state(),
         ("GET", "/v1/state/os-upgrade/config-history") => json!({"items": [change()]}),
         ("GET", "/v1/state/os-upgrade/hosts") => json!([host()]),
@@ -46,6 +60,10 @@ fn answer(path: &str, method: &str) -> Option<Value> {
             json!({"secrets": [{"name": "lock-server", "actor": "eve", "since": "2026-11-21T12:00:00Z"}]})
         }
         ("GET", "/v1/state/strongbox") => json!({"sealed": false, "secrets": 1}),
+        ("GET", "/v1/state/os-upgrade/windows") => json!({"windows": [
+            {"start": "2026-11-27T01:00:00Z", "end": "2026-11-27T05:00:00Z"},
+            {"start": "2026-11-28T01:00:00Z", "end": "2026-11-28T05:00:00Z"},
+        ]}),
         ("GET", "/v1/state/cluster") => cluster(),
         ("GET", "/v1/state/fleet-lock") => slots(),
         ("GET", "/v1/state/fleet-lock/history") => json!({"items": [order()]}),
@@ -62,7 +80,15 @@ fn answer(path: &str, method: &str) -> Option<Value> {
 fn state() -> Value {
     json!({
         "worker-applications": [{"name": "os-upgrade-debian"}],
+        "maintenance-windows": [{
+            "days-of-week": "Friday, Saturday",
+            "start-time": "01:00",
+            "timezone": "site-local",
+            "duration": "4h",
+        }],
         "status": "idle",
+        "next-upgrade-in": "1d4h18s",
+        "next-upgrade-at": "2023-03-24T01:00:00Z",
         "scheduled-workers": [
             {"host": "h01", "application": "os-upgrade-debian"},
             {"host": "h02", "application": "os-upgrade-debian"},
@@ -78,6 +104,18 @@ fn state() -> Value {
                 {"hostname": "h02", "status": "upgraded", "since": "2023-03-17T01:24:07Z"},
             ],
         },
+        "hosts": [
+            {
+                "hostname": "h01",
+                "why": "no run is active; the next starts by itself at 2023-03-24T01:00:00Z",
+                "until": "2023-03-24T01:00:00Z",
+            },
+            {
+                "hostname": "h02",
+                "why": "no run is active; the next starts by itself at 2023-03-24T01:00:00Z",
+                "until": "2023-03-24T01:00:00Z",
+            },
+        ],
     })
 }
 

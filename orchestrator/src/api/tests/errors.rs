@@ -77,7 +77,7 @@ async fn queries_that_cannot_be_meant() {
     let parameter = |name: &str, known: &[&str]| json!({"parameter": name, "known": known});
     check(&[
         (
-            "GET /v1/state/os-upgrade?colour=red",
+            "GET /v1/state/cluster?colour=red",
             "",
             400,
             error_with("unknown query parameter \"colour\"; none is known here", &parameter("colour", &[])),

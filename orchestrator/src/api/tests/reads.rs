@@ -25,7 +25,17 @@ fn failed_and_active() -> (TestSite, Vec<Committed>) {
 #[tokio::test]
 async fn a_site_of_which_nothing_is_known() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
-    assert_eq!(api.call(STATE, "").await, (200, json!({"status": "idle"})));
+    assert_eq!(
+        api.call(STATE, "").await,
+        (
+            200,
+            json!({
+                "status": "idle",
+                "next-upgrade-reason": "no-configuration",
+                "hosts": [{"hostname": "h01", "why": "no worker has announced itself on it"}],
+            })
+        )
+    );
     assert_eq!(api.call("GET /v1/state/os-upgrade/runs", "").await, (200, json!({"items": []})));
 }
 
@@ -73,6 +83,21 @@ async fn the_state_of_a_site() {
                 },
             ],
         },
+        "next-upgrade-reason": "no-windows",
+        "hosts": [
+            {
+                "hostname": "h01",
+                "status": "preparing",
+                "why": "its worker has not answered prepare yet",
+                "until": "2026-11-21T09:00:08Z",
+            },
+            {
+                "hostname": "h02",
+                "status": "prepared",
+                "why": "waiting until 1 more host is prepared",
+                "until": "2026-11-21T09:00:08Z",
+            },
+        ],
     });
     assert_eq!(api.call(STATE, "").await, (200, expected));
 }
