@@ -1,7 +1,7 @@
 //! TLS on the API's listener: the certificate that is shown and the authorities that clients' are checked against, from
 //! files that are read again when they change.
 //!
-//! What becomes of connections is in [`super::serve`]; what a client's certificate says in [`super::peer`].
+//! What becomes of connections is in [`mod@super::serve`]; what a client's certificate says in [`super::peer`].
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -177,7 +177,7 @@ impl Files {
         let cert = PemFile::read("`cert` of [api.tls]", &self.cert)?;
         let key = PemFile::read("`key` of [api.tls]", &self.key)?;
         let chain = cert.certificates()?;
-        let not_after = not_after(&chain).map_err(|error| cert.unfit(error))?;
+        let not_after = not_after(chain.first()).map_err(|error| cert.unfit(error))?;
         let provider = Arc::new(ring::default_provider());
         let shown = CertifiedKey::from_der(chain, key.private_key()?, &provider);
         let shown = shown.map_err(|error| {
@@ -222,16 +222,14 @@ fn stamp(path: &Path) -> Stamp {
     Some((found.ino(), found.len(), changed_ns))
 }
 
-/// When the first of `chain` ends; on error, why that is not known.
-fn not_after(chain: &[CertificateDer<'_>]) -> Result<DateTime<Utc>, String> {
-    let end = |certificate: &CertificateDer<'_>| {
-        let (_, certificate) = X509Certificate::from_der(certificate)
-            .map_err(|error| format!("holds a certificate that cannot be read: {error}"))?;
-        Ok(certificate.validity().not_after.timestamp())
-    };
-    let ends = chain.iter().map(end).collect::<Result<Vec<i64>, String>>()?;
-    let first = ends.into_iter().min().unwrap_or(i64::MAX);
-    Ok(DateTime::from_timestamp(first, 0).unwrap_or(DateTime::<Utc>::MAX_UTC))
+/// When the certificate that is shown ends; on error, why that is not known. Those of authorities after it do not count:
+/// one that has expired may stand there for the sake of old clients, and others know the way around it.
+fn not_after(shown: Option<&CertificateDer<'_>>) -> Result<DateTime<Utc>, String> {
+    let shown = shown.ok_or("holds no certificate")?;
+    let (_, certificate) = X509Certificate::from_der(shown)
+        .map_err(|error| format!("holds a certificate that cannot be read: {error}"))?;
+    let end = certificate.validity().not_after.timestamp();
+    Ok(DateTime::from_timestamp(end, 0).unwrap_or(DateTime::<Utc>::MAX_UTC))
 }
 
 #[cfg(test)]
