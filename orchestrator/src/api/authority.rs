@@ -176,6 +176,9 @@ impl Refusal {
             Self::Denied(Denied::Unavailable) => {
                 Problem::unavailable(Denied::Unavailable.to_string()).into_response()
             }
+            Self::Denied(Denied::Elsewhere) => {
+                Problem::new(StatusCode::FORBIDDEN, Denied::Elsewhere.to_string()).into_response()
+            }
             Self::Denied(denied) => unauthorized(denied),
             Self::Forbidden(role) => {
                 let message = format!("this needs the role {role}");
@@ -187,7 +190,7 @@ impl Refusal {
 
 fn unauthorized(denied: Denied) -> Response {
     let challenge = match denied {
-        Denied::Missing | Denied::Unavailable => "Bearer realm=\"os-upgrade\"",
+        Denied::Missing | Denied::Unavailable | Denied::Elsewhere => "Bearer realm=\"os-upgrade\"",
         Denied::Invalid | Denied::Expired => "Bearer realm=\"os-upgrade\", error=\"invalid_token\"",
     };
     let mut response = Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).into_response();

@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
+use super::browser::is_from_elsewhere;
 use super::credentials::Credentials;
 use super::secret::PREFIX;
 use super::{Caller, Denials, Denied, KeptTokens, Oidc, Proof, Rights, Role, Token};
@@ -87,6 +88,10 @@ impl Gate {
     pub async fn caller(&self, shown: Shown<'_>, now: DateTime<Utc>) -> Result<Caller, Denied> {
         let Shown { scheme, headers, certificate, peer } = shown;
         if self.is_open() {
+            // FleetLock's own header keeps pages of other sites out.
+            if scheme == Scheme::Bearer && is_from_elsewhere(headers) {
+                return Err(Denied::Elsewhere);
+            }
             let actor = peer.map_or_else(|| "api".to_owned(), |peer| format!("api {peer}"));
             return Ok(Caller { actor, rights: Rights::Role(Role::Admin) });
         }
@@ -104,7 +109,9 @@ impl Gate {
             }
             (Credentials::None, Scheme::FleetLock, _) => {
                 let is_of = |token: &&Token| certificate.is_some_and(|certificate| names(certificate, token));
-                tokens.iter().find(is_of).ok_or(Denied::Missing)
+                // The successor of an entry that has expired may come after it.
+                let valid = tokens.iter().find(|token| is_of(token) && !token.has_expired(now));
+                valid.or_else(|| tokens.iter().find(is_of)).ok_or(Denied::Missing)
             }
             (Credentials::None | Credentials::Basic { .. }, Scheme::Bearer, _) => Err(Denied::Missing),
             (Credentials::Bearer(_) | Credentials::Unknown, ..) => Err(Denied::Invalid),

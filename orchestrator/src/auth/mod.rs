@@ -2,6 +2,7 @@
 //!
 //! What a caller may do with which endpoint is not decided here but in `api::authority`, where the table of routes is.
 
+mod browser;
 mod credentials;
 mod denials;
 mod gate;
@@ -118,6 +119,12 @@ pub enum Denied {
     /// It cannot be told now whether they are somebody's.
     #[error("the token cannot be checked now: the identity provider's keys are not known; ask again later")]
     Unavailable,
+    /// A page of another site has sent it, where none may.
+    #[error(
+        "this was sent by a page of another site, or to another name than localhost; as long as there are no tokens, \
+         only programs on this machine may call: set [api] tokens"
+    )]
+    Elsewhere,
 }
 
 impl Denied {
@@ -128,6 +135,7 @@ impl Denied {
             Self::Invalid => "invalid",
             Self::Expired => "expired",
             Self::Unavailable => "unavailable",
+            Self::Elsewhere => "elsewhere",
         }
     }
 }

@@ -246,6 +246,11 @@ async fn who_shows_what() {
     let admin = caller("api 127.0.0.1", Rights::Role(Role::Admin));
     let shown = Shown { scheme: Scheme::Bearer, headers: &headers(&[]), certificate: None, peer };
     assert_eq!(open.caller(shown, now()).await, admin);
+    let page =
+        HeaderMap::from_iter([(axum::http::header::ORIGIN, HeaderValue::from_static("https://example.com"))]);
+    let by_page = |scheme| Shown { scheme, headers: &page, certificate: None, peer };
+    assert_eq!(open.caller(by_page(Scheme::Bearer), now()).await, Err(Denied::Elsewhere));
+    assert_eq!(open.caller(by_page(Scheme::FleetLock), now()).await, admin);
 }
 
 #[test]
@@ -274,7 +279,17 @@ async fn certificates_are_of_clients_only() {
     };
     let tokens =
         [by_certificate("n1", group("workers"), "n1.example"), by_certificate("n2", group("infra"), "n2")];
-    write(&place.path(), &tokens).unwrap();
+    // The successor of the first, which outlives it.
+    let [n1, n2] = tokens;
+    let proof = Proof::Certificate("n1.example".to_owned());
+    let n3 = Token::new(
+        "n3".parse().unwrap(),
+        group("workers"),
+        proof,
+        now(),
+        Some(std::time::Duration::from_mins(5)),
+    );
+    write(&place.path(), &[n1, n2, n3]).unwrap();
     let gate = Gate::new(Some(KeptTokens::open(place.path()).unwrap()), None);
 
     let certificate = |common_name: &str, names: &[&str]| {
@@ -296,7 +311,9 @@ async fn certificates_are_of_clients_only() {
         (lock, Some(&second), vec![], now(), caller("token n2", group("infra"))),
         (lock, Some(&nobody), vec![], now(), Err(Denied::Missing)),
         (lock, Some(&first), vec!["Basic bjE6"], now(), Err(Denied::Invalid)),
-        (lock, Some(&first), vec![], late, Err(Denied::Expired)),
+        (lock, Some(&first), vec![], late, caller("token n3", group("workers"))),
+        (lock, Some(&first), vec![], late + TimeDelta::minutes(4), Err(Denied::Expired)),
+        (lock, Some(&second), vec![], late, Err(Denied::Expired)),
         (lock, None, vec![], now(), Err(Denied::Missing)),
         (Scheme::Bearer, Some(&first), vec![], now(), Err(Denied::Missing)),
     ] {

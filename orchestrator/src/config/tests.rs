@@ -305,6 +305,7 @@ fn an_identity_provider_is_given_whole() {
         ("http://127.0.0.1:1/keys", true),
         ("http://[::1]:1/keys", true),
         ("http://h/keys", false),
+        ("https://user:secret@h/keys", false),
         ("ftp://h/keys", false),
         ("", false),
     ] {

@@ -171,6 +171,7 @@ impl From<Denied> for LockError {
             Denied::Invalid => (Kind::Unauthorized, "the credentials are not valid"),
             Denied::Expired => (Kind::Unauthorized, "the credentials have expired"),
             Denied::Unavailable => (Kind::BackendUnavailable, "the credentials cannot be checked now"),
+            Denied::Elsewhere => (Kind::Forbidden, "this was sent by a page of another site"),
         };
         Self { denied: Some(denied), ..Self::new(kind, value) }
     }

@@ -187,6 +187,23 @@ async fn a_route_without_a_line_is_nobodys() {
     assert_eq!(api.call("GET /v1/state/unlisted", "").await, (403, error("nobody may call this")));
 }
 
+/// Without tokens whoever is on the machine may do everything, and so might pages in a browser on it.
+#[tokio::test]
+async fn pages_of_other_sites_are_kept_out_where_nobody_needs_a_token() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let ask = async |method: &str, path: &str, host: &str, origin: Option<&str>| {
+        let request = Request::builder().method(method).uri(path).header("host", host);
+        let request = origin.into_iter().fold(request, |request, origin| request.header("origin", origin));
+        api.send(request.body(Body::empty()).unwrap()).await.0
+    };
+    let (cancel, ours) = ("/v1/state/os-upgrade/cancel", "127.0.0.1:8646");
+    assert_eq!(ask("POST", cancel, ours, None).await, 409);
+    assert_eq!(ask("POST", cancel, ours, Some("http://127.0.0.1:8646")).await, 409);
+    assert_eq!(ask("POST", cancel, ours, Some("https://example.com")).await, 403);
+    assert_eq!(ask("GET", "/v1/state/os-upgrade", "rebound.example", None).await, 403);
+    assert_eq!(ask("GET", "/healthz", "rebound.example", None).await, 200);
+}
+
 #[tokio::test]
 async fn what_has_no_route_is_not_there_for_anybody() {
     let guarded = Guarded::new(TestSite::new([]), &[]).await;

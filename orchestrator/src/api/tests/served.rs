@@ -40,7 +40,7 @@ async fn requests_over_a_socket() {
     let (address, served) = listen(&api, &shutdown).await;
 
     let trigger = "POST /v1/state/os-upgrade/trigger-upgrade-site HTTP/1.1\r\n\
-                   Host: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+                   Host: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let answer = exchange(address, trigger).await;
     assert!(answer.starts_with("HTTP/1.1 204 No Content\r\n"), "{answer}");
     let run = api.site.present().state.run.clone().unwrap().id;

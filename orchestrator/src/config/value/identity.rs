@@ -79,6 +79,9 @@ impl Value for Jwks {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let on_loopback =
             host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("; a URL with a password in it would stand in logs".to_owned());
+        }
         match url.scheme() {
             "https" if url.has_host() => Ok(Self::Url(url)),
             "http" if on_loopback => Ok(Self::Url(url)),
