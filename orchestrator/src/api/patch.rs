@@ -17,8 +17,11 @@ pub(super) const ACCEPTED: &str =
 
 /// Most steps of a patch.
 const STEPS_MAX: usize = 256;
-/// Most values in what a step makes, and how deep they may be: a step may copy all that there is into itself.
-const VALUES_MAX: usize = 20_000;
+/// The size of what a step may make, about in bytes, and how deep it may be: a step may copy all that there is into itself,
+/// so that at twice the size it is seen.
+const SIZE_MAX: usize = 2 * 1024 * 1024;
+/// What a value takes beside its text, about in bytes.
+const VALUE_SIZE: usize = 100;
 const DEPTH_MAX: usize = 64;
 
 /// A patch.
@@ -80,7 +83,7 @@ impl Patch {
                 for (index, step) in steps.iter().enumerate() {
                     json_patch::patch(&mut document, std::slice::from_ref(step))
                         .map_err(|error| failed(index, &error.kind, &error.to_string()))?;
-                    if !is_bounded(&document, DEPTH_MAX, &mut VALUES_MAX.clone()) {
+                    if !is_bounded(&document, DEPTH_MAX, &mut SIZE_MAX.clone()) {
                         return Err(failed(
                             index,
                             &PatchErrorKind::InvalidPointer,
@@ -100,10 +103,16 @@ fn failed(index: usize, kind: &PatchErrorKind, message: &str) -> Problem {
     Problem::new(status, format!("step {index}: {message}")).with_info(json!({ "step": index }))
 }
 
-/// Whether `value` is no deeper than `depth` and has no more values than are `left`.
+/// Whether `value` is no deeper than `depth` and takes no more than is `left`.
 fn is_bounded(value: &Value, depth: usize, left: &mut usize) -> bool {
-    let (Some(depth), Some(fewer)) = (depth.checked_sub(1), left.checked_sub(1)) else { return false };
-    *left = fewer;
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    let text = match value {
+        Value::String(text) => text.len(),
+        Value::Object(fields) => fields.keys().map(String::len).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
+    };
+    let Some(rest) = left.checked_sub(VALUE_SIZE + text) else { return false };
+    *left = rest;
     match value {
         Value::Array(items) => items.iter().all(|item| is_bounded(item, depth, left)),
         Value::Object(fields) => fields.values().all(|field| is_bounded(field, depth, left)),
@@ -181,5 +190,14 @@ mod tests {
             let problem = patched("application/json-patch+json", &steps).unwrap_err();
             assert!(problem.ends_with("it makes too large a document"), "{problem}");
         }
+        // Few values, and much text in them.
+        let text = json!({"op": "add", "path": "/x", "value": ["x".repeat(900_000)]});
+        let copy = json!({"op": "copy", "from": "/x", "path": "/x/-"});
+        let steps = json!([text, copy, copy, copy, copy]).to_string();
+        let problem = patched("application/json-patch+json", &steps).unwrap_err();
+        assert!(
+            problem.starts_with("step 2") && problem.ends_with("it makes too large a document"),
+            "{problem}"
+        );
     }
 }
