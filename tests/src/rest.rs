@@ -47,8 +47,19 @@ impl Rest {
 
     /// What is answered, or nothing when the orchestrator is gone. `body` is sent as it is.
     pub async fn try_call(&self, method: Method, path: &str, body: &str) -> Option<Answer> {
+        self.try_send(method, path, "application/json", body).await
+    }
+
+    /// The same with a body of another type.
+    pub async fn try_send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &str,
+    ) -> Option<Answer> {
         let request = self.http.request(method, format!("{}{path}", self.base));
-        let request = request.header("content-type", "application/json").body(body.to_owned());
+        let request = request.header("content-type", content_type).body(body.to_owned());
         let response = request.send().await.ok()?;
         let status = response.status().as_u16();
         let body = response.bytes().await.ok()?;

@@ -13,12 +13,24 @@ const README: &str = include_str!("../../README.md");
 const CONTRIBUTING: &str = include_str!("../../CONTRIBUTING.md");
 const MAKEFILE: &str = include_str!("../../Makefile");
 
-/// The commands in the `sh` blocks of `text`, with continued lines joined.
+/// What begins the text that a command is given on its standard input, and what ends it.
+const HERE_DOCUMENT: (&str, &str) = ("<<EOF", "EOF");
+
+/// The commands in the `sh` blocks of `text`, with continued lines joined. What one is given is its last word.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let blocks = text.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
     let joined: Vec<String> = blocks.map(|block| block.replace("\\\n", " ")).collect();
-    let lines = joined.iter().flat_map(|block| block.lines());
-    lines.filter_map(shlex::split).filter(|words| !words.is_empty()).collect()
+    let mut lines = joined.iter().flat_map(|block| block.lines());
+    let mut commands = Vec::new();
+    while let Some(line) = lines.next() {
+        let mut words = shlex::split(line).unwrap_or_default();
+        if words.last().is_some_and(|word| word == HERE_DOCUMENT.0) {
+            let given: Vec<&str> = lines.by_ref().take_while(|line| *line != HERE_DOCUMENT.1).collect();
+            words.push(given.join("\n"));
+        }
+        commands.extend((!words.is_empty()).then_some(words));
+    }
+    commands
 }
 
 /// The value of the option `name`.
@@ -30,7 +42,10 @@ async fn curl(rest: &Rest, words: &[String]) -> u16 {
     let url = words.iter().find(|word| word.starts_with("http")).expect("an address");
     let path = url.strip_prefix("http://127.0.0.1:8646").expect("the default address");
     let method = option(words, "-X").map_or(Method::GET, |method| method.parse().expect("a method"));
-    rest.call(method, path, option(words, "-d").unwrap_or_default()).await.0
+    let content_type = option(words, "-H").and_then(|header| header.strip_prefix("Content-Type: "));
+    let given = option(words, "--data-binary").and(words.last()).map(String::as_str);
+    let body = option(words, "-d").or(given).unwrap_or_default();
+    rest.try_send(method, path, content_type.unwrap_or("application/json"), body).await.expect("an answer").0
 }
 
 #[tokio::test]
@@ -51,7 +66,7 @@ async fn an_operator_may_type_what_the_readme_says() {
         statuses.push(curl(&rest, words).await);
     }
     // The site had a configuration before, or the first would be a 201.
-    assert_eq!(statuses, [204, 204, 200, 200]);
+    assert_eq!(statuses, [204, 204, 200, 200, 204, 200, 200, 200]);
 }
 
 #[test]

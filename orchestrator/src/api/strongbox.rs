@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use super::Api;
 use super::error::Problem;
 use super::extract::{Actor, Body, Name, Nothing, Params};
-use super::openapi::tag;
+use super::openapi::{tag, types};
 use super::reply::{self, Stamp};
 use crate::strongbox::key::Key;
 use crate::strongbox::{SECRET_BYTES_MAX, Sealed};
@@ -45,6 +45,7 @@ struct Secrets<'a> {
 #[derive(Serialize, ToSchema)]
 struct Secret<'a> {
     /// What it is called.
+    #[schema(value_type = types::SecretNameText)]
     name: &'a str,
     /// Who has it kept.
     actor: &'a str,
@@ -68,18 +69,22 @@ struct Strongbox {
 /// A secret to be kept.
 #[derive(ToSchema)]
 #[schema(as = SecretValue)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its description is used: the body is read without a word of it in errors")]
 struct SecretBody {
     /// The secret, up to 8 KiB.
+    #[schema(value_type = types::SecretText)]
     value: String,
 }
 
 /// The key of the strongbox.
 #[derive(ToSchema)]
 #[schema(as = StrongboxKey)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "as above")]
 struct KeyBody {
     /// 32 bytes in base64, as `os-upgrade strongbox key` prints them.
+    #[schema(value_type = types::KeyText)]
     key: String,
 }
 
@@ -103,7 +108,7 @@ async fn list(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
 #[utoipa::path(
     put, path = "/v1/config/strongbox/secrets/{name}", operation_id = "put-secret", tag = tag::CONFIGURATION,
     summary = "Keep a secret, in place of the one of this name if there is one",
-    params(("name" = String, Path, description = "what it is called", example = "lock-server")),
+    params(("name" = types::SecretNameText, Path, description = "what it is called", example = "lock-server")),
     request_body = SecretBody,
     responses(
         (status = 201, description = "it is kept"),
@@ -134,7 +139,7 @@ async fn put(
 #[utoipa::path(
     delete, path = "/v1/config/strongbox/secrets/{name}", operation_id = "remove-secret", tag = tag::CONFIGURATION,
     summary = "Keep a secret no longer",
-    params(("name" = String, Path, description = "what it is called", example = "lock-server")),
+    params(("name" = types::SecretNameText, Path, description = "what it is called", example = "lock-server")),
     responses(
         (status = 204, description = "it is kept no longer"),
         (status = 404, description = "there is none of this name"),

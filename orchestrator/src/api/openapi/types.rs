@@ -136,6 +136,12 @@ texts! {
     FactKeyText = r"^[0-9]{1,18}\.[0-9]{1,18}$", (Some(3), Some(37));
     /// The name of a lock group.
     GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));
+    /// The name of a secret.
+    SecretNameText = "^[a-zA-Z0-9_-][a-zA-Z0-9._-]*$", (Some(1), Some(64));
+    /// A secret: 1 to 8192 bytes.
+    SecretText = r"^[\s\S]+$", (Some(1), Some(8_192));
+    /// 32 bytes in base64, as `os-upgrade strongbox key` prints them.
+    KeyText = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$", (Some(44), Some(44));
     /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 100 years.
     TimeoutText = "^(?=.*[1-9])([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
     /// `[<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 366 days.
