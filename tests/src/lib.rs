@@ -6,6 +6,7 @@
 pub mod chaos;
 pub mod cluster;
 pub mod disk;
+pub mod files;
 pub mod host;
 pub mod library_host;
 pub mod lock_server;

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -48,6 +50,8 @@ struct Shared {
     unlocks_to_fail: usize,
     /// The credentials of the last request that had any.
     authorization: Option<String>,
+    /// Those that every request must have, if any.
+    demanded: Option<String>,
 }
 
 /// How many requests are answered; the others are told to come back later.
@@ -127,6 +131,7 @@ impl LockServer {
             limit: Limit::None,
             unlocks_to_fail: 0,
             authorization: None,
+            demanded: None,
         }));
         let mut server = Self { address: own_address(), shared, task: None };
         server.start_again().await;
@@ -192,6 +197,11 @@ impl LockServer {
     /// How many of them are left.
     pub fn unlocks_to_fail(&self) -> usize {
         self.shared().unlocks_to_fail
+    }
+
+    /// It answers 401 to whoever does not send this `user:password`.
+    pub fn demand(&self, credentials: &str) {
+        self.shared().demanded = Some(format!("Basic {}", BASE64_STANDARD.encode(credentials)));
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -267,6 +277,12 @@ fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -
     let mut shared = shared.lock().unwrap();
     if let Some(value) = headers.get("authorization") {
         shared.authorization = Some(value.to_str().unwrap().to_owned());
+    }
+    let shown = headers.get("authorization").map(HeaderValue::as_bytes);
+    if shared.demanded.as_ref().is_some_and(|demanded| shown != Some(demanded.as_bytes())) {
+        shared.calls.push(format!("{what} {group}/{id}: unauthorized"));
+        let body = json!({"kind": "unauthorized", "value": "who are you?"});
+        return (StatusCode::UNAUTHORIZED, body.to_string()).into_response();
     }
     if let Err(wait) = shared.limit.take(Instant::now()) {
         shared.calls.push(format!("{what} {group}/{id}: limited"));

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use os_upgrade_orchestrator::config::{self, Settings};
 use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
 
 use crate::disk;
 use crate::programs;
@@ -21,6 +22,9 @@ use crate::wait::{PATIENCE, eventually};
 
 /// How long an orderly end may take.
 const GRACE: Duration = PATIENCE;
+
+/// How a command has ended: its exit code, what it has printed, and what it has said on standard error.
+pub type Ended = (Option<i32>, String, String);
 
 /// An address that no other process here listens on, nor will: Linux has the whole of 127/8 on loopback, so each test
 /// process takes an address of its own, and ports below those of outgoing connections.
@@ -70,6 +74,11 @@ impl Orchestrator {
     /// Gives it one more environment variable, from its next start on.
     pub fn set_environment(&mut self, name: &'static str, value: &str) {
         self.environment.push((name, value.to_owned()));
+    }
+
+    /// Takes an environment variable away from it, from its next start on.
+    pub fn remove_environment(&mut self, name: &str) {
+        self.environment.retain(|(known, _)| *known != name);
     }
 
     /// Its directory, with its configuration `os-upgrade.toml`, its `log`, and `data`.
@@ -130,13 +139,26 @@ impl Orchestrator {
         .await;
     }
 
-    /// Runs another command of the program with this instance's configuration: its exit code, what it prints, and what
-    /// it says on standard error.
-    pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+    /// Runs another command of the program with this instance's configuration.
+    pub async fn command(&self, arguments: &[&str]) -> Ended {
+        self.run(&[arguments, &["--config", "os-upgrade.toml"]].concat(), "").await
+    }
+
+    /// Runs a command of the program that asks this instance, with `input` to read.
+    pub async fn ask(&self, arguments: &[&str], input: &str) -> Ended {
+        let url = format!("http://{}", self.address);
+        self.run(&[arguments, &["--url", &url]].concat(), input).await
+    }
+
+    /// Runs the program in this instance's directory, with `input` to read.
+    pub async fn run(&self, arguments: &[&str], input: &str) -> Ended {
         let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
-        command.args(arguments).args(["--config", "os-upgrade.toml"]).current_dir(self.directory());
-        command.kill_on_drop(true).stdin(std::process::Stdio::null());
-        let output = command.output().await.unwrap();
+        command.args(arguments).current_dir(self.directory()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Whoever reads nothing may be gone already.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes()).await;
+        let output = child.wait_with_output().await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use os_upgrade_protocol::subject;
+use os_upgrade_tests::files::content;
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::orchestrator::Orchestrator;
 use os_upgrade_tests::site::Site;
@@ -185,21 +185,6 @@ async fn a_managed_site_is_backed_up_whether_it_runs_or_not() {
     let other = Orchestrator::managed();
     let (code, _, said) = other.command(&["restore", &path(&orchestrator, "running.tar.gz"), "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-}
-
-/// Files below the directory, with what is in them.
-fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            all.extend(content(&path));
-        } else {
-            all.push((path.clone(), fs::read(path).unwrap()));
-        }
-    }
-    all.sort();
-    all
 }
 
 /// The backup with another manifest.
