@@ -18,14 +18,20 @@ pub(super) fn put(
     validate: bool,
     now: DateTime<Utc>,
 ) -> Decided {
-    config.validate()?;
-    check_windows(state, config, now)?;
     check(state, expected)?;
-    let accepted = if state.config.is_some() { Accepted::Done } else { Accepted::Created };
+    let present = state.config.as_deref();
+    // What is in force has been judged, by what was known then: it is not judged again by the time that has passed.
+    if present != Some(config) {
+        config.validate()?;
+        if present.is_none_or(|present| has_other_windows(present, config)) {
+            check_windows(state, config, now)?;
+        }
+    }
     if validate {
         return Ok((Vec::new(), Accepted::Valid));
     }
-    if state.config.as_deref() == Some(config) {
+    let accepted = if present.is_some() { Accepted::Done } else { Accepted::Created };
+    if present == Some(config) {
         return Ok((Vec::new(), accepted));
     }
     Ok((vec![replaced(state, Some(config), actor)], accepted))
@@ -41,6 +47,13 @@ pub(super) fn delete(state: &State, expected: &Expected, actor: &str, validate: 
         return Ok((Vec::new(), Accepted::Valid));
     }
     Ok((vec![replaced(state, None, actor)], Accepted::Done))
+}
+
+/// Whether anything differs that [`check_windows`] looks at.
+fn has_other_windows(one: &Config, other: &Config) -> bool {
+    one.maintenance_windows != other.maintenance_windows
+        || one.deny_windows != other.deny_windows
+        || one.minimum_remaining != other.minimum_remaining
 }
 
 /// Whether the windows can be meant, together and in this site's zone.
@@ -62,4 +75,66 @@ fn check(state: &State, expected: &Expected) -> Result<(), Refusal> {
 fn replaced(state: &State, config: Option<&Config>, actor: &str) -> Fact {
     let difference = difference::between(state.config.as_deref(), config);
     Fact::ConfigReplaced { config: config.cloned(), actor: actor.to_owned(), difference }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tag;
+
+    const DAILY: &str = r#"{"cron": "0 0 1 * * *", "duration": "1h"}"#;
+    const LONG: &str = r#"{"cron": "0 0 1 * * *", "duration": "4h", "not-after": "2026-11-30"}"#;
+
+    fn config(windows: &[&str], concurrent: u32, remaining: &str) -> Config {
+        let windows = windows.join(",");
+        let json = format!(
+            r#"{{"maintenance-windows": [{windows}], "minimum-remaining": "{remaining}",
+                "rollout": {{"max-concurrent": {concurrent}}}}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    fn time(text: &str) -> DateTime<Utc> {
+        DateTime::parse_from_rfc3339(text).unwrap().to_utc()
+    }
+
+    /// In November there are windows that are long enough, and in December none any more.
+    #[test]
+    fn windows_are_judged_when_they_change_and_preconditions_before_them() {
+        let in_force = config(&[DAILY, LONG], 1, "2h");
+        let mut state = State::default();
+        let (facts, accepted) =
+            put(&state, &in_force, &Expected::Absent, "eve", false, time("2026-11-21T05:00:00Z")).unwrap();
+        assert_eq!(accepted, Accepted::Created);
+        for fact in &facts {
+            state.apply(DateTime::UNIX_EPOCH, fact).unwrap();
+        }
+        let now = time("2026-12-24T05:00:00Z");
+        let tag = state.config_tag();
+        let outdated = Expected::Tags(vec![tag::tag(7, &in_force)]);
+        let current = Expected::Tags(tag.iter().cloned().collect());
+        let changed = || Err(Refusal::ConfigChanged { tag: tag.clone() });
+        let invalid = |message: &str| Err(Refusal::InvalidConfig { message: message.to_owned() });
+        let too_short =
+            "minimum-remaining: 2h is more than any occurrence of the maintenance windows lasts; write less";
+        let no_host = "rollout/max-concurrent: must be at least 1";
+        let table = [
+            ("the same", in_force.clone(), &current, Ok(Accepted::Done)),
+            ("the same, stale", in_force.clone(), &outdated, changed()),
+            ("another rollout", config(&[DAILY, LONG], 2, "2h"), &current, Ok(Accepted::Done)),
+            ("another rollout, stale", config(&[DAILY, LONG], 2, "2h"), &outdated, changed()),
+            ("an unfit rollout", config(&[DAILY, LONG], 0, "2h"), &current, invalid(no_host)),
+            ("an unfit rollout, stale", config(&[DAILY, LONG], 0, "2h"), &outdated, changed()),
+            ("unfit windows", config(&[DAILY], 1, "2h"), &current, invalid(too_short)),
+            ("unfit windows, stale", config(&[DAILY], 1, "2h"), &outdated, changed()),
+            ("fit windows", config(&[DAILY], 1, "1h"), &current, Ok(Accepted::Done)),
+            ("less to remain", config(&[DAILY, LONG], 1, "1h"), &current, Ok(Accepted::Done)),
+            ("not there", in_force.clone(), &Expected::Absent, changed()),
+        ];
+        for (name, config, expected, accepted) in table {
+            let found = |validate| put(&state, &config, expected, "eve", validate, now).map(|(_, it)| it);
+            assert_eq!(found(false), accepted, "{name}");
+            assert_eq!(found(true), accepted.map(|_| Accepted::Valid), "{name}, to be checked only");
+        }
+    }
 }

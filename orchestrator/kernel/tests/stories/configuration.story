@@ -14,7 +14,7 @@
 > put-config c expect=1-0,2-0
   = refused: the configuration is not the one you expect, it has become "2-60645047337390a6": read it again
 > put-config a,a expect=none
-  = refused: worker-applications: "a" is listed twice
+  = refused: the configuration is not the one you expect, it has become "2-60645047337390a6": read it again
 > put-config c concurrent=2 failures=3
   + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=3 unreachable=skip) worker-applications=[(name=c)]) difference=[(after=[(name=c)] before=[(name=b)] path=worker-applications) (after=(max-concurrent=2 max-failures=3 unreachable=skip) path=rollout)]
   = done

@@ -156,6 +156,42 @@ async fn tags_of_both_forms() {
     assert_ne!(api.etag("*/*").await, json);
 }
 
+/// When they were configured a longer window was to come, and now it is over: that is nothing new to a patch.
+#[tokio::test]
+async fn a_patch_is_not_refused_for_windows_that_it_leaves() {
+    let config = r#"{"minimum-remaining":"2h","maintenance-windows":[{"cron":"0 0 1 * * *","duration":"1h"},
+        {"cron":"0 0 1 * * *","duration":"4h","not-after":"2026-11-30"}]}"#;
+    let mut site = TestSite::new(["h01"]);
+    let put = os_upgrade_kernel::Request::PutConfig {
+        config: serde_json::from_str(config).unwrap(),
+        expected: os_upgrade_kernel::Expected::Anything,
+        actor: "api".to_owned(),
+        validate: false,
+    };
+    let records = [site.record(&[Input::Request(put)])];
+    site.now = "2026-12-24T05:00:00Z".parse().unwrap();
+    let api = TestApi::new(site, &records).await;
+    let current = api.etag("*/*").await;
+    let merge = ("content-type", "application/merge-patch+json");
+    let steps = ("content-type", "application/json-patch+json");
+    let failing = r#"[{"op":"test","path":"/minimum-remaining","value":"1h"}]"#;
+    let impossible = r#"[{"op":"remove","path":"/colour"}]"#;
+    for (headers, patch, expected) in [
+        ([merge, ("if-match", "\"x\"")], r#"{"rollout":{"max-failures":1}}"#, 412),
+        ([merge, ("if-match", &current)], r#"{"colour":"red"}"#, 400),
+        ([steps, ("if-match", &current)], failing, 412),
+        ([steps, ("if-match", &current)], impossible, 400),
+        ([merge, ("if-match", &current)], r#"{"start-jitter":"1m","rollout":{"max-failures":1}}"#, 204),
+    ] {
+        let (status, _, answer) = api.send(ask("PATCH", "", &headers, patch)).await;
+        assert_eq!(status, expected, "{patch}: {answer}");
+        assert!(!answer.contains("more than any occurrence"), "{patch}: {answer}");
+    }
+    let later = r#"{"deny-windows":[{"cron":"0 0 0 24 12 *","duration":"1d"}]}"#;
+    let (status, _, answer) = api.send(ask("PATCH", "", &[merge], later)).await;
+    assert!(status == 400 && answer.contains("more than any occurrence"), "{status} {answer}");
+}
+
 #[tokio::test]
 async fn what_patches_leave() {
     let merge = "application/merge-patch+json";
