@@ -4,7 +4,7 @@
 //! One file per group of endpoints, each with its router; what they share is in `extract` (what comes in), `reply`
 //! (what goes out) and `error` (the error policy). Nothing is decided here: a write goes to the core
 //! through [`SiteHandle`] and is answered after it is durable; the present state is read from the same handle, and
-//! the past from the projection's [`History`], which may be a moment behind.
+//! the past from the projection's [`History`], which is a moment behind and waited for.
 //!
 //! JSON or YAML in and out, as `form` has it. Who may call what is in `authority`, and who calls is found out in
 //! [`crate::auth`].
@@ -71,6 +71,9 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// How long a request may take from its last header to its answer. Writes are answered sooner, by the site handle.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long the history is waited for; a store that cannot be written is read as it is.
+const HISTORY_WITHIN: Duration = Duration::from_secs(2);
+
 /// How many large answers are written out at once: with more, a large site's memory and cores would go to readers.
 const RENDERS_MAX: usize = 2;
 
@@ -83,6 +86,17 @@ struct Api {
     answers: metrics::Answers,
     gate: Gate,
     options: Options,
+}
+
+impl Api {
+    /// The history, with everything that the present state shows: who has read there of a run finds it here.
+    async fn history(&self) -> &History {
+        let has = self.history.has(self.site.present().recorded);
+        if tokio::time::timeout(HISTORY_WITHIN, has).await.is_err() {
+            tracing::debug!("the history is behind");
+        }
+        &self.history
+    }
 }
 
 /// How the API is served.

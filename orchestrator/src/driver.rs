@@ -60,6 +60,8 @@ pub struct Driver {
     connected: watch::Receiver<bool>,
     incoming: mpsc::Receiver<Incoming>,
     sender: mpsc::Sender<Incoming>,
+    /// The last record given to the history.
+    recorded: u64,
     waiting: HashMap<CallId, Asker>,
     calls_seen: CallId,
     journal: Reader,
@@ -177,6 +179,7 @@ impl Driver {
             connected,
             incoming,
             sender,
+            recorded: 0,
             waiting: HashMap::new(),
             calls_seen: 0,
             journal: Reader::default(),
@@ -215,6 +218,7 @@ impl Driver {
             self.take_what_waits();
             let now = self.now();
             let actions = self.node.run(now);
+            self.recorded = actions.iter().rev().find_map(recorded).unwrap_or(self.recorded);
             // Before anybody is answered: who has been told that a change is durable must find it when reading.
             self.show(now);
             for action in actions {
@@ -298,6 +302,7 @@ impl Driver {
             readiness,
             leadership: self.node.leadership(),
             position: self.node.position(),
+            recorded: self.recorded,
         }));
     }
 
@@ -466,6 +471,11 @@ impl Driver {
         let (bus, stop, sink) = parts();
         tokio::spawn(async move { bus.read_heartbeats(stop, sink, said).await });
     }
+}
+
+/// The record that `action` gives to the history.
+fn recorded(action: &Action) -> Option<u64> {
+    if let Action::Project(committed) = action { Some(committed.sequence) } else { None }
 }
 
 fn said(said: Said) -> Incoming {

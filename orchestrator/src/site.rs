@@ -32,6 +32,8 @@ pub struct Present {
     pub leadership: Leadership,
     /// The sequence up to which this instance has the journal.
     pub position: u64,
+    /// The sequence of the last record that the history was given; 0 when it was given none.
+    pub recorded: u64,
 }
 
 impl Present {

@@ -1,5 +1,4 @@
-//! `/v1/state/os-upgrade/config-history`: who changed the configuration, when, and what of it; from the projection,
-//! which may be a moment behind the present.
+//! `/v1/state/os-upgrade/config-history`: who changed the configuration, when, and what of it; from the projection.
 
 #![allow(unused_qualifications, reason = "what utoipa writes for parameters")]
 
@@ -66,10 +65,10 @@ impl Parameters for ListParameters {
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
     let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
     if wanted == Wanted::Count {
-        return reply::json(&Count { count: api.history.count_audit(Audit::Configuration).await? });
+        return reply::json(&Count { count: api.history().await.count_audit(Audit::Configuration).await? });
     }
     let limit = params.limit.unwrap_or(CHANGES_DEFAULT);
-    let page = api.history.audit(Audit::Configuration, limit, params.after).await?;
+    let page = api.history().await.audit(Audit::Configuration, limit, params.after).await?;
     let entries = page.items.iter().map(|fact| {
         let whole = Replaced::of(fact)?;
         Ok(entry(wanted, || fact.cursor().to_string(), || ChangeItem::new(fact, whole)))

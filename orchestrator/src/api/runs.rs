@@ -1,4 +1,4 @@
-//! `/v1/state/os-upgrade/runs`: the history, read from the projection, which may be a moment behind the present.
+//! `/v1/state/os-upgrade/runs`: the history, read from the projection as soon as that has what the present state shows.
 //!
 //! `?limit=&after=` pages through runs, newest first; `next` of one page is `after` of the next. A single run comes
 //! with all of its hosts and its facts; those beyond `facts-limit` are had with `facts-after`, which is the `facts-next`
@@ -115,10 +115,10 @@ pub(super) fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
     let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
     if wanted == Wanted::Count {
-        return reply::json(&Count { count: api.history.count_runs().await? });
+        return reply::json(&Count { count: api.history().await.count_runs().await? });
     }
     let limit = params.limit.unwrap_or(RUNS_DEFAULT);
-    let page = api.history.runs(limit, params.after.as_ref()).await?;
+    let page = api.history().await.runs(limit, params.after.as_ref()).await?;
     reply::json(&RunList::of(&page, wanted))
 }
 
@@ -140,7 +140,7 @@ async fn read(
     let not_found = || Problem::not_found(format!("there is no run {name:?}"));
     let id = RunId::new(&name).map_err(|_| not_found())?;
     let limit = params.facts_limit.unwrap_or(FACTS_MAX);
-    let detail = api.history.run(&id, limit, params.facts_after).await?.ok_or_else(not_found)?;
+    let detail = api.history().await.run(&id, limit, params.facts_after).await?.ok_or_else(not_found)?;
     let size = detail.hosts.len().max(detail.facts.items.len());
     api.render(size, move || serde_json::to_vec(&DetailBody::of(&detail))).await
 }

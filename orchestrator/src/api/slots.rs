@@ -186,10 +186,10 @@ async fn history(
 ) -> Result<Response, Problem> {
     let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
     if wanted == Wanted::Count {
-        return reply::json(&Count { count: api.history.count_audit(Audit::Slots).await? });
+        return reply::json(&Count { count: api.history().await.count_audit(Audit::Slots).await? });
     }
     let limit = params.limit.unwrap_or(ORDERS_DEFAULT);
-    let page = api.history.audit(Audit::Slots, limit, params.after).await?;
+    let page = api.history().await.audit(Audit::Slots, limit, params.after).await?;
     let shown = |fact| entry(wanted, || FactRow::cursor(fact).to_string(), || FactItem::of(fact));
     let items = page.items.iter().map(shown).collect();
     reply::json(&OrderList { items, next: page.next.map(|next| next.to_string()) })

@@ -102,7 +102,7 @@ async fn lost(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> Result
         return Ok(Check::ok(NAME, "everything that the store has is in the streams"));
     }
     let mut found: Vec<_> = losses.iter().map(ToString::to_string).collect();
-    if let Ok(history) = History::open_at(&settings.store.database()).await {
+    if let Ok(history) = History::open(&settings.store.database()).await {
         found.extend(loss::what_is_lost(bus, &history, &losses).await);
     }
     let advice = "bring the lost data back, or go on from the store with `os-upgrade restore --from-store`";

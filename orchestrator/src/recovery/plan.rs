@@ -228,7 +228,7 @@ impl Found {
     async fn describe(&self, site: &Site) -> Result<Vec<String>, RecoveryError> {
         let mut because: Vec<_> = self.losses.iter().map(ToString::to_string).collect();
         if !because.is_empty() {
-            let history = History::open_at(&site.settings.store.database()).await?;
+            let history = History::open(&site.settings.store.database()).await?;
             because.extend(loss::what_is_lost(&site.bus, &history, &self.losses).await);
         }
         Ok(because)

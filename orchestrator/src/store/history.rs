@@ -10,6 +10,7 @@ use os_upgrade_protocol::RunId;
 use serde_json::value::RawValue;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
 use sqlx::{Row as _, query, query_scalar};
+use tokio::sync::watch;
 
 use super::error::{OpenError, StoreError};
 use super::projector::{Position, read_position};
@@ -22,6 +23,8 @@ const CONNECTIONS_MAX: u32 = 4;
 #[derive(Debug, Clone)]
 pub struct History {
     pool: SqlitePool,
+    /// The last record taken in, while a projector takes some in.
+    taken_in: Option<watch::Receiver<u64>>,
 }
 
 /// A run, without its hosts.
@@ -188,19 +191,27 @@ const RUN_COLUMNS: &str = "id, trigger_kind, actor, started_at, not_after, phase
                            result, counts";
 
 impl History {
-    /// Opens the store at `path` for reading; a [`super::Projector`] has made sure what it is.
-    pub(super) async fn open(path: &Path) -> Result<Self, OpenError> {
-        let options = open::options(path).read_only(true);
-        let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS_MAX).connect_with(options).await;
-        Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))? })
-    }
-
-    /// Opens the store at `path` for reading; [`super::fold()`] has made sure what it is.
+    /// Opens the store at `path` for reading; a [`super::Projector`] or [`super::fold()`] has made sure what it is.
     ///
     /// # Errors
     /// It cannot be read.
-    pub async fn open_at(path: &Path) -> Result<Self, OpenError> {
-        Self::open(path).await
+    pub async fn open(path: &Path) -> Result<Self, OpenError> {
+        let options = open::options(path).read_only(true);
+        let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS_MAX).connect_with(options).await;
+        Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))?, taken_in: None })
+    }
+
+    /// The same, behind a projector that tells in `taken_in` which record it took in last.
+    pub(super) fn behind(self, taken_in: watch::Receiver<u64>) -> Self {
+        Self { taken_in: Some(taken_in), ..self }
+    }
+
+    /// Waits until record `sequence` has been taken in, or nobody takes in any more. That may be long: bound it.
+    pub async fn has(&self, sequence: u64) {
+        if let Some(mut taken_in) = self.taken_in.clone() {
+            // An error says that the projector is gone.
+            drop(taken_in.wait_for(|taken_in| *taken_in >= sequence).await);
+        }
     }
 
     /// At most `limit` runs, newest first, older than `after` if that is given.

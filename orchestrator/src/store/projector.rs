@@ -9,6 +9,7 @@ use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::journal::AppendId;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Row as _, query};
+use tokio::sync::watch;
 
 use super::changes::Changes;
 use super::error::{ApplyError, OpenError, StoreError};
@@ -51,6 +52,8 @@ pub struct Projector {
     path: PathBuf,
     site: String,
     connection: SqliteConnection,
+    /// The last record taken in, 0 before the first.
+    taken_in: watch::Sender<u64>,
 }
 
 impl Projector {
@@ -60,7 +63,7 @@ impl Projector {
     /// One kind for each thing that can be wrong with the file; it is then as it was.
     pub async fn open(path: &Path, site: &str) -> Result<Self, OpenError> {
         let connection = open::open(path, site).await?;
-        Ok(Self { path: path.to_owned(), site: site.to_owned(), connection })
+        Ok(Self { path: path.to_owned(), site: site.to_owned(), connection, taken_in: watch::Sender::new(0) })
     }
 
     /// Opens the file again, as after a failure: a transaction that could be neither committed nor rolled back would be
@@ -73,12 +76,12 @@ impl Projector {
         Ok(())
     }
 
-    /// A reader of the same store, with connections of its own.
+    /// A reader of the same store, with connections of its own, that can wait for this projector.
     ///
     /// # Errors
     /// The file cannot be opened for reading.
     pub async fn history(&self) -> Result<History, OpenError> {
-        History::open(&self.path).await
+        Ok(History::open(&self.path).await?.behind(self.taken_in.subscribe()))
     }
 
     /// How far the journal has been taken in; `None` for an empty store. A power cut may take some of it back, unless
@@ -87,7 +90,9 @@ impl Projector {
     /// # Errors
     /// The store cannot be read.
     pub async fn position(&mut self) -> Result<Option<Position>, StoreError> {
-        read_position(&mut self.connection).await
+        let position = read_position(&mut self.connection).await?;
+        self.taken_in.send_replace(position.as_ref().map_or(0, |position| position.sequence));
+        Ok(position)
     }
 
     /// Takes in `batch`, whose first record comes right after record `follows` in the journal of `streams`;
@@ -107,6 +112,9 @@ impl Projector {
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
         take_in(&mut transaction, streams, follows, batch).await?;
         transaction.commit().await?;
+        if let Some(last) = batch.last() {
+            self.taken_in.send_replace(last.sequence);
+        }
         Ok(())
     }
 

@@ -39,6 +39,34 @@ async fn a_site_of_which_nothing_is_known() {
     assert_eq!(api.call("GET /v1/state/os-upgrade/runs", "").await, (200, json!({"items": []})));
 }
 
+/// An API whose state shows what stands in record `recorded`, over an empty store.
+async fn ahead(site: &TestSite, recorded: u64) -> (TestApi, Projector) {
+    let (directory, projector) = store().await;
+    let shown = Arc::new(ArcSwap::from_pointee(Present { recorded, ..present(site) }));
+    let handle = SiteHandle::new(shown, mpsc::channel(1).0);
+    (TestApi::over(handle, projector.history().await.unwrap(), directory), projector)
+}
+
+#[tokio::test]
+async fn the_history_has_what_the_state_shows() {
+    let (site, records) = failed_and_active();
+    let (api, mut projector) = ahead(&site, records.last().unwrap().sequence).await;
+    let mut asked = std::pin::pin!(api.call("GET /v1/state/os-upgrade/runs/r2", ""));
+    assert!(futures::poll!(&mut asked).is_pending());
+    project(&mut projector, &records).await;
+    let (status, run) = asked.await;
+    assert_eq!((status, run["id"].as_str()), (200, Some("r2")));
+}
+
+#[tokio::test]
+async fn a_history_that_does_not_go_on_is_shown_as_far_as_it_goes() {
+    let (site, records) = failed_and_active();
+    let (api, mut projector) = ahead(&site, u64::MAX).await;
+    project(&mut projector, &records).await;
+    drop(projector);
+    assert_eq!(api.call("GET /v1/state/os-upgrade/runs?count=true", "").await, (200, json!({ "count": 2 })));
+}
+
 #[tokio::test]
 async fn the_state_of_a_site() {
     let (site, records) = failed_and_active();
