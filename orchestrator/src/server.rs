@@ -33,7 +33,8 @@ use crate::pem_file::PemError;
 use crate::recovery::plan::knowledge;
 use crate::site::{Present, SiteHandle};
 use crate::store::{History, OpenError, Position, Projector, StoreError};
-use crate::strongbox::{KeyFileError, Strongbox};
+use crate::strongbox::Strongbox;
+use crate::strongbox::key_file::KeyFileError;
 
 /// Requests that wait for the driver.
 const CALLS_MAX: usize = 1024;

@@ -214,7 +214,8 @@ sections! {
     /// Secrets that the site keeps, sealed.
     "strongbox" => strongbox: Strongbox {
         /// A file with the key, as `os-upgrade strongbox key` prints it. Without it the strongbox is sealed after each start
-        /// until `os-upgrade strongbox unseal`, if there are secrets.
+        /// until `os-upgrade strongbox unseal`, if there are secrets. Others must not be able to read it: mode 0400 or 0600,
+        /// or 0440 for a group; a credential of systemd will do.
         "key-file" => key_file: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/strongbox.key");
     }
 

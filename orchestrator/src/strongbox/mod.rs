@@ -4,10 +4,8 @@
 //! site has them, and each needs the key once after its start.
 
 pub mod key;
+pub mod key_file;
 
-use std::fs;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -15,33 +13,13 @@ use os_upgrade_kernel::strongbox::Strongbox as Kept;
 use os_upgrade_kernel::{Request, SecretName};
 use zeroize::Zeroizing;
 
-use self::key::{Key, NoKey, RandomError};
+use self::key::{Key, RandomError};
+use self::key_file::KeyFileError;
 use crate::config::Settings;
 use crate::site::Present;
 
 /// Most bytes of a secret.
 pub const SECRET_BYTES_MAX: usize = 8 * 1024;
-
-/// The key file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyFileError {
-    /// It cannot be read.
-    #[error("cannot read {}, the `key-file` of [strongbox]", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It holds no key.
-    #[error("{}, the `key-file` of [strongbox]", path.display())]
-    Unfit {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: NoKey,
-    },
-}
 
 /// What needs the key cannot be done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,17 +72,12 @@ impl Strongbox {
     /// The strongbox that `settings` ask for, with the key that they name.
     ///
     /// # Errors
-    /// The key's file cannot be read, or holds no key.
+    /// The key's file cannot be used.
     pub fn of_settings(settings: &Settings) -> Result<Self, KeyFileError> {
         let needed = settings.fleet_lock.credentials_secret.clone();
         let strongbox = Self { key: Arc::default(), needed };
-        if let Some(path) = settings.strongbox.key_file.clone() {
-            let text = match fs::read_to_string(&path) {
-                Ok(text) => Zeroizing::new(text),
-                Err(source) => return Err(KeyFileError::Unreadable { path, source }),
-            };
-            let key = Key::parse(&text).map_err(|source| KeyFileError::Unfit { path, source })?;
-            strongbox.key.store(Some(Arc::new(key)));
+        if let Some(path) = &settings.strongbox.key_file {
+            strongbox.key.store(Some(Arc::new(key_file::read(path)?)));
         }
         Ok(strongbox)
     }

@@ -23,6 +23,14 @@ fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) -> Strongbox {
     strongbox
 }
 
+/// A key file, which nobody else can read.
+fn write_key(file: &std::path::Path, key: &Key) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    std::fs::write(file, format!("{}\n", *key.reveal())).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 fn key_body(key: &Key) -> String {
     json!({ "key": *key.reveal() }).to_string()
 }
@@ -81,8 +89,8 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
     let directory = tempfile::tempdir().unwrap();
     let key = Key::random().unwrap();
     let file = directory.path().join("key");
-    std::fs::write(&file, format!("{}\n", *key.reveal())).unwrap();
-    let file = file.to_str().unwrap();
+    write_key(&file, &key);
+    let path = file.to_str().unwrap();
     let needs = [
         ("OS_UPGRADE_FLEET_LOCK__URL", "https://lock.example.com"),
         ("OS_UPGRADE_FLEET_LOCK__CREDENTIALS_SECRET", "lock-server"),
@@ -91,7 +99,7 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
     for request in [TRIGGER, "GET /readyz"] {
         assert_eq!(api.call(request, "").await, (503, error(NO_KEY)), "{request}");
     }
-    let with_key = [needs[0], needs[1], ("OS_UPGRADE_STRONGBOX__KEY_FILE", file)];
+    let with_key = [needs[0], needs[1], ("OS_UPGRADE_STRONGBOX__KEY_FILE", path)];
     with_strongbox(&mut api, &with_key);
     let missing =
         "the strongbox has no secret lock-server: PUT it to /v1/config/strongbox/secrets/lock-server";
@@ -100,7 +108,7 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
     assert_eq!(api.call("GET /readyz", "").await.0, 200);
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
     // Started anew with another key.
-    std::fs::write(file, &*Key::random().unwrap().reveal()).unwrap();
+    write_key(&file, &Key::random().unwrap());
     with_strongbox(&mut api, &with_key);
     let (status, body) = api.call(STATUS, "").await;
     assert_eq!((status, &body["sealed"]), (200, &json!(true)), "{body}");
