@@ -3,6 +3,7 @@
 //! It is test code: what goes wrong here ends the test.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+pub mod authority;
 pub mod chaos;
 pub mod cluster;
 pub mod disk;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use os_upgrade_orchestrator::fleetlock::client::tls::TlsFiles;
 use os_upgrade_orchestrator::http_client;
-use reqwest::{Client, Method, Url};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Url};
 use serde_json::{Value, json};
 
 use crate::wait::eventually;
@@ -13,6 +14,7 @@ use crate::wait::eventually;
 /// Far longer than any answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const STATE: &str = "/v1/state/os-upgrade";
+const CONFIG: &str = "/v1/config/os-upgrade";
 
 /// Status and body; the body is null when there is none.
 pub type Answer = (u16, Value);
@@ -22,6 +24,7 @@ pub type Answer = (u16, Value);
 pub struct Rest {
     http: Client,
     base: String,
+    token: Option<String>,
 }
 
 impl Rest {
@@ -32,15 +35,34 @@ impl Rest {
 
     /// A client that waits so long for an answer.
     pub fn with_timeout(address: SocketAddr, timeout: Duration) -> Self {
-        let base = format!("http://{address}");
-        let http = http_client::builder(&Url::parse(&base).unwrap()).timeout(timeout).build().unwrap();
-        Self { http, base }
+        Self::at(&format!("http://{address}"), |builder| builder.timeout(timeout))
+    }
+
+    /// A client over TLS, which trusts and shows what is in `files`.
+    pub fn over_tls(address: SocketAddr, files: &TlsFiles) -> Self {
+        Self::at(&format!("https://{address}"), |builder| files.use_in(builder.timeout(TIMEOUT)).unwrap())
+    }
+
+    fn at(base: &str, build: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Self {
+        let builder = http_client::builder(&Url::parse(base).unwrap());
+        Self { http: build(builder).build().unwrap(), base: base.to_owned(), token: None }
+    }
+
+    /// The same client, which sends a bearer token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        self.token.iter().fold(request, RequestBuilder::bearer_auth)
     }
 
     /// What a FleetLock server answers to a client of this group and id: the status, if there is an answer.
     pub async fn try_fleet_lock(&self, path: &str, group: &str, id: &str) -> Option<u16> {
         let body = json!({ "client_params": { "group": group, "id": id } });
-        let request = self.http.post(format!("{}{path}", self.base)).header("fleet-lock-protocol", "true");
+        let request = self.request(Method::POST, path).header("fleet-lock-protocol", "true");
         let response = request.json(&body).send().await.ok()?;
         Some(response.status().as_u16())
     }
@@ -58,8 +80,7 @@ impl Rest {
         content_type: &str,
         body: &str,
     ) -> Option<Answer> {
-        let request = self.http.request(method, format!("{}{path}", self.base));
-        let request = request.header("content-type", content_type).body(body.to_owned());
+        let request = self.request(method, path).header("content-type", content_type).body(body.to_owned());
         let response = request.send().await.ok()?;
         let status = response.status().as_u16();
         let body = response.bytes().await.ok()?;
@@ -81,20 +102,19 @@ impl Rest {
     /// Makes the workers of `application` take part in upgrades.
     pub async fn configure(&self, application: &str) {
         let body = json!({ "worker-applications": [{ "name": application }] }).to_string();
-        let (status, answer) = self.call(Method::PUT, "/v1/config/os-upgrade", &body).await;
+        let (status, answer) = self.call(Method::PUT, CONFIG, &body).await;
         assert!(status == 201 || status == 204, "{status} {answer}");
     }
 
     /// The tag of the configuration.
     pub async fn configuration_tag(&self) -> String {
-        let request = self.http.get(format!("{}/v1/config/os-upgrade", self.base));
-        let response = request.send().await.unwrap();
+        let response = self.request(Method::GET, CONFIG).send().await.unwrap();
         response.headers()["etag"].to_str().unwrap().to_owned()
     }
 
     /// Changes the configuration that has `tag`; the status.
     pub async fn change_configuration(&self, tag: &str, patch: &Value) -> u16 {
-        let request = self.http.patch(format!("{}/v1/config/os-upgrade", self.base)).json(patch);
+        let request = self.request(Method::PATCH, CONFIG).json(patch);
         request.header("if-match", tag).send().await.unwrap().status().as_u16()
     }
 
