@@ -153,7 +153,7 @@ pub enum Fact {
     },
     /// The strongbox has another key; it held nothing.
     StrongboxMade {
-        /// Sealed with it.
+        /// Made of it.
         check: String,
     },
     /// A secret is kept in the strongbox.

@@ -23,7 +23,7 @@ pub const SECRET_NAME_BYTES_MAX: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Strongbox {
-    /// Sealed with the key of all secrets; a key that does not open it is another.
+    /// Made of the key of all secrets; a key that does not make it is another.
     pub check: Option<String>,
     /// The secrets.
     pub secrets: OrdMap<SecretName, Secret>,

@@ -7,11 +7,12 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use os_upgrade_kernel::SecretName;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use zeroize::Zeroizing;
 
 const KEY_BYTES: usize = 32;
-/// What the check is sealed under; no name of a secret has a space.
+/// What the check is made of; no name of a secret has a space.
 const CHECK: &str = "strongbox check";
 
 /// A key: 32 random bytes, in base64 as text. It is never displayed, and overwritten when it is dropped.
@@ -68,17 +69,18 @@ impl Key {
         Zeroizing::new(BASE64_STANDARD.encode(&self.0[..]))
     }
 
-    /// Something by which this key is known from others.
-    ///
-    /// # Errors
-    /// There is no randomness.
-    pub fn check(&self) -> Result<String, RandomError> {
-        self.seal_under(CHECK, b"")
+    /// Something by which this key is known from others, and from which nothing is learnt of it. It is always the same, so
+    /// that two who keep a first secret at the same time say the same.
+    pub fn check(&self) -> String {
+        BASE64_STANDARD.encode(hmac::sign(&self.authenticator(), CHECK.as_bytes()))
     }
 
     /// Whether `check` is this key's.
     pub fn is_of(&self, check: &str) -> bool {
-        self.open_under(CHECK, check).is_ok()
+        let tag = BASE64_STANDARD.decode(check).unwrap_or_default();
+        // Earlier versions sealed nothing with a random nonce.
+        hmac::verify(&self.authenticator(), CHECK.as_bytes(), &tag).is_ok()
+            || self.open_under(CHECK, check).is_ok()
     }
 
     /// `value`, sealed under `name`.
@@ -97,6 +99,10 @@ impl Key {
         let opened = self.open_under(name.as_str(), sealed)?;
         let text = std::str::from_utf8(&opened).map_err(|_| CannotOpen)?;
         Ok(Zeroizing::new(text.to_owned()))
+    }
+
+    fn authenticator(&self) -> hmac::Key {
+        hmac::Key::new(HMAC_SHA256, &self.0[..])
     }
 
     fn cipher(&self) -> Option<LessSafeKey> {
@@ -157,16 +163,30 @@ mod tests {
         for text in ["", "AAAA", "no base64!"] {
             assert_eq!(key.open(&name("a"), text).unwrap_err(), CannotOpen);
         }
-        assert!(key.is_of(&key.check().unwrap()));
-        assert!(!key.is_of(&other.check().unwrap()));
-        assert!(!key.is_of(&sealed));
+    }
+
+    #[test]
+    fn a_key_is_known_by_its_check() {
+        let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
+        let as_earlier_versions_made_it = key.seal_under(CHECK, b"").unwrap();
+        for check in [key.check(), as_earlier_versions_made_it] {
+            assert!(key.is_of(&check) && !other.is_of(&check), "{check}");
+        }
+        assert_eq!(key.check(), Key::parse(&key.reveal()).unwrap().check());
+        let secret = key.seal(&name("a"), "").unwrap();
+        for text in ["", "AAAA", "no base64!", &secret, &key.reveal()] {
+            assert!(!key.is_of(text), "{text}");
+        }
+        // As it stands in journals, whatever the library is.
+        let zeros = Key::parse(&BASE64_STANDARD.encode([0; 32])).unwrap();
+        assert_eq!(zeros.check(), "knmiGeaf2RBpU67FHLVm4kwanSJU0mCYMHaYBZRvNHQ=");
     }
 
     #[test]
     fn keys_as_text() {
         let key = Key::random().unwrap();
         let text = format!(" {}\n", *key.reveal());
-        assert!(Key::parse(&text).unwrap().is_of(&key.check().unwrap()));
+        assert!(Key::parse(&text).unwrap().is_of(&key.check()));
         assert_eq!(format!("{key:?}"), "Key");
         for bad in ["", "AAAA", "no base64", &BASE64_STANDARD.encode([0; 33])] {
             assert_eq!(Key::parse(bad).unwrap_err(), NoKey, "{bad}");

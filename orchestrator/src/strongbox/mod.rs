@@ -29,9 +29,16 @@ pub enum Sealed {
         "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file"
     )]
     NoKey,
-    /// The key that was given at the start is not the one of the secrets.
+    /// There is no key here, nor has any secret been sealed with one.
     #[error(
-        "the strongbox is sealed: the secrets were sealed with another key than that of [strongbox] key-file"
+        "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` and keep it, then \
+         POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file"
+    )]
+    NoKeyYet,
+    /// The key here is not the one of the secrets.
+    #[error(
+        "the strongbox is sealed: the secrets were sealed with another key than the one given here; POST theirs to \
+         /v1/state/strongbox/unseal, or remove every secret and begin anew"
     )]
     OtherKey,
     /// There is no such secret.
@@ -121,11 +128,11 @@ impl Strongbox {
     ) -> Result<Result<Request, RandomError>, Sealed> {
         let key = self.key(kept)?;
         let check = match &kept.check {
-            Some(check) if key.is_of(check) => Ok(check.clone()),
+            Some(check) if key.is_of(check) => check.clone(),
             Some(_) | None => key.check(),
         };
-        let sealed = check.and_then(|check| Ok((check, key.seal(&name, value)?)));
-        Ok(sealed.map(|(check, sealed)| Request::KeepSecret { name, sealed, check, actor }))
+        let sealed = key.seal(&name, value);
+        Ok(sealed.map(|sealed| Request::KeepSecret { name, sealed, check, actor }))
     }
 
     fn open(&self, kept: &Kept, name: &SecretName) -> Result<Zeroizing<String>, Sealed> {
@@ -135,7 +142,8 @@ impl Strongbox {
     }
 
     fn key(&self, kept: &Kept) -> Result<Arc<Key>, Sealed> {
-        let key = self.key.load_full().ok_or(Sealed::NoKey)?;
+        let no_key = if kept.secrets.is_empty() { Sealed::NoKeyYet } else { Sealed::NoKey };
+        let key = self.key.load_full().ok_or(no_key)?;
         if fits(&key, kept) { Ok(key) } else { Err(Sealed::OtherKey) }
     }
 }
@@ -143,4 +151,56 @@ impl Strongbox {
 /// Without secrets any key does.
 fn fits(key: &Key, kept: &Kept) -> bool {
     kept.secrets.is_empty() || kept.check.as_deref().is_some_and(|check| key.is_of(check))
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_kernel::{Accepted, Input};
+
+    use super::*;
+    use crate::testing::TestSite;
+
+    fn strongbox(key: &Key) -> Strongbox {
+        let strongbox = Strongbox::default();
+        assert!(strongbox.unseal(&Kept::default(), Key::parse(&key.reveal()).unwrap()));
+        strongbox
+    }
+
+    fn name(text: &str) -> SecretName {
+        SecretName::new(text).unwrap()
+    }
+
+    /// Neither knows of the other's when it seals its own.
+    #[test]
+    fn two_instances_keep_a_first_secret_at_the_same_time() {
+        let key = Key::random().unwrap();
+        let mut site = TestSite::new([]);
+        let requests = ["a", "b"].map(|name_of_it| {
+            let kept = strongbox(&key).keep(&Kept::default(), name(name_of_it), name_of_it, "eve".to_owned());
+            Input::Request(kept.unwrap().unwrap())
+        });
+        let (_, answers) = site.ask(&requests);
+        assert_eq!(answers, [Ok(Accepted::Created), Ok(Accepted::Created)]);
+        for name_of_it in ["a", "b"] {
+            let opened = strongbox(&key).open(&site.state.strongbox, &name(name_of_it)).unwrap();
+            assert_eq!(*opened, name_of_it);
+        }
+    }
+
+    #[test]
+    fn who_has_no_key_is_told_what_to_do() {
+        let mut site = TestSite::new([]);
+        let keep =
+            |strongbox: &Strongbox, kept: &Kept| strongbox.keep(kept, name("a"), "a", "eve".to_owned());
+        let (none, empty) = (Strongbox::default(), Kept::default());
+        assert_eq!(keep(&none, &empty).unwrap_err(), Sealed::NoKeyYet);
+        assert_eq!(none.sealed(&empty), None, "there is nothing to be opened");
+        let request = keep(&strongbox(&Key::random().unwrap()), &empty).unwrap().unwrap();
+        site.ask(&[Input::Request(request)]);
+        let kept = &site.state.strongbox;
+        assert_eq!(keep(&none, kept).unwrap_err(), Sealed::NoKey);
+        assert_eq!(none.sealed(kept), Some(Sealed::NoKey));
+        let other = strongbox(&Key::random().unwrap());
+        assert_eq!(keep(&other, kept).unwrap_err(), Sealed::OtherKey);
+    }
 }

@@ -12,6 +12,8 @@ const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
 const CLEAR: &str = "user:not-in-the-clear";
 const NO_KEY: &str =
     "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file";
+const NO_KEY_YET: &str = "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` \
+                          and keep it, then POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file";
 
 /// `api` with a strongbox of its own, as another instance or a new process has it.
 fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) -> Strongbox {
@@ -42,7 +44,7 @@ async fn secrets_come_and_go_with_the_key() {
     let value = json!({ "value": CLEAR }).to_string();
     let open = json!({ "sealed": false, "secrets": 0 });
     assert_eq!(api.call(STATUS, "").await, (200, open), "without secrets nothing is sealed");
-    assert_eq!(api.call(SECRET, &value).await, (503, error(NO_KEY)));
+    assert_eq!(api.call(SECRET, &value).await, (503, error(NO_KEY_YET)));
     assert_eq!(api.call(UNSEAL, &key_body(&key)).await, (204, Value::Null));
     assert_eq!(api.call(SECRET, &value).await, (201, Value::Null));
     assert_eq!(api.call(SECRET, &value).await, (204, Value::Null));
@@ -97,7 +99,7 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
     ];
     with_strongbox(&mut api, &needs);
     for request in [TRIGGER, "GET /readyz"] {
-        assert_eq!(api.call(request, "").await, (503, error(NO_KEY)), "{request}");
+        assert_eq!(api.call(request, "").await, (503, error(NO_KEY_YET)), "{request}");
     }
     let with_key = [needs[0], needs[1], ("OS_UPGRADE_STRONGBOX__KEY_FILE", path)];
     with_strongbox(&mut api, &with_key);
