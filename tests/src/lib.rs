@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod disk;
 pub mod files;
 pub mod host;
+pub mod identity_provider;
 pub mod library_host;
 pub mod lock_server;
 pub mod nats_cluster;
