@@ -14,7 +14,7 @@ use super::fleet_lock::{self, Kind};
 pub(super) enum Refusal {
     /// Plain HTTP on a port that speaks TLS.
     HttpsOnly,
-    /// As many requests as may be are under way.
+    /// As many requests as may be are under way, of this client's or of all.
     Busy,
     /// The client has sent as many as it may.
     TooMany {

@@ -1,4 +1,5 @@
-//! Limits of requests as a whole, before any endpoint: how many are under way at once, and how many a client may send.
+//! Limits of connections and requests as a whole, before any endpoint: how many there are at once, and how many requests a
+//! client may send.
 //!
 //! Sizes and times of single requests are limited where they are read.
 
@@ -16,9 +17,10 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use tokio::sync::Semaphore;
 
+use super::connections::{Admission, Connection, Connections};
 use super::early::Refusal;
+use super::places::Places;
 use crate::config;
 
 /// Clients that are told apart at once; more than those share one allowance. Whoever sends nothing for a second is
@@ -26,19 +28,21 @@ use crate::config;
 const CLIENTS_MAX: usize = 65_536;
 /// How often those who can be forgotten are.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
-/// How often it is logged that requests are refused.
+/// How often it is logged that connections are closed, and that requests are refused.
 const TELL_EVERY: Duration = Duration::from_mins(1);
 
-/// How many requests were refused why: label `reason`, which is `busy` or `rate`.
+/// How many connections and requests were refused why: label `reason`, which is `connections`, `busy` or `rate`.
 pub(super) type Refused = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The limits, and how far they are used up. Cheap to clone; clones are one.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    in_flight: Arc<Semaphore>,
+    connections: Connections,
+    in_flight: Places,
     rate: Option<Arc<Rate>>,
     refused: Refused,
-    told_at: Arc<Mutex<Option<Instant>>>,
+    closed_told: Told,
+    refused_told: Told,
 }
 
 impl Limits {
@@ -46,11 +50,30 @@ impl Limits {
     pub fn of_settings(settings: &config::Api) -> Self {
         let rate = NonZeroU32::new(settings.requests_per_second.get());
         Self {
-            in_flight: Arc::new(Semaphore::new(settings.requests_in_flight.get() as usize)),
+            connections: Connections::new(
+                settings.connections.get() as usize,
+                settings.connections_per_address.get() as usize,
+            ),
+            in_flight: Places::new(settings.requests_in_flight.get() as usize),
             rate: rate.map(|rate| Arc::new(Rate::new(rate, CLIENTS_MAX))),
             refused: Refused::default(),
-            told_at: Arc::default(),
+            closed_told: Told::default(),
+            refused_told: Told::default(),
         }
+    }
+
+    /// Takes in a connection from `peer`, or none when it has to be closed.
+    pub(super) fn connect(&self, peer: IpAddr) -> Option<Connection> {
+        let (connection, of) = match self.connections.admit(Client::of(peer)) {
+            Admission::Free(connection) => return Some(connection),
+            Admission::InPlace(connection) => (Some(connection), "whoever has most"),
+            Admission::Full => (None, "the client"),
+        };
+        self.refused.get_or_create(&[("reason", "connections")]).inc();
+        if self.closed_told.is_due() {
+            tracing::warn!(client = %peer, of, "a connection is closed: a limit of [api] is reached");
+        }
+        connection
     }
 
     /// What has been refused so far.
@@ -60,10 +83,7 @@ impl Limits {
 
     fn refuse(&self, refusal: Refusal, path: &str) -> Response {
         self.refused.get_or_create(&[("reason", refusal.reason())]).inc();
-        // One line a request would be what fills the disk.
-        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if told_at.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-            *told_at = Some(Instant::now());
+        if self.refused_told.is_due() {
             tracing::warn!(
                 reason = refusal.reason(),
                 path,
@@ -80,6 +100,21 @@ impl Default for Limits {
     }
 }
 
+/// When something was last logged: one line each time would be what fills the disk.
+#[derive(Debug, Clone, Default)]
+struct Told(Arc<Mutex<Option<Instant>>>);
+
+impl Told {
+    fn is_due(&self) -> bool {
+        let mut at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = at.is_none_or(|at| at.elapsed() >= TELL_EVERY);
+        if is_due {
+            *at = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
 /// Lets through what is within the limits. Whether this process lives can always be asked.
 pub(super) async fn within(State(limits): State<Limits>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
@@ -92,7 +127,7 @@ pub(super) async fn within(State(limits): State<Limits>, request: Request, next:
     if matches!(path, "/healthz" | "/readyz") {
         return next.run(request).await;
     }
-    let Ok(_permit) = limits.in_flight.try_acquire() else {
+    let Some(_place) = limits.in_flight.take(peer.map_or(Client::Others, Client::of)) else {
         return limits.refuse(Refusal::Busy, path);
     };
     next.run(request).await
@@ -100,24 +135,27 @@ pub(super) async fn within(State(limits): State<Limits>, request: Request, next:
 
 /// Who shares one allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Client {
+pub(super) enum Client {
     Address(IpAddr),
-    /// Everybody for whom there is no place any more.
+    /// Everybody who is not told apart.
     Others,
 }
 
 impl Client {
-    /// None for this machine itself, which is not limited: a proxy in front, a benchmark.
-    fn of(peer: IpAddr) -> Option<Self> {
+    pub(super) fn of(peer: IpAddr) -> Self {
         match peer.to_canonical() {
-            local if local.is_loopback() => None,
-            IpAddr::V4(address) => Some(Self::Address(address.into())),
             // Whoever has one IPv6 address has the 2^64 of its network.
-            IpAddr::V6(address) => {
+            IpAddr::V6(address) if !address.is_loopback() => {
                 let network = address.to_bits() >> 64 << 64;
-                Some(Self::Address(Ipv6Addr::from_bits(network).into()))
+                Self::Address(Ipv6Addr::from_bits(network).into())
             }
+            address @ (IpAddr::V4(_) | IpAddr::V6(_)) => Self::Address(address),
         }
+    }
+
+    /// Whether it is on this machine.
+    pub(super) fn is_local(self) -> bool {
+        matches!(self, Self::Address(address) if address.is_loopback())
     }
 }
 
@@ -139,9 +177,13 @@ impl Rate {
         }
     }
 
-    /// Takes a token of `peer`'s; on error, how long until there is one.
+    /// Takes a token of `peer`'s; on error, how long until there is one. This machine itself is not limited: a proxy in
+    /// front, a benchmark.
     fn admit(&self, peer: IpAddr) -> Result<(), Duration> {
-        let Some(client) = Client::of(peer) else { return Ok(()) };
+        let client = Client::of(peer);
+        if client.is_local() {
+            return Ok(());
+        }
         self.forget();
         let client = if self.limiter.len() < self.clients_max { client } else { Client::Others };
         let admitted = self.limiter.check_key(&client);
@@ -169,16 +211,18 @@ mod tests {
 
     #[test]
     fn who_shares_an_allowance() {
-        for (peer, expected) in [
-            ("127.0.0.1", None),
-            ("127.3.2.1", None),
-            ("::1", None),
-            ("::ffff:127.0.0.1", None),
-            ("192.0.2.1", Some("192.0.2.1")),
-            ("::ffff:192.0.2.1", Some("192.0.2.1")),
-            ("2001:db8:1:2:3:4:5:6", Some("2001:db8:1:2::")),
+        for (peer, expected, local) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.3.2.1", "127.3.2.1", true),
+            ("::1", "::1", true),
+            ("::ffff:127.0.0.1", "127.0.0.1", true),
+            ("192.0.2.1", "192.0.2.1", false),
+            ("::ffff:192.0.2.1", "192.0.2.1", false),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::", false),
+            ("::2", "::", false),
         ] {
-            assert_eq!(Client::of(ip(peer)), expected.map(|text| Client::Address(ip(text))), "{peer}");
+            let client = Client::of(ip(peer));
+            assert_eq!((client, client.is_local()), (Client::Address(ip(expected)), local), "{peer}");
         }
     }
 

@@ -57,7 +57,11 @@ pub(super) fn text(
     describe_slots(slots, site, now);
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
     describe_gate(api, gate);
-    api.register("refused", "Requests beyond the limits of [api]", options.limits.refused().clone());
+    api.register(
+        "refused",
+        "Connections and requests beyond the limits of [api]",
+        options.limits.refused().clone(),
+    );
     if let Some(tls) = &options.tls {
         let end = Gauge::<i64>::default();
         end.set(tls.not_after().timestamp());

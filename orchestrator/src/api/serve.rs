@@ -1,8 +1,10 @@
-//! The listener: connections with bounded handshakes, headers, times and number, and an orderly end.
+//! The listener: connections with bounded handshakes, headers and times, and an orderly end. How many there may be is in
+//! [`super::limit`].
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,23 +18,24 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use os_upgrade_shell::node::STOP_WITHIN;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt as _;
 
+use super::connections::Connection;
 use super::early::Refusal;
 use super::peer::PeerCertificate;
-use super::{Options, Routers, Tls};
+use super::{Limits, Options, Routers, Tls};
 use crate::auth::Gate;
 use crate::site::SiteHandle;
 use crate::store::History;
 
-/// Connections served at once; further ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 512;
 /// How long a client may take to send the headers of a request, and a connection may lie idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may leave an answer lying: the connection is closed when not a byte of it could be sent for so long.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most headers of a request.
 const HEADERS_MAX: usize = 64;
 /// Most bytes of a request line with its headers.
@@ -59,13 +62,15 @@ pub async fn serve(
 ) -> io::Result<()> {
     let Routers { edge, inner } = Routers::new(site.clone(), history, gate, &options);
     let of_sites = options.sites.answer(site, inner, shutdown.clone());
-    let (served, ()) = tokio::join!(serve_router(listener, edge, options.tls, shutdown), of_sites);
+    let served = serve_router(listener, edge, options.limits, options.tls, shutdown);
+    let (served, ()) = tokio::join!(served, of_sites);
     served
 }
 
 pub(super) async fn serve_router(
     listener: TcpListener,
     router: Router,
+    limits: Limits,
     tls: Option<Tls>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
@@ -77,22 +82,18 @@ pub(super) async fn serve_router(
         shutdown: shutdown.clone(),
     };
     let following = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.follow_files(shutdown.clone()))));
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let accept = async {
-            let permit = Arc::clone(&permits).acquire_owned().await;
-            (permit, listener.accept().await)
-        };
-        let (permit, accepted) = tokio::select! {
-            () = shutdown.cancelled() => break,
-            accepted = accept => accepted,
-        };
+    while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, peer)) => {
-                let (service, watcher) = (service.clone(), graceful.watcher());
+                // An answer that says why would need a task, and time, for each that is closed.
+                let Some(connection) = limits.connect(peer.ip()) else { continue };
+                let (service, watcher, connection) =
+                    (service.clone(), graceful.watcher(), Arc::new(connection));
                 tokio::spawn(async move {
-                    service.serve(stream, peer, watcher).await;
-                    drop(permit);
+                    tokio::select! {
+                        () = connection.has_to_close() => {}
+                        () = service.serve(stream, peer, &connection, watcher) => {}
+                    }
                 });
             }
             Err(error) => {
@@ -122,18 +123,19 @@ struct Service {
 #[derive(Debug, Clone)]
 struct Client {
     address: SocketAddr,
+    connection: Arc<Connection>,
     certificate: Option<PeerCertificate>,
 }
 
 impl Service {
-    async fn serve(self, stream: TcpStream, address: SocketAddr, watcher: Watcher) {
+    async fn serve(self, stream: TcpStream, address: SocketAddr, of: &Arc<Connection>, watcher: Watcher) {
         // Answers are written whole; waiting for more to send would only delay them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%address, %error, "cannot set TCP_NODELAY");
         }
-        let mut client = Client { address, certificate: None };
+        let mut client = Client { address, connection: Arc::clone(of), certificate: None };
         let ended = match &self.tls {
-            None => watcher.watch(connection(stream, client, self.router)).await,
+            None => watcher.watch(connection(impatient(stream), client, self.router)).await,
             Some(tls) => match self.secured(tls, stream, address).await {
                 Some(Secured::Tls(stream)) => {
                     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
@@ -155,9 +157,9 @@ impl Service {
         let handshake = async {
             let mut first = [0];
             if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
-                return Ok(Secured::Plain(stream));
+                return Ok(Secured::Plain(impatient(stream)));
             }
-            tls.acceptor().accept(stream).await.map(|stream| Secured::Tls(Box::new(stream)))
+            tls.acceptor().accept(impatient(stream)).await.map(|stream| Secured::Tls(Box::new(stream)))
         };
         let made = tokio::select! {
             () = self.shutdown.cancelled() => return None,
@@ -178,8 +180,17 @@ impl Service {
 
 /// A connection where TLS is spoken.
 enum Secured {
-    Tls(Box<TlsStream<TcpStream>>),
-    Plain(TcpStream),
+    Tls(Box<TlsStream<Impatient>>),
+    Plain(Impatient),
+}
+
+/// A connection that fails when nothing can be sent for too long.
+type Impatient = Pin<Box<TimeoutStream<TcpStream>>>;
+
+fn impatient(stream: TcpStream) -> Impatient {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
+    Box::pin(stream)
 }
 
 fn connection<I>(
@@ -195,8 +206,9 @@ where
         if let Some(certificate) = &client.certificate {
             request.extensions_mut().insert(certificate.clone());
         }
-        let router = router.clone();
+        let (router, connection) = (router.clone(), Arc::clone(&client.connection));
         async move {
+            let _under_way = connection.request();
             Ok::<_, Infallible>(
                 router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {}),
             )

@@ -3,6 +3,7 @@
 mod authority;
 mod configuration;
 mod conformance;
+mod crowds;
 mod errors;
 mod forms;
 mod limits;

@@ -11,12 +11,17 @@ use crate::config::Settings;
 
 const CLAIM: &str = r#"{"client_params":{"id":"a","group":"default"}}"#;
 
+/// With the limits that these variables set.
+pub(super) fn limited(variables: &[(&str, &str)]) -> Options {
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    let settings: Settings = crate::config::load(None, variables).unwrap();
+    Options { limits: Limits::of_settings(&settings.api), ..Options::default() }
+}
+
 /// The API of a site whose core never answers, with these variables for settings.
 async fn api(variables: &[(&str, &str)]) -> (TestApi, mpsc::Receiver<Call>) {
     let (mut api, calls) = TestApi::silent(Readiness::Ready).await;
-    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
-    let settings: Settings = crate::config::load(None, variables).unwrap();
-    let options = Options { limits: Limits::of_settings(&settings.api), ..Options::default() };
+    let options = limited(variables);
     let site = api.site.clone().with_timeout(Duration::from_secs(30));
     api.router = router(site, api.history.clone(), Gate::default(), &options);
     (api, calls)
@@ -60,6 +65,27 @@ async fn more_requests_at_once_than_may_be() {
     let (status, _, text) = api.send(build("GET /metrics", "", "")).await;
     assert_eq!(status, 200, "what has ended makes room");
     assert!(text.contains("os_upgrade_api_refused_total{reason=\"busy\"} 3\n"), "{text}");
+}
+
+/// One address sends bodies that do not come; others are served meanwhile.
+#[tokio::test]
+async fn slow_bodies_from_one_address_hold_up_nobody_else() {
+    let (api, _calls) = api(&[("OS_UPGRADE_API__REQUESTS_IN_FLIGHT", "8")]).await;
+    let slow = (0..20).map(|_| {
+        let never = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+        let mut request = Request::post("/fleetlock/v1/pre-reboot").body(never).unwrap();
+        request.headers_mut().insert("fleet-lock-protocol", "true".parse().unwrap());
+        request.extensions_mut().insert(ConnectInfo::<SocketAddr>("192.0.2.1:1".parse().unwrap()));
+        tokio::spawn(api.router.clone().oneshot(request))
+    });
+    let slow: Vec<_> = slow.collect();
+    // Half of the places are taken, and the others were refused.
+    while slow.iter().filter(|slow| slow.is_finished()).count() < 16 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(ask(&api, "GET /v1/state/os-upgrade", "", "192.0.2.1:1").await.0, 503);
+    assert_eq!(ask(&api, "GET /v1/state/os-upgrade", "", "192.0.2.2:1").await.0, 200);
+    assert_eq!(ask(&api, "GET /healthz", "", "192.0.2.1:1").await.0, 200);
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ struct Served {
 async fn served() -> Served {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let shutdown = CancellationToken::new();
-    let (address, _task) = listen(&api, &shutdown).await;
+    let (address, _task) = listen(&api, Options::default(), &shutdown).await;
     Served { _api: api, address, _stop: shutdown.drop_guard() }
 }
 

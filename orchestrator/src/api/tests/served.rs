@@ -22,11 +22,12 @@ pub(super) async fn exchange(address: SocketAddr, request: &str) -> String {
 /// Serves `api` until `shutdown`: its address, and the task.
 pub(super) async fn listen(
     api: &TestApi,
+    options: Options,
     shutdown: &CancellationToken,
 ) -> (SocketAddr, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (gate, options) = (Gate::default(), Options::default());
+    let gate = Gate::default();
     let served = serve(listener, api.site.clone(), api.history.clone(), gate, options, shutdown.clone());
     (address, tokio::spawn(served))
 }
@@ -37,7 +38,7 @@ async fn requests_over_a_socket() {
     let records = [site.record(&[crate::testing::put_config()])];
     let api = TestApi::new(site, &records).await;
     let shutdown = CancellationToken::new();
-    let (address, served) = listen(&api, &shutdown).await;
+    let (address, served) = listen(&api, Options::default(), &shutdown).await;
 
     let trigger = "POST /v1/state/os-upgrade/trigger-upgrade-site HTTP/1.1\r\n\
                    Host: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
