@@ -32,6 +32,7 @@ use crate::fleetlock::client::{FleetLockClient, Operation, Reply};
 use crate::loss;
 use crate::site::{Call, Present, Readiness, Unavailable};
 use crate::store::History;
+use crate::strongbox::Strongbox;
 
 /// Time between two looks at the clock when nothing else happens.
 const TICK: Duration = Duration::from_millis(100);
@@ -50,6 +51,7 @@ pub struct Driver {
     me: LeaseHolder,
     started: Instant,
     locks: Option<Arc<FleetLockClient>>,
+    strongbox: Strongbox,
     history: History,
     projection: mpsc::Sender<Committed>,
     store_problem: watch::Receiver<Option<String>>,
@@ -87,6 +89,8 @@ pub struct Parts {
     pub settings: NodeSettings,
     /// The lock server, when there is one.
     pub locks: Option<FleetLockClient>,
+    /// The key to the secrets, when there is one.
+    pub strongbox: Strongbox,
     /// What the store has.
     pub history: History,
     /// Where committed records go.
@@ -153,6 +157,7 @@ impl Driver {
             connected,
             settings,
             locks,
+            strongbox,
             history,
             projection,
             store_problem,
@@ -169,6 +174,7 @@ impl Driver {
             node: Node::new(settings),
             started: Instant::now(),
             locks: locks.map(Arc::new),
+            strongbox,
             history,
             projection,
             store_problem,
@@ -216,6 +222,7 @@ impl Driver {
                 _ = tick.tick() => self.handle(Event::Tick),
             }
             self.take_what_waits();
+            self.look_at_secrets();
             let now = self.now();
             let actions = self.node.run(now);
             self.recorded = actions.iter().rev().find_map(recorded).unwrap_or(self.recorded);
@@ -243,6 +250,16 @@ impl Driver {
     fn handle(&mut self, event: Event) {
         let now = self.now();
         self.node.handle(now, event);
+    }
+
+    /// Before anything is decided: the key may have been given, or the secret kept, by who asks now. What others lack
+    /// stops nobody, so only one that leads looks.
+    fn look_at_secrets(&mut self) {
+        let leads = self.node.is_leading();
+        let sealed = leads.then(|| self.strongbox.withholds_slots(&self.node.state().strongbox)).flatten();
+        if sealed != self.node.inventory().view().sealed {
+            self.handle(Event::Sealed(sealed));
+        }
     }
 
     fn take_what_waits(&mut self) {

@@ -242,6 +242,7 @@ impl Opened {
             connected,
             settings: node_settings(&settings, directory.instance(), position.as_ref().map(knowledge)),
             locks: locks.map(|locks| locks.with_credentials(strongbox.credentials(&present))),
+            strongbox: strongbox.clone(),
             history: history.clone(),
             projection,
             store_problem,

@@ -169,6 +169,7 @@ fn next_run(outlook: &Outlook) -> String {
                 KeptBackBy::ClockSkew { seconds } => {
                     format!("the clocks of orchestrator and bus differ by {seconds} s")
                 }
+                KeptBackBy::Sealed(sealed) => sealed.to_string(),
                 KeptBackBy::NoHosts => "no host of the configured applications can be reached".to_owned(),
             };
             format!("; a maintenance window is open until {}, but {why}", time::format(start.occurrence.end))

@@ -8,7 +8,7 @@ use crate::config::{Config, ConfigError, Expected, Settings};
 use crate::duration::Duration;
 use crate::run::HostStatus;
 use crate::semaphore::{Denied, DeniedKind};
-use crate::strongbox::SecretName;
+use crate::strongbox::{Sealed, SecretName};
 
 /// Anything that may lead to facts.
 #[derive(Debug, Clone, PartialEq)]
@@ -285,6 +285,12 @@ pub enum Refusal {
         /// What its workers announced, joined by commas.
         applications: String,
     },
+    /// Slots could not be asked for, because of a secret that the leader cannot use.
+    #[error("{}", of_leader(why))]
+    Sealed {
+        /// Why it cannot.
+        why: Sealed,
+    },
     /// The secrets there are were sealed with another key.
     #[error("the strongbox has another key: unseal it with that one, or remove every secret first")]
     OtherStrongboxKey,
@@ -313,6 +319,16 @@ fn unexpected(tag: Option<&str>) -> String {
             format!("the configuration is not the one you expect, it has become {tag:?}: read it again")
         }
         None => "the configuration is not the one you expect: there is none".to_owned(),
+    }
+}
+
+/// Whoever asks may have asked another instance than the one that has to be given the key.
+fn of_leader(sealed: &Sealed) -> String {
+    match sealed {
+        Sealed::NoKey | Sealed::NoKeyYet | Sealed::OtherKey => {
+            format!("{sealed}; the instance that leads needs it, which `os-upgrade cluster status` shows")
+        }
+        Sealed::NoSecret { .. } | Sealed::Damaged { .. } => sealed.to_string(),
     }
 }
 

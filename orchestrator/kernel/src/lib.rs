@@ -50,6 +50,6 @@ pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
 pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
 pub use slot::{Slot, Standing};
 pub use state::{ApplyError, State};
-pub use strongbox::{Secret, SecretName, SecretNameError, Strongbox};
+pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
 pub use view::{Reachability, SeenHost, View};
 pub use window::{Calendar, CalendarError, Occurrence, Window};

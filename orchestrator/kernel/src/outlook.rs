@@ -11,6 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::config::{Config, Settings, tag};
 use crate::decide::is_anybody_there;
 use crate::state::State;
+use crate::strongbox::Sealed;
 use crate::view::View;
 use crate::window::{Calendar, Occurrence};
 
@@ -51,13 +52,15 @@ pub enum Never {
 }
 
 /// What keeps a run from starting in a window that is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeptBackBy {
     /// The clocks of orchestrator and bus differ by so many seconds.
     ClockSkew {
         /// By how many.
         seconds: i64,
     },
+    /// Slots cannot be asked for, because of a secret.
+    Sealed(Sealed),
     /// No host that could be upgraded is there.
     NoHosts,
 }
@@ -200,6 +203,9 @@ fn jitter(site: &str, start: DateTime<Utc>, spread: TimeDelta) -> TimeDelta {
 fn kept_back(state: &State, view: &View, config: &Config) -> Option<KeptBackBy> {
     if let Some(seconds) = view.excessive_skew() {
         return Some(KeptBackBy::ClockSkew { seconds });
+    }
+    if let Some(sealed) = &view.sealed {
+        return Some(KeptBackBy::Sealed(sealed.clone()));
     }
     (!is_anybody_there(state, view, config)).then_some(KeptBackBy::NoHosts)
 }

@@ -51,6 +51,41 @@ pub struct SecretName(Arc<str>);
 #[error("the name of a secret is 1 to 64 of a-z, A-Z, 0-9, ., _ and -, and does not begin with a dot")]
 pub struct SecretNameError;
 
+/// Why secrets cannot be used, or one that is needed cannot. Seen by an instance, with the key that it has or has not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Sealed {
+    /// It has no key.
+    #[error(
+        "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file"
+    )]
+    NoKey,
+    /// It has no key, nor has any secret been sealed with one.
+    #[error(
+        "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` and keep it, then \
+         POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file"
+    )]
+    NoKeyYet,
+    /// Its key is not the one of the secrets.
+    #[error(
+        "the strongbox is sealed: the secrets were sealed with another key than the one given here; POST theirs to \
+         /v1/state/strongbox/unseal, or remove every secret and begin anew"
+    )]
+    OtherKey,
+    /// There is no such secret.
+    #[error("the strongbox has no secret {name}: PUT it to /v1/config/strongbox/secrets/{name}")]
+    NoSecret {
+        /// Which.
+        name: SecretName,
+    },
+    /// It was changed since it was sealed.
+    #[error("the secret {name} cannot be opened: PUT it again")]
+    Damaged {
+        /// Which.
+        name: SecretName,
+    },
+}
+
 impl SecretName {
     /// Takes `text` as a name, or says why it is none.
     pub fn new(text: &str) -> Result<Self, SecretNameError> {

@@ -5,7 +5,9 @@ use chrono::TimeDelta;
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 
-/// Hosts by name, and how the clocks stand. Cheap to clone.
+use crate::strongbox::Sealed;
+
+/// Hosts by name, how the clocks stand, and whether secrets can be used. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
     /// Hosts on which a worker has announced itself.
@@ -14,6 +16,8 @@ pub struct View {
     pub left: OrdSet<HostName>,
     /// The orchestrator's clock minus the bus's, when that has been measured.
     pub clock_skew: Option<TimeDelta>,
+    /// Why slots cannot be asked for here, when that is because of a secret that is needed for it.
+    pub sealed: Option<Sealed>,
 }
 
 /// A host as its workers show it.

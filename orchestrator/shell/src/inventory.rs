@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Reachability, SeenHost, View};
+use os_upgrade_kernel::{Reachability, Sealed, SeenHost, View};
 use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Versions};
 
 use crate::clock::Now;
@@ -67,6 +67,11 @@ impl Inventory {
     /// Notes how the orchestrator's clock stands to the bus's.
     pub fn clocks_compared(&mut self, skew: TimeDelta) {
         self.view.clock_skew = Some(skew);
+    }
+
+    /// Notes why slots cannot be asked for with the secrets there are, or that they can.
+    pub fn secrets_seen(&mut self, sealed: Option<Sealed>) {
+        self.view.sealed = sealed;
     }
 
     /// An announcement, or an empty payload that withdraws one; the bus took it `at`.

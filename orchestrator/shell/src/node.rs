@@ -269,6 +269,7 @@ impl Node {
         match event {
             Event::Tick => self.tick(now),
             Event::Settings(settings) => self.settings_changed(settings),
+            Event::Sealed(sealed) => self.inventory.secrets_seen(sealed),
             Event::Connected(connected) => self.connection(connected),
             Event::Inspected { known, streams } => self.inspected(now, &known, streams),
             // Asked for by one that has stopped, which is answered above.

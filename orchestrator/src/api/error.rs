@@ -129,7 +129,7 @@ impl From<Refusal> for Problem {
             | Refusal::OtherStrongboxKey
             | Refusal::StrongboxFull
             | Refusal::NoRun => StatusCode::CONFLICT,
-            Refusal::ClockSkew { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::ClockSkew { .. } | Refusal::Sealed { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };
         let problem = Self::new(status, refusal.to_string());
         match serde_json::to_value(&refusal) {

@@ -70,8 +70,7 @@ async fn ready(
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Response, (Extension<Routine>, Problem)> {
     let present = api.site.present();
-    let kept = &present.state.strongbox;
-    if let Some(sealed) = api.options.strongbox.withholds_slots(kept) {
+    if let Some(sealed) = present.view.sealed.clone() {
         return Err((Extension(Routine), sealed.into()));
     }
     match &present.readiness {
@@ -85,7 +84,7 @@ async fn ready(
                 ready: true,
                 role,
                 leader,
-                sealed: api.options.strongbox.sealed(kept).is_some(),
+                sealed: api.options.strongbox.sealed(&present.state.strongbox).is_some(),
             };
             reply::json(&ready).map_err(|problem| (Extension(Routine), problem))
         }

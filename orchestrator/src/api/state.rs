@@ -255,6 +255,7 @@ const fn reason(outlook: &Outlook) -> Option<&'static str> {
         Outlook::Never(Never::NoWindows) => Some("no-windows"),
         Outlook::Never(Never::NoOccurrence) => Some("no-occurrence"),
         Outlook::KeptBack { by: KeptBackBy::ClockSkew { .. }, .. } => Some("clock-skew"),
+        Outlook::KeptBack { by: KeptBackBy::Sealed(_), .. } => Some("strongbox-sealed"),
         Outlook::KeptBack { by: KeptBackBy::NoHosts, .. } => Some("no-hosts"),
     }
 }

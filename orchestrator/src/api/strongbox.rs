@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use os_upgrade_kernel::{Request, SecretName};
+use os_upgrade_kernel::{Request, Sealed, SecretName};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -17,8 +17,8 @@ use super::error::Problem;
 use super::extract::{Actor, Body, Name, Nothing, Params};
 use super::openapi::{tag, types};
 use super::reply::{self, Stamp};
+use crate::strongbox::SECRET_BYTES_MAX;
 use crate::strongbox::key::Key;
-use crate::strongbox::{SECRET_BYTES_MAX, Sealed};
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default()

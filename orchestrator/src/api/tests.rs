@@ -44,6 +44,10 @@ struct TestApi {
     site: SiteHandle,
     history: History,
     directory: TempDir,
+    /// What the core shows.
+    shown: Arc<ArcSwap<Present>>,
+    /// What the core looks for secrets in, as the driver does.
+    strongbox: Arc<ArcSwap<Strongbox>>,
 }
 
 fn present(site: &TestSite) -> Present {
@@ -77,11 +81,16 @@ async fn core(
     mut site: TestSite,
     mut projector: Projector,
     shown: Arc<ArcSwap<Present>>,
+    strongbox: Arc<ArcSwap<Strongbox>>,
     mut calls: mpsc::Receiver<Call>,
 ) {
+    let look =
+        |site: &mut TestSite| site.view.sealed = strongbox.load().withholds_slots(&site.state.strongbox);
     while let Some(call) = calls.recv().await {
+        look(&mut site);
         let (committed, mut answers) = site.ask(&[Input::Request(call.request)]);
         project(&mut projector, &[committed]).await;
+        look(&mut site);
         shown.store(Arc::new(present(&site)));
         let _ = call.answer.send(Ok(answers.remove(0)));
     }
@@ -96,8 +105,9 @@ impl TestApi {
         let shown = Arc::new(ArcSwap::from_pointee(present(&site)));
         let (sender, calls) = mpsc::channel(8);
         let handle = SiteHandle::new(Arc::clone(&shown), sender);
-        tokio::spawn(core(site, projector, shown, calls));
-        Self::over(handle, history, directory)
+        let api = Self { shown, ..Self::over(handle, history, directory) };
+        tokio::spawn(core(site, projector, Arc::clone(&api.shown), Arc::clone(&api.strongbox), calls));
+        api
     }
 
     fn over(site: SiteHandle, history: History, directory: TempDir) -> Self {
@@ -106,6 +116,8 @@ impl TestApi {
             site,
             history,
             directory,
+            shown: Arc::default(),
+            strongbox: Arc::default(),
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use os_upgrade_kernel::strongbox::Strongbox as Kept;
-use os_upgrade_kernel::{Request, SecretName};
+use os_upgrade_kernel::{Request, Sealed, SecretName};
 use zeroize::Zeroizing;
 
 use self::key::{Key, RandomError};
@@ -20,34 +20,6 @@ use crate::site::Present;
 
 /// Most bytes of a secret.
 pub const SECRET_BYTES_MAX: usize = 8 * 1024;
-
-/// What needs the key cannot be done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Sealed {
-    /// There is no key here.
-    #[error(
-        "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file"
-    )]
-    NoKey,
-    /// There is no key here, nor has any secret been sealed with one.
-    #[error(
-        "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` and keep it, then \
-         POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file"
-    )]
-    NoKeyYet,
-    /// The key here is not the one of the secrets.
-    #[error(
-        "the strongbox is sealed: the secrets were sealed with another key than the one given here; POST theirs to \
-         /v1/state/strongbox/unseal, or remove every secret and begin anew"
-    )]
-    OtherKey,
-    /// There is no such secret.
-    #[error("the strongbox has no secret {0}: PUT it to /v1/config/strongbox/secrets/{0}")]
-    NoSecret(SecretName),
-    /// It was changed since it was sealed.
-    #[error("the secret {0} cannot be opened: PUT it again")]
-    Damaged(SecretName),
-}
 
 /// The strongbox of a running instance. Cheap to clone; clones are one.
 #[derive(Debug, Clone, Default)]
@@ -137,8 +109,8 @@ impl Strongbox {
 
     fn open(&self, kept: &Kept, name: &SecretName) -> Result<Zeroizing<String>, Sealed> {
         let key = self.key(kept)?;
-        let secret = kept.secrets.get(name).ok_or_else(|| Sealed::NoSecret(name.clone()))?;
-        key.open(name, &secret.sealed).map_err(|_| Sealed::Damaged(name.clone()))
+        let secret = kept.secrets.get(name).ok_or_else(|| Sealed::NoSecret { name: name.clone() })?;
+        key.open(name, &secret.sealed).map_err(|_| Sealed::Damaged { name: name.clone() })
     }
 
     fn key(&self, kept: &Kept) -> Result<Arc<Key>, Sealed> {

@@ -85,6 +85,9 @@ pub(super) fn start(
     if let Some(seconds) = view.excessive_skew() {
         return Err(Refusal::ClockSkew { seconds });
     }
+    if let Some(why) = &view.sealed {
+        return Err(Refusal::Sealed { why: why.clone() });
+    }
     let hosts = enlist(state, view, config);
     if hosts.is_empty() {
         let names: Vec<&str> =

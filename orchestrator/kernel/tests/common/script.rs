@@ -1,6 +1,6 @@
 //! The language of the stories: one input a line, after `> `. What comes of it is written below it.
 //!
-//! `host`, `gone`, `skew` and `wait` change what is seen and the time, and decide nothing by themselves.
+//! `host`, `gone`, `skew`, `sealed` and `wait` change what is seen and the time, and decide nothing by themselves.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{
     Config, ControlMessage, Effect, Expected, Input, LockOutcome, LockProvider, OnFailure, Reachability,
-    Reclaim, Request, Settings, explain, outlook,
+    Reclaim, Request, Sealed, SecretName, Settings, explain, outlook,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -72,7 +72,7 @@ impl<'a> Words<'a> {
 pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
     let words = Words { line, plain: line.split(' ').filter(|word| !word.contains('=')).collect() };
     match words.at(0) {
-        "host" | "gone" | "skew" | "wait" => {
+        "host" | "gone" | "skew" | "sealed" | "wait" => {
             look(site, &words);
             Vec::new()
         }
@@ -127,6 +127,13 @@ fn look(site: &mut Site, words: &Words<'_>) {
         "gone" => {
             site.view.hosts.remove(&host(words.at(1)));
             site.view.left.insert(host(words.at(1)));
+        }
+        "sealed" => {
+            site.view.sealed = match words.at(1) {
+                "no-key" => Some(Sealed::NoKey),
+                "no-secret" => Some(Sealed::NoSecret { name: SecretName::new(words.at(2)).unwrap() }),
+                _ => None,
+            };
         }
         "skew" => site.view.clock_skew = words.at(1).parse().ok().map(TimeDelta::seconds),
         _ => {

@@ -29,6 +29,17 @@
 > explain h1
   no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the clocks of orchestrator and bus differ by 31 s | until=2026-11-21T01:30:00Z
 > skew none
+> sealed no-key
+> due r0
+> explain h1
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file | until=2026-11-21T01:30:00Z
+> trigger r0 validate
+  = refused: the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows
+> sealed no-secret lock-server
+> due r0
+> trigger r0
+  = refused: the strongbox has no secret lock-server: PUT it to /v1/config/strongbox/secrets/lock-server
+> sealed none
 > due r1
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:30:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(window end=2026-11-21T03:30:00Z start=2026-11-21T01:30:00Z)
 > due r2

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{LockOutcome, Request, Settings};
+use os_upgrade_kernel::{LockOutcome, Request, Sealed, Settings};
 use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
 
 use super::{Known, Streams};
@@ -25,6 +25,8 @@ pub enum Event {
     Tick,
     /// The site's own settings have changed.
     Settings(Settings),
+    /// Why slots cannot be asked for with the secrets there are, or that they can.
+    Sealed(Option<Sealed>),
     /// The connection to the bus came or went.
     Connected(bool),
     /// The streams were inspected.

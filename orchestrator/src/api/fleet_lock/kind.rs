@@ -214,6 +214,7 @@ impl From<Refusal> for LockError {
             | Refusal::InInventory { .. }
             | Refusal::NotLeft { .. }
             | Refusal::HeldAlready { .. }
+            | Refusal::Sealed { .. }
             | Refusal::OtherStrongboxKey
             | Refusal::StrongboxFull
             | Refusal::NoSecret { .. }

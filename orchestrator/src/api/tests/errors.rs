@@ -168,7 +168,7 @@ async fn limited(routes: Router) -> TestApi {
     let (directory, projector) = store().await;
     let history = projector.history().await.unwrap();
     let site = SiteHandle::new(Arc::default(), mpsc::channel(1).0);
-    TestApi { router: with_limits(routes), site, history, directory }
+    TestApi { router: with_limits(routes), ..TestApi::over(site, history, directory) }
 }
 
 #[tokio::test]

@@ -15,14 +15,27 @@ const NO_KEY: &str =
 const NO_KEY_YET: &str = "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` \
                           and keep it, then POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file";
 
-/// `api` with a strongbox of its own, as another instance or a new process has it.
-fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) -> Strongbox {
+/// The strongbox that an instance with these variables has.
+fn strongbox_of(variables: &[(&str, &str)]) -> Strongbox {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let settings: Settings = crate::config::load(None, variables).unwrap();
-    let strongbox = Strongbox::of_settings(&settings).unwrap();
-    let options = Options { strongbox: strongbox.clone(), ..Options::default() };
+    Strongbox::of_settings(&settings).unwrap()
+}
+
+/// Has the instance that is asked be one with `strongbox`.
+fn ask_one_with(api: &mut TestApi, strongbox: Strongbox) {
+    let options = Options { strongbox, ..Options::default() };
     api.router = router(api.site.clone(), api.history.clone(), Gate::default(), &options);
-    strongbox
+}
+
+/// The same with the one that leads, as another instance or a new process has it.
+fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) {
+    let strongbox = strongbox_of(variables);
+    let mut shown = Present::clone(&api.shown.load());
+    shown.view.sealed = strongbox.withholds_slots(&shown.state.strongbox);
+    api.shown.store(Arc::new(shown));
+    api.strongbox.store(Arc::new(strongbox.clone()));
+    ask_one_with(api, strongbox);
 }
 
 /// A key file, which nobody else can read.
@@ -98,14 +111,18 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
         ("OS_UPGRADE_FLEET_LOCK__CREDENTIALS_SECRET", "lock-server"),
     ];
     with_strongbox(&mut api, &needs);
-    for request in [TRIGGER, "GET /readyz"] {
-        assert_eq!(api.call(request, "").await, (503, error(NO_KEY_YET)), "{request}");
-    }
+    assert_eq!(api.call("GET /readyz", "").await, (503, error(NO_KEY_YET)));
+    let (status, refused) = api.call(TRIGGER, "").await;
+    let of_leader =
+        format!("{NO_KEY_YET}; the instance that leads needs it, which `os-upgrade cluster status` shows");
+    assert_eq!((status, refused["errors"][0]["error-message"].as_str()), (503, Some(of_leader.as_str())));
+    assert_eq!(refused["errors"][0]["error-info"], json!({"kind": "sealed", "why": {"kind": "no-key-yet"}}));
+    assert_eq!(api.call(&format!("{TRIGGER}?validate=true"), "").await.0, 503);
     let with_key = [needs[0], needs[1], ("OS_UPGRADE_STRONGBOX__KEY_FILE", path)];
     with_strongbox(&mut api, &with_key);
     let missing =
         "the strongbox has no secret lock-server: PUT it to /v1/config/strongbox/secrets/lock-server";
-    assert_eq!(api.call(TRIGGER, "").await, (503, error(missing)));
+    assert_eq!(api.call(TRIGGER, "").await.1["errors"][0]["error-message"], missing);
     assert_eq!(api.call(SECRET, &json!({ "value": CLEAR }).to_string()).await.0, 201);
     assert_eq!(api.call("GET /readyz", "").await.0, 200);
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
@@ -115,6 +132,22 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
     let (status, body) = api.call(STATUS, "").await;
     assert_eq!((status, &body["sealed"]), (200, &json!(true)), "{body}");
     assert_eq!(api.call("GET /readyz", "").await.0, 503);
+}
+
+/// What the one that leads lacks counts, and not what the one that is asked does.
+#[tokio::test]
+async fn one_without_the_key_passes_a_trigger_on() {
+    let mut site = TestSite::new(["h01"]);
+    let records = [site.record(&[crate::testing::put_config()])];
+    let mut api = TestApi::new(site, &records).await;
+    let settings = [
+        ("OS_UPGRADE_FLEET_LOCK__URL", "https://lock.example.com"),
+        ("OS_UPGRADE_FLEET_LOCK__CREDENTIALS_SECRET", "lock-server"),
+    ];
+    ask_one_with(&mut api, strongbox_of(&settings));
+    let (status, ready) = api.call("GET /readyz", "").await;
+    assert_eq!((status, &ready["sealed"]), (200, &json!(true)), "{ready}");
+    assert_eq!(api.call(TRIGGER, "").await.0, 204);
 }
 
 #[tokio::test]

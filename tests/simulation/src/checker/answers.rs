@@ -168,6 +168,7 @@ impl Checker {
             | Refusal::InInventory { .. }
             | Refusal::NotLeft { .. }
             | Refusal::HeldAlready { .. }
+            | Refusal::Sealed { .. }
             | Refusal::OtherStrongboxKey
             | Refusal::StrongboxFull
             | Refusal::NoSecret { .. }

@@ -291,6 +291,7 @@ impl Told {
                 | Refusal::NoHosts { .. }
                 | Refusal::RunActive { .. }
                 | Refusal::NoRun
+                | Refusal::Sealed { .. }
                 | Refusal::OtherStrongboxKey
                 | Refusal::StrongboxFull
                 | Refusal::NoSecret { .. }
