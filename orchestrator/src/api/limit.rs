@@ -13,7 +13,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use governor::clock::{Clock as _, MonotonicClock};
 use governor::middleware::NoOpMiddleware;
-use governor::state::keyed::HashMapStateStore;
+use governor::nanos::Nanos;
+use governor::state::StateStore;
+use governor::state::keyed::{HashMapStateStore, ShrinkableKeyedStateStore};
 use governor::{Quota, RateLimiter};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -23,7 +25,7 @@ use super::early::Refusal;
 use super::places::Places;
 use crate::config;
 
-/// Clients that are told apart at once; more than those share one allowance. Whoever sends nothing for a second is
+/// Clients that are told apart at once; those who come then share one allowance. Whoever sends nothing for a second is
 /// forgotten.
 const CLIENTS_MAX: usize = 65_536;
 /// How often those who can be forgotten are.
@@ -162,8 +164,7 @@ impl Client {
 /// A bucket of tokens for each client, which holds those of one second.
 #[derive(Debug)]
 struct Rate {
-    limiter: RateLimiter<Client, HashMapStateStore<Client>, MonotonicClock, NoOpMiddleware<Instant>>,
-    clients_max: usize,
+    limiter: RateLimiter<Client, Buckets, MonotonicClock, NoOpMiddleware<Instant>>,
     forgot_at: Mutex<Instant>,
 }
 
@@ -171,8 +172,11 @@ impl Rate {
     fn new(per_second: NonZeroU32, clients_max: usize) -> Self {
         let quota = Quota::per_second(per_second);
         Self {
-            limiter: RateLimiter::new(quota, HashMapStateStore::default(), MonotonicClock),
-            clients_max,
+            limiter: RateLimiter::new(
+                quota,
+                Buckets { of: HashMapStateStore::default(), clients_max },
+                MonotonicClock,
+            ),
             forgot_at: Mutex::new(Instant::now()),
         }
     }
@@ -185,7 +189,6 @@ impl Rate {
             return Ok(());
         }
         self.forget();
-        let client = if self.limiter.len() < self.clients_max { client } else { Client::Others };
         let admitted = self.limiter.check_key(&client);
         admitted.map_err(|until| until.wait_time_from(MonotonicClock.now()))
     }
@@ -198,6 +201,46 @@ impl Rate {
             self.limiter.retain_recent();
             self.limiter.shrink_to_fit();
         }
+    }
+}
+
+/// The buckets of so many clients, and one for all others.
+#[derive(Debug)]
+struct Buckets {
+    of: HashMapStateStore<Client>,
+    clients_max: usize,
+}
+
+impl StateStore for Buckets {
+    type Key = Client;
+
+    fn measure_and_replace<T, F, E>(&self, client: &Client, measure: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        let has_its_own = {
+            let buckets = self.of.lock();
+            buckets.len() < self.clients_max || buckets.contains_key(client)
+        };
+        self.of.measure_and_replace(if has_its_own { client } else { &Client::Others }, measure)
+    }
+}
+
+impl ShrinkableKeyedStateStore<Client> for Buckets {
+    fn retain_recent(&self, drop_below: Nanos) {
+        self.of.retain_recent(drop_below);
+    }
+
+    fn shrink_to_fit(&self) {
+        ShrinkableKeyedStateStore::shrink_to_fit(&self.of);
+    }
+
+    fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.of.is_empty()
     }
 }
 
@@ -246,5 +289,15 @@ mod tests {
         });
         assert_eq!(admitted.count(), 101, "what is over shares one allowance");
         assert_eq!(rate.limiter.len(), 101);
+    }
+
+    #[test]
+    fn who_is_known_keeps_an_own_allowance() {
+        let rate = Rate::new(NonZeroU32::new(100).unwrap(), 4);
+        let known = ip("192.0.2.0");
+        assert_eq!(rate.admit(known), Ok(()));
+        let mut others = (1..=200_u8).map(|last| IpAddr::from([192, 0, 2, last]));
+        assert!(others.any(|other| rate.admit(other).is_err()), "many share one");
+        assert_eq!(rate.admit(known), Ok(()));
     }
 }
