@@ -1,5 +1,6 @@
 //! The provider's public keys: fetched at start and again from time to time, and when a token names one that is not known,
-//! but not more often than a pause allows, because anybody can name any. When the provider is away its last keys stay.
+//! but not more often than a pause allows, because anybody can name any. The pause is short, so that one who does holds up
+//! no rotation of keys. When the provider is away its last keys stay.
 
 use std::io;
 use std::path::Path;
@@ -28,10 +29,7 @@ const BYTES_MAX: usize = 256 * 1024;
 const REFRESH: [Duration; 2] = [Duration::from_mins(10), Duration::from_secs(5)];
 
 /// The pause before a key that is not known is looked for again.
-const AGAIN: Duration = Duration::from_mins(1);
-
-/// The same while there are no keys at all.
-const AGAIN_WITHOUT: Duration = Duration::from_secs(5);
+pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Keys {
@@ -39,9 +37,15 @@ pub(super) struct Keys {
     /// There is one for a URL.
     http: Option<Client>,
     set: ArcSwapOption<JwkSet>,
-    /// When they were last asked for.
-    asked: Mutex<Option<Instant>>,
-    again: [Duration; 2],
+    asked: Mutex<Option<Asked>>,
+}
+
+/// The last time that they were asked for.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    at: Instant,
+    /// Whether there was an answer.
+    answered: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -64,14 +68,7 @@ impl Keys {
             Jwks::Url(url) => Some(http_client::builder(url).timeout(ANSWER_WITHIN).build()?),
             Jwks::File(_) => None,
         };
-        let again = [AGAIN, AGAIN_WITHOUT];
-        Ok(Self { source, http, set: ArcSwapOption::empty(), asked: Mutex::default(), again })
-    }
-
-    /// The same, with no pause between two looks for a key that is not known.
-    #[cfg(test)]
-    pub(super) fn without_pause(self) -> Self {
-        Self { again: [Duration::ZERO; 2], ..self }
+        Ok(Self { source, http, set: ArcSwapOption::empty(), asked: Mutex::default() })
     }
 
     /// Fetches them again and again.
@@ -85,8 +82,7 @@ impl Keys {
         loop {
             ticks.tick().await;
             let mut asked = self.asked.lock().await;
-            self.refresh().await;
-            *asked = Some(Instant::now());
+            *asked = Some(self.refresh().await);
         }
     }
 
@@ -95,8 +91,8 @@ impl Keys {
         if let Some(key) = self.known(id, algorithm) {
             return Ok(key);
         }
-        self.look_again().await;
-        let missing = if self.set.load().is_some() { Denied::Invalid } else { Denied::Unavailable };
+        // What the provider has not said is no reason to refuse anybody.
+        let missing = if self.look_again().await { Denied::Invalid } else { Denied::Unavailable };
         self.known(id, algorithm).ok_or(missing)
     }
 
@@ -110,19 +106,22 @@ impl Keys {
         DecodingKey::from_jwk(key?).ok()
     }
 
-    async fn look_again(&self) {
+    /// Asks for them, if that was not done just now; whether there was an answer.
+    async fn look_again(&self) -> bool {
         // Whoever comes meanwhile waits for the same answer.
         let mut asked = self.asked.lock().await;
-        let [again, without] = self.again;
-        let pause = if self.set.load().is_some() { again } else { without };
-        if asked.is_none_or(|at| at.elapsed() >= pause) {
-            self.refresh().await;
-            *asked = Some(Instant::now());
-        }
+        let last = match asked.filter(|asked| asked.at.elapsed() < AGAIN) {
+            Some(last) => last,
+            None => self.refresh().await,
+        };
+        *asked = Some(last);
+        last.answered
     }
 
-    async fn refresh(&self) {
-        match self.fetch().await {
+    async fn refresh(&self) -> Asked {
+        let fetched = self.fetch().await;
+        let answered = fetched.is_ok();
+        match fetched {
             Ok(set) => self.set.store(Some(set.into())),
             Err(error) => {
                 let consequence = if self.set.load().is_some() {
@@ -141,6 +140,7 @@ impl Keys {
                 );
             }
         }
+        Asked { at: Instant::now(), answered }
     }
 
     async fn fetch(&self) -> Result<JwkSet, FetchError> {
