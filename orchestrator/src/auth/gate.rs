@@ -108,10 +108,7 @@ impl Gate {
                 tokens.iter().find(named).ok_or(Denied::Invalid)
             }
             (Credentials::None, Scheme::FleetLock, _) => {
-                let is_of = |token: &&Token| certificate.is_some_and(|certificate| names(certificate, token));
-                // The successor of an entry that has expired may come after it.
-                let valid = tokens.iter().find(|token| is_of(token) && !token.has_expired(now));
-                valid.or_else(|| tokens.iter().find(is_of)).ok_or(Denied::Missing)
+                return of_certificate(certificate.ok_or(Denied::Missing)?, &tokens, now);
             }
             (Credentials::None | Credentials::Basic { .. }, Scheme::Bearer, _) => Err(Denied::Missing),
             (Credentials::Bearer(_) | Credentials::Unknown, ..) => Err(Denied::Invalid),
@@ -124,6 +121,39 @@ fn proves(token: &Token, secret: &str) -> bool {
     match &token.proof {
         Proof::Secret(salted) => salted.is_of(secret),
         Proof::Certificate(_) => false,
+    }
+}
+
+/// Who has shown `certificate`: every entry that names it and is valid counts, of whatever group.
+fn of_certificate(
+    certificate: &PeerCertificate,
+    tokens: &[Token],
+    now: DateTime<Utc>,
+) -> Result<Caller, Denied> {
+    let (expired, valid): (Vec<_>, Vec<_>) =
+        tokens.iter().filter(|token| names(certificate, token)).partition(|token| token.has_expired(now));
+    let mut each: Vec<&Token> = Vec::new();
+    for token in valid {
+        // The successor of an entry may be there before its time.
+        if each.iter().all(|other| other.rights != token.rights) {
+            each.push(token);
+        }
+    }
+    match each[..] {
+        [] if expired.is_empty() => Err(Denied::Missing),
+        [] => Err(Denied::Expired),
+        [token] => Ok(token.caller()),
+        _ => {
+            let names: Vec<_> = each.iter().map(|token| token.name.as_str()).collect();
+            let groups = each.iter().filter_map(|token| match &token.rights {
+                Rights::Group(group) => Some(group.clone()),
+                Rights::Role(_) | Rights::Groups(_) | Rights::Nothing => None,
+            });
+            Ok(Caller {
+                actor: format!("token {}", names.join(", ")),
+                rights: Rights::Groups(groups.collect()),
+            })
+        }
     }
 }
 

@@ -75,6 +75,8 @@ pub enum Rights {
     Role(Role),
     /// Slots of one group, and nothing else.
     Group(GroupName),
+    /// Slots of these groups, and nothing else: a certificate's that entries of several groups name.
+    Groups(Vec<GroupName>),
     /// Nothing: it is known, and has no role here.
     Nothing,
 }
@@ -99,6 +101,7 @@ impl Caller {
         match &self.rights {
             Rights::Role(role) => *role == Role::Admin,
             Rights::Group(own) => own == group,
+            Rights::Groups(own) => own.contains(group),
             Rights::Nothing => false,
         }
     }

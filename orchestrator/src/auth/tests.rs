@@ -265,6 +265,8 @@ fn what_callers_may() {
     assert_eq!(allowed(Rights::Role(Role::Operator)), ([true, true, false], [false, false]));
     assert_eq!(allowed(Rights::Role(Role::Admin)), ([true, true, true], [true, true]));
     assert_eq!(allowed(group("workers")), ([false, false, false], [true, false]));
+    let both = ["workers", "infra"].map(|name| GroupName::new(name).unwrap());
+    assert_eq!(allowed(Rights::Groups(both.to_vec())), ([false, false, false], [true, true]));
     for role in Role::ALL {
         assert_eq!(role.as_str().parse(), Ok(role));
     }
@@ -289,7 +291,8 @@ async fn certificates_are_of_clients_only() {
         now(),
         Some(std::time::Duration::from_mins(5)),
     );
-    write(&place.path(), &[n1, n2, n3]).unwrap();
+    let n4 = Token { name: "n4".parse().unwrap(), rights: group("db"), ..n2.clone() };
+    write(&place.path(), &[n1, n2, n3, n4]).unwrap();
     let gate = Gate::new(Some(KeptTokens::open(place.path()).unwrap()), None);
 
     let certificate = |common_name: &str, names: &[&str]| {
@@ -300,15 +303,20 @@ async fn certificates_are_of_clients_only() {
         crate::api::peer::PeerCertificate::of(certificate.der()).unwrap()
     };
     let caller = |actor: &str, rights| Ok(Caller { actor: actor.to_owned(), rights });
-    let [first, second, nobody] = [
+    let [first, second, third, nobody] = [
         certificate("x", &["n0.example", "n1.example"]),
         certificate("n2", &[]),
+        certificate("n2", &["n1.example"]),
         certificate("n3", &["n2.example"]),
     ];
+    let groups =
+        |names: &[&str]| Rights::Groups(names.iter().map(|name| GroupName::new(name).unwrap()).collect());
     let (lock, late) = (Scheme::FleetLock, now() + TimeDelta::minutes(1));
     for (scheme, shown, values, time, expected) in [
         (lock, Some(&first), vec![], now(), caller("token n1", group("workers"))),
-        (lock, Some(&second), vec![], now(), caller("token n2", group("infra"))),
+        (lock, Some(&second), vec![], now(), caller("token n2, n4", groups(&["infra", "db"]))),
+        (lock, Some(&third), vec![], now(), caller("token n1, n2, n4", groups(&["workers", "infra", "db"]))),
+        (lock, Some(&third), vec![], late, caller("token n3", group("workers"))),
         (lock, Some(&nobody), vec![], now(), Err(Denied::Missing)),
         (lock, Some(&first), vec!["Basic bjE6"], now(), Err(Denied::Invalid)),
         (lock, Some(&first), vec![], late, caller("token n3", group("workers"))),

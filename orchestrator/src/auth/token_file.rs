@@ -168,7 +168,8 @@ impl Entry {
         let (role, group) = match &token.rights {
             Rights::Role(role) => (Some(*role), None),
             Rights::Group(group) => (None, Some(group.clone())),
-            Rights::Nothing => (None, None),
+            // Of callers only.
+            Rights::Groups(_) | Rights::Nothing => (None, None),
         };
         let (certificate, salt, sha256) = match &token.proof {
             Proof::Secret(salted) => {

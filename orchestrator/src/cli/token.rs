@@ -191,7 +191,8 @@ impl Row {
         let rights = match &self.rights {
             Rights::Role(role) => role.to_string(),
             Rights::Group(group) => format!("slots of {group}"),
-            Rights::Nothing => "nothing".to_owned(),
+            // Of callers only.
+            Rights::Groups(_) | Rights::Nothing => "nothing".to_owned(),
         };
         let proof = self
             .certificate
