@@ -106,6 +106,15 @@ impl Rest {
         assert!(status == 201 || status == 204, "{status} {answer}");
     }
 
+    /// `GET` in another form than JSON: a line with status and type, and then the answer as it is.
+    pub async fn get_as(&self, path: &str, accept: &str) -> String {
+        let response = self.request(Method::GET, path).header("accept", accept).send().await.unwrap();
+        let content_type =
+            response.headers().get("content-type").map(|value| value.to_str().unwrap().to_owned());
+        let status = response.status().as_u16();
+        format!("{status} {}\n{}", content_type.unwrap_or_default(), response.text().await.unwrap())
+    }
+
     /// The tag of the configuration.
     pub async fn configuration_tag(&self) -> String {
         let response = self.request(Method::GET, CONFIG).send().await.unwrap();
