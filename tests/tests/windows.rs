@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeMap;
+
 use chrono::{Timelike as _, Utc};
 use os_upgrade_tests::host::APPLICATION;
+use os_upgrade_tests::raw_worker::RawWorker;
 use os_upgrade_tests::site::Site;
 use os_upgrade_tests::wait::eventually;
 use reqwest::Method;
@@ -63,4 +66,28 @@ async fn an_open_window_starts_one_run_also_when_the_orchestrator_comes_back_in_
     let why = rest.try_host("h01").await.unwrap();
     assert_eq!(why["until"], run["not-after"], "{why}");
     assert_eq!(rest.runs().await.len(), 1);
+}
+
+/// It was off before the orchestrator came, which has never heard of it but by what the bus has kept.
+#[tokio::test]
+async fn a_host_that_is_off_does_not_hold_up_a_run_that_starts_by_itself() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let off = RawWorker::start(site.nats.client().await, "h01").await;
+    off.announce(&json!({ "host": "h01", "application": APPLICATION, "heartbeats": true }).to_string()).await;
+    let mut host = site.host("h02");
+    host.start();
+    rest.await_scheduled(&["h01", "h02"]).await;
+    site.orchestrator.kill().await;
+    site.orchestrator.start_ready().await;
+    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always()], &[])).await.0, 204);
+    eventually("hosts to be awaited", async || {
+        let (_, state) = rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
+        (state["next-upgrade-reason"] == "hosts-awaited").then_some(())
+    })
+    .await;
+    let id = eventually("a run", async || rest.newest_run_or_none().await).await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "skipped"), ("h02", "upgraded")]));
 }

@@ -148,6 +148,7 @@ impl WorkerBuilder {
             addresses: self.addresses,
             labels: self.labels,
             group: self.group,
+            heartbeats: true,
             ..Announcement::new(self.host.clone(), self.application.clone())
         };
         let config = WorkerConfig {

@@ -14,7 +14,6 @@ mod scheduled;
 mod slots;
 mod turn;
 
-pub(crate) use self::request::is_anybody_there;
 pub(crate) use self::turn::{has_room, is_asked_for};
 
 use chrono::{DateTime, Utc};

@@ -156,6 +156,7 @@ fn outside_of_runs(state: &State, view: &View, outlook: &Outlook, host: &HostNam
     let (next, slot) = (next_run(outlook), its_slot(state, host));
     match seen.reachability {
         Reachability::Unreachable => format!("unreachable, and no run is active{next}{slot}"),
+        Reachability::Awaited => format!("its first heartbeat is awaited, and no run is active{next}{slot}"),
         Reachability::Reachable | Reachability::Unknown => format!("no run is active{next}{slot}"),
     }
 }
@@ -170,6 +171,12 @@ fn next_run(outlook: &Outlook) -> String {
                     format!("the clocks of orchestrator and bus differ by {seconds} s")
                 }
                 KeptBackBy::Sealed(sealed) => sealed.to_string(),
+                KeptBackBy::HostsAwaited { hosts: 1 } => {
+                    "the first heartbeat of a host is awaited".to_owned()
+                }
+                KeptBackBy::HostsAwaited { hosts } => {
+                    format!("the first heartbeats of {hosts} hosts are awaited")
+                }
                 KeptBackBy::NoHosts => "no host of the configured applications can be reached".to_owned(),
             };
             format!("; a maintenance window is open until {}, but {why}", time::format(start.occurrence.end))

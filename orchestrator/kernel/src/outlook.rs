@@ -9,10 +9,9 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::config::{Config, Settings, tag};
-use crate::decide::is_anybody_there;
 use crate::state::State;
 use crate::strongbox::Sealed;
-use crate::view::View;
+use crate::view::{Reachability, View};
 use crate::window::{Calendar, Occurrence};
 
 /// How many occurrences are gone through for one in which a run can start: mostly it is among the first few.
@@ -61,6 +60,11 @@ pub enum KeptBackBy {
     },
     /// Slots cannot be asked for, because of a secret.
     Sealed(Sealed),
+    /// So many hosts have not been heard since an orchestrator looks, nor given up: a run would wait for one that is off.
+    HostsAwaited {
+        /// How many.
+        hosts: usize,
+    },
     /// No host that could be upgraded is there.
     NoHosts,
 }
@@ -93,16 +97,13 @@ pub fn outlook(state: &State, view: &View, now: DateTime<Utc>) -> Outlook {
     let Some(start) = next(config, &state.settings, state.spent_at, now) else {
         return Outlook::Never(Never::NoOccurrence);
     };
-    let by = (start.at <= now && state.run.is_none()).then(|| kept_back(state, view, config)).flatten();
+    let by = (start.at <= now && state.run.is_none()).then(|| kept_back(view, config)).flatten();
     by.map_or(Outlook::Next(start), |by| Outlook::KeptBack { start, by })
 }
 
 /// The run that is to start at `now`, if one is.
 pub fn due(state: &State, view: &View, now: DateTime<Utc>) -> Option<Start> {
-    let config = state.config.as_deref().filter(|_| state.run.is_none())?;
-    let occurrence = calendar(config, &state.settings).containing(now)?;
-    let start = start_in(occurrence, config, &state.settings, state.spent_at, now)?;
-    (start.at <= now && kept_back(state, view, config).is_none()).then_some(start)
+    Lookout::default().due(state, view, now)
 }
 
 /// Looks out for the time at which a run is to start: asked at every tick, it works windows out only when it has to.
@@ -133,20 +134,17 @@ impl Lookout {
     /// The run that is to start at `now`, if one is.
     pub fn due(&mut self, state: &State, view: &View, now: DateTime<Utc>) -> Option<Start> {
         let config = state.config.as_ref().filter(|_| state.run.is_none())?;
-        if !self.seen.as_ref().is_some_and(|seen| seen.is_of(state, now)) {
-            let next = next(config, &state.settings, state.spent_at, now);
-            let until = next.map_or(now + LOOK_AGAIN, |start| start.at);
-            let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
-            self.seen = Some(Seen { config, settings, spent: state.spent_at, from: now, until });
-        }
-        if self.seen.as_ref().is_some_and(|seen| now < seen.until) {
+        if self.seen.as_ref().is_some_and(|seen| seen.is_of(state, now) && now < seen.until) {
             return None;
         }
-        let due = due(state, view, now);
-        if due.is_none() {
-            self.seen = None;
+        let start = next(config, &state.settings, state.spent_at, now);
+        if let Some(start) = start.filter(|start| start.at <= now) {
+            return kept_back(view, config).is_none().then_some(start);
         }
-        due
+        let until = start.map_or(now + LOOK_AGAIN, |start| start.at);
+        let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
+        self.seen = Some(Seen { config, settings, spent: state.spent_at, from: now, until });
+        None
     }
 }
 
@@ -200,14 +198,18 @@ fn jitter(site: &str, start: DateTime<Utc>, spread: TimeDelta) -> TimeDelta {
     TimeDelta::seconds((drawn % (seconds + 1)).cast_signed())
 }
 
-fn kept_back(state: &State, view: &View, config: &Config) -> Option<KeptBackBy> {
+fn kept_back(view: &View, config: &Config) -> Option<KeptBackBy> {
     if let Some(seconds) = view.excessive_skew() {
         return Some(KeptBackBy::ClockSkew { seconds });
     }
     if let Some(sealed) = &view.sealed {
         return Some(KeptBackBy::Sealed(sealed.clone()));
     }
-    (!is_anybody_there(state, view, config)).then_some(KeptBackBy::NoHosts)
+    let hosts = || view.serving(&config.worker_applications).map(|(_, host, _)| host.reachability);
+    match hosts().filter(|host| *host == Reachability::Awaited).count() {
+        0 => hosts().all(|host| host == Reachability::Unreachable).then_some(KeptBackBy::NoHosts),
+        hosts => Some(KeptBackBy::HostsAwaited { hosts }),
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 
+use crate::config::WorkerApplication;
 use crate::strongbox::Sealed;
 
 /// Hosts by name, how the clocks stand, and whether secrets can be used. Cheap to clone.
@@ -38,12 +39,14 @@ pub struct SeenHost {
 /// Whether a host shows signs of life.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reachability {
-    /// It has never sent a heartbeat, so its absence means nothing.
+    /// It sends no heartbeats, so their absence means nothing.
     #[default]
     Unknown,
+    /// It says that it sends heartbeats, and none has been heard yet, nor for too long.
+    Awaited,
     /// Its last heartbeat is recent.
     Reachable,
-    /// It has sent heartbeats and none for too long.
+    /// It sends heartbeats, and none has been heard for too long.
     Unreachable,
 }
 
@@ -60,11 +63,11 @@ impl View {
     /// Hosts that serve one of `applications`, each with the first of them that it serves.
     pub fn serving<'a>(
         &'a self,
-        applications: &'a [ApplicationName],
+        applications: &'a [WorkerApplication],
     ) -> impl Iterator<Item = (&'a HostName, &'a SeenHost, &'a ApplicationName)> {
         self.hosts.iter().filter_map(|(name, host)| {
-            let application =
-                applications.iter().find(|application| host.applications.contains(*application))?;
+            let mut names = applications.iter().map(|application| &application.name);
+            let application = names.find(|application| host.applications.contains(*application))?;
             Some((name, host, application))
         })
     }

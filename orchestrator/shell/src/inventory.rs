@@ -10,7 +10,7 @@ use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, V
 
 use crate::clock::Now;
 
-/// A host that has sent heartbeats is unreachable after so long without one.
+/// A host that sends heartbeats is unreachable after so long without one.
 pub const PRESENCE_TTL: Duration = Duration::from_secs(30);
 
 /// The versions that a host published last.
@@ -44,7 +44,20 @@ pub struct Inventory {
     view: View,
     versions: OrdMap<HostName, HostVersions>,
     announced: BTreeMap<(HostName, ApplicationName), Announced>,
-    heartbeats: HashMap<HostName, Duration>,
+    heartbeats: HashMap<HostName, Heartbeats>,
+}
+
+/// The heartbeats of a host.
+#[derive(Debug)]
+struct Heartbeats {
+    /// Since when none has been heard, on the monotonic clock, as far as the bus was there; `None` until the next tick.
+    silent_since: Option<Duration>,
+    /// Whether one has been heard at all.
+    heard: bool,
+}
+
+impl Heartbeats {
+    const AWAITED: Self = Self { silent_since: None, heard: false };
 }
 
 #[derive(Debug)]
@@ -114,23 +127,43 @@ impl Inventory {
 
     /// A heartbeat.
     pub fn heartbeat(&mut self, now: Now, host: &HostName) {
-        self.heartbeats.insert(host.clone(), now.monotonic);
+        let heard = Heartbeats { silent_since: Some(now.monotonic), heard: true };
+        self.heartbeats.insert(host.clone(), heard);
         self.set_reachability(host, Reachability::Reachable);
     }
 
     /// Time has passed. While the bus is away nobody's silence means anything.
     pub fn tick(&mut self, now: Now, connected: bool) {
-        if !connected {
-            for last in self.heartbeats.values_mut() {
-                *last = now.monotonic;
+        let mut silent = Vec::new();
+        for (host, heartbeats) in &mut self.heartbeats {
+            let since = heartbeats.silent_since.filter(|_| connected).unwrap_or(now.monotonic);
+            heartbeats.silent_since = Some(since);
+            if now.monotonic.saturating_sub(since) >= PRESENCE_TTL {
+                silent.push(host.clone());
             }
-            return;
         }
-        let silent = |last: &Duration| now.monotonic.saturating_sub(*last) >= PRESENCE_TTL;
-        let hosts: Vec<HostName> =
-            self.heartbeats.iter().filter(|(_, last)| silent(last)).map(|(host, _)| host.clone()).collect();
-        for host in hosts {
+        for host in silent {
             self.set_reachability(&host, Reachability::Unreachable);
+        }
+    }
+
+    /// The reachability of an announced host, which was `known` before.
+    fn reachability(
+        &mut self,
+        host: &HostName,
+        known: Option<Reachability>,
+        sends_heartbeats: bool,
+    ) -> Reachability {
+        if sends_heartbeats {
+            self.heartbeats.entry(host.clone()).or_insert(Heartbeats::AWAITED);
+        } else if self.heartbeats.get(host).is_some_and(|heartbeats| !heartbeats.heard) {
+            self.heartbeats.remove(host);
+        }
+        match self.heartbeats.get(host) {
+            None => Reachability::Unknown,
+            Some(_) if known == Some(Reachability::Unreachable) => Reachability::Unreachable,
+            Some(Heartbeats { heard: true, .. }) => Reachability::Reachable,
+            Some(Heartbeats { heard: false, .. }) => Reachability::Awaited,
         }
     }
 
@@ -142,7 +175,7 @@ impl Inventory {
     }
 
     fn look_again_at(&mut self, host: &HostName) {
-        let mut seen: Option<SeenHost> = None;
+        let (mut seen, mut sends_heartbeats): (Option<SeenHost>, bool) = (None, false);
         let from = (host.clone(), ApplicationName::new("\u{20}").expect("a valid name"));
         for ((_, application), announced) in
             self.announced.range(from..).take_while(|((announced_on, _), _)| announced_on == host)
@@ -152,18 +185,19 @@ impl Inventory {
             let announcement = &announced.announcement;
             seen.group = seen.group.take().or_else(|| announcement.group.clone());
             seen.boot_id = seen.boot_id.take().or_else(|| announcement.boot_id.clone());
+            sends_heartbeats |= announcement.heartbeats;
             seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
         }
         match seen {
             None => {
+                self.heartbeats.remove(host);
                 self.view.hosts.remove(host);
                 self.view.left.insert(host.clone());
             }
             Some(mut seen) => {
                 self.view.left.remove(host);
                 let known = self.view.hosts.get(host).map(|known| known.reachability);
-                let heard = self.heartbeats.contains_key(host).then_some(Reachability::Reachable);
-                seen.reachability = known.or(heard).unwrap_or_default();
+                seen.reachability = self.reachability(host, known, sends_heartbeats);
                 self.view.hosts.insert(host.clone(), seen);
             }
         }
@@ -193,6 +227,13 @@ mod tests {
             .unwrap();
     }
 
+    fn announce_heartbeats(inventory: &mut Inventory, name: &str, heartbeats: bool) {
+        let announcement = Announcement { heartbeats, ..Announcement::new(host(name), application("a")) };
+        inventory
+            .announced(&application("a"), &host(name), &announcement.to_payload(), DateTime::UNIX_EPOCH)
+            .unwrap();
+    }
+
     fn reachability(inventory: &Inventory, name: &str) -> Option<Reachability> {
         inventory.view().hosts.get(&host(name)).map(|seen| seen.reachability)
     }
@@ -219,6 +260,38 @@ mod tests {
             inventory.announced(&application("a"), &host("h1"), &payload, DateTime::UNIX_EPOCH).unwrap_err();
         assert_eq!(error.to_string(), "the announcement on the subject of a on h1 is about a on h2");
         assert!(inventory.view().hosts.is_empty());
+    }
+
+    #[test]
+    fn who_says_that_it_sends_heartbeats_is_awaited_for_a_time() {
+        let mut inventory = Inventory::default();
+        announce_heartbeats(&mut inventory, "h1", true);
+        announce_heartbeats(&mut inventory, "h2", true);
+        announce_heartbeats(&mut inventory, "h3", false);
+        let words =
+            |inventory: &Inventory| ["h1", "h2", "h3"].map(|name| reachability(inventory, name).unwrap());
+        let (awaited, unknown) = (Reachability::Awaited, Reachability::Unknown);
+        assert_eq!(words(&inventory), [awaited, awaited, unknown]);
+        // The time in which the bus is away does not count.
+        inventory.tick(at(1_000), false);
+        inventory.tick(at(1_100), false);
+        inventory.tick(at(1_129), true);
+        assert_eq!(words(&inventory), [awaited, awaited, unknown]);
+        inventory.heartbeat(at(1_129), &host("h1"));
+        inventory.tick(at(1_130), true);
+        let (reachable, unreachable) = (Reachability::Reachable, Reachability::Unreachable);
+        assert_eq!(words(&inventory), [reachable, unreachable, unknown]);
+        // Saying it again is no sign of life.
+        announce_heartbeats(&mut inventory, "h2", true);
+        assert_eq!(words(&inventory), [reachable, unreachable, unknown]);
+        inventory.heartbeat(at(1_131), &host("h2"));
+        assert_eq!(words(&inventory), [reachable, reachable, unknown]);
+        // Who goes and comes again is awaited again; whose other worker sends none is not.
+        inventory.announced(&application("a"), &host("h1"), b"", DateTime::UNIX_EPOCH).unwrap();
+        announce_heartbeats(&mut inventory, "h1", true);
+        assert_eq!(words(&inventory), [awaited, reachable, unknown]);
+        announce_heartbeats(&mut inventory, "h1", false);
+        assert_eq!(words(&inventory), [unknown, reachable, unknown]);
     }
 
     #[test]

@@ -171,6 +171,7 @@ fn applications(seen: &SeenHost) -> Vec<&str> {
 const fn reachability(reachability: Reachability) -> &'static str {
     match reachability {
         Reachability::Unknown => "unknown",
+        Reachability::Awaited => "awaited",
         Reachability::Reachable => "reachable",
         Reachability::Unreachable => "unreachable",
     }

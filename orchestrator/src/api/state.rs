@@ -19,7 +19,6 @@ use os_upgrade_kernel::config::{Rollout, WorkerApplication};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::outlook::{KeptBackBy, Never};
 use os_upgrade_kernel::{Config, Explanation, HostStatus, Outlook, Run, StopCause, Window, explain};
-use os_upgrade_protocol::ApplicationName;
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -256,6 +255,7 @@ const fn reason(outlook: &Outlook) -> Option<&'static str> {
         Outlook::Never(Never::NoOccurrence) => Some("no-occurrence"),
         Outlook::KeptBack { by: KeptBackBy::ClockSkew { .. }, .. } => Some("clock-skew"),
         Outlook::KeptBack { by: KeptBackBy::Sealed(_), .. } => Some("strongbox-sealed"),
+        Outlook::KeptBack { by: KeptBackBy::HostsAwaited { .. }, .. } => Some("hosts-awaited"),
         Outlook::KeptBack { by: KeptBackBy::NoHosts, .. } => Some("no-hosts"),
     }
 }
@@ -295,7 +295,7 @@ impl Serialize for Explained<'_> {
 /// Every host that would take part in a run, with the application that would serve it.
 struct ScheduledWorkers<'a> {
     present: &'a Present,
-    applications: Vec<ApplicationName>,
+    applications: &'a [WorkerApplication],
 }
 
 #[derive(Serialize, ToSchema)]
@@ -305,15 +305,14 @@ struct ScheduledWorker<'a> {
 }
 
 impl<'a> ScheduledWorkers<'a> {
-    fn of(present: &'a Present, applications: &[WorkerApplication]) -> Self {
-        let applications = applications.iter().map(|application| application.name.clone()).collect();
+    fn of(present: &'a Present, applications: &'a [WorkerApplication]) -> Self {
         Self { present, applications }
     }
 }
 
 impl Serialize for ScheduledWorkers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let serving = self.present.view.serving(&self.applications);
+        let serving = self.present.view.serving(self.applications);
         let worker = serving.map(|(host, _, application)| ScheduledWorker {
             host: host.as_str(),
             application: application.as_str(),

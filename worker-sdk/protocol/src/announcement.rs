@@ -36,6 +36,14 @@ pub struct Announcement {
     /// The worker's clock when it announced itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<DateTime<Utc>>,
+    /// Whether it sends heartbeats: then silence means something from the start.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub heartbeats: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Announcement {
@@ -50,6 +58,7 @@ impl Announcement {
             labels: BTreeMap::new(),
             group: None,
             time: None,
+            heartbeats: false,
         }
     }
 
@@ -84,7 +93,8 @@ mod tests {
 
         let full = concat!(
             r#"{"host":"h01","application":"os-upgrade-debian","machine-id":"m","boot-id":"b","#,
-            r#""addresses":["10.0.0.1"],"labels":{"rack":"r1"},"group":"default","time":"2026-11-21T05:00:00Z"}"#
+            r#""addresses":["10.0.0.1"],"labels":{"rack":"r1"},"group":"default","time":"2026-11-21T05:00:00Z","#,
+            r#""heartbeats":true}"#
         );
         let parsed = Announcement::parse(full.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(parsed.to_payload()).unwrap(), full);

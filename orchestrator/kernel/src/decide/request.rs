@@ -1,7 +1,7 @@
 //! Requests of operators and of FleetLock clients.
 
 use chrono::{DateTime, SubsecRound, Utc};
-use os_upgrade_protocol::{ApplicationName, RunId};
+use os_upgrade_protocol::RunId;
 
 use super::{Decision, configuration, slots};
 use crate::config::{Config, UnreachablePolicy};
@@ -104,15 +104,8 @@ pub(super) fn start(
     Ok([started].into_iter().chain(stopping).collect())
 }
 
-/// Whether a run would have a host to upgrade.
-pub(crate) fn is_anybody_there(state: &State, view: &View, config: &Config) -> bool {
-    enlist(state, view, config).iter().any(|entry| entry.skipped.is_none())
-}
-
 fn enlist(state: &State, view: &View, config: &Config) -> Vec<Enlisted> {
-    let applications: Vec<ApplicationName> =
-        config.worker_applications.iter().map(|application| application.name.clone()).collect();
-    let enlisted = view.serving(&applications).map(|(name, host, application)| Enlisted {
+    let enlisted = view.serving(&config.worker_applications).map(|(name, host, application)| Enlisted {
         host: name.clone(),
         application: application.clone(),
         group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),

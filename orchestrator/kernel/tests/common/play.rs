@@ -361,10 +361,15 @@ impl Play {
         if gone {
             self.site.view.hosts.remove(&name);
         } else {
-            let reachabilities = [Reachability::Unknown, Reachability::Reachable, Reachability::Unreachable];
+            let reachabilities = [
+                Reachability::Unknown,
+                Reachability::Awaited,
+                Reachability::Reachable,
+                Reachability::Unreachable,
+            ];
             let mut seen = seen(None);
             seen.group = (!group.is_multiple_of(4)).then(|| group_of(group));
-            seen.reachability = reachabilities[reachability % 3];
+            seen.reachability = reachabilities[reachability % 4];
             self.site.view.hosts.insert(name, seen);
         }
         self.input(Input::Tick);

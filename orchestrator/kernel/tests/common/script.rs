@@ -120,6 +120,9 @@ fn look(site: &mut Site, words: &Words<'_>) {
             if words.has("unreachable") {
                 host_seen.reachability = Reachability::Unreachable;
             }
+            if words.has("awaited") {
+                host_seen.reachability = Reachability::Awaited;
+            }
             host_seen.clock_skew_secs = words.named("skew").map(|seconds| seconds.parse().unwrap());
             site.view.hosts.insert(host(words.at(1)), host_seen);
             site.view.left.remove(&host(words.at(1)));

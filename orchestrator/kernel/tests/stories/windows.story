@@ -40,6 +40,20 @@
 > trigger r0
   = refused: the strongbox has no secret lock-server: PUT it to /v1/config/strongbox/secrets/lock-server
 > sealed none
+# A host that may be off is waited for until it is known; otherwise the run would wait for it until its end.
+> host h2 awaited
+> due r0
+> explain h1
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the first heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+> explain h2
+  its first heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the first heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+> host h2 unreachable
+> host h1 awaited
+> due r0
+> explain h1
+  its first heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the first heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+> gone h2
+> host h1
 > due r1
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:30:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(window end=2026-11-21T03:30:00Z start=2026-11-21T01:30:00Z)
 > due r2

@@ -45,9 +45,17 @@ words! {
     /// How upgrades stand.
     SiteStatusWord = ["idle", "preparing", "upgrading", "paused"];
     /// Why no run starts by itself, or what keeps one from starting in a window that is open.
-    NextReasonWord = ["no-configuration", "no-windows", "no-occurrence", "clock-skew", "strongbox-sealed", "no-hosts"];
+    NextReasonWord = [
+        "no-configuration",
+        "no-windows",
+        "no-occurrence",
+        "clock-skew",
+        "strongbox-sealed",
+        "hosts-awaited",
+        "no-hosts",
+    ];
     /// Whether a host's worker has been heard of lately.
-    ReachabilityWord = ["unknown", "reachable", "unreachable"];
+    ReachabilityWord = ["unknown", "awaited", "reachable", "unreachable"];
     /// Why a host waits, or came to an unhappy end.
     ReasonKindWord = [
         "asking-for-slot",

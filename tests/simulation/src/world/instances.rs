@@ -57,6 +57,8 @@ impl World {
         let host = &self.hosts[host];
         let mut announcement = Announcement::new(host.name.clone(), application());
         announcement.group.clone_from(&host.group);
+        // All send heartbeats; not all say so.
+        announcement.heartbeats = host.sdk;
         let payload = announcement.to_payload().into();
         Event::Announced { application: application(), host: host.name.clone(), payload, at: CREATED }
     }
