@@ -235,3 +235,53 @@ async fn every_instance_has_the_secrets_and_needs_the_key_for_itself() {
     assert_eq!(unseal(&elsewhere, &key).await, 204);
     assert!(!is_sealed(&elsewhere).await);
 }
+
+/// A window is open all the time, and a second instance is never given the key.
+#[tokio::test]
+async fn the_instance_that_leads_needs_the_key_and_no_other() {
+    let locks = LockServer::start(Say::OneSlot).await;
+    locks.demand(CREDENTIALS);
+    let nats = NatsServer::start().await;
+    let settings = format!("{}\ncredentials-secret = \"lock-server\"", locks.config());
+    let [mut first, mut second] = [(); 2].map(|()| Orchestrator::new(&nats.url(), &settings));
+    first.start();
+    leads_and_is_not_ready(&first, "the strongbox is sealed: it is empty and has no key yet").await;
+    let configuration = json!({
+        "worker-applications": [{ "name": APPLICATION }],
+        // Not on the last day of a leap year.
+        "maintenance-windows": [{ "cron": "0 0 0 1 1 *", "duration": "365d" }],
+    });
+    let configured = first.rest.call(Method::PUT, "/v1/config/os-upgrade", &configuration.to_string()).await;
+    assert_eq!(configured, (201, Value::Null));
+    let mut host = Host::new(&nats.url(), &first.directory().join("said"), "h01");
+    host.start();
+    first.rest.await_scheduled(&["h01"]).await;
+    eventually("the run to be kept back", async || {
+        let (_, state) = first.rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
+        (state["next-upgrade-reason"] == "strongbox-sealed").then_some(())
+    })
+    .await;
+    second.start();
+    second.follows(&first).await;
+    for asked in [&first, &second] {
+        let answer = asked.rest.trigger("").await;
+        let (status, text) = message(&answer);
+        assert!(status == 503 && text.contains("the instance that leads needs it"), "{answer:?}");
+    }
+    let (key, _) = new_key(&first, "strongbox.key").await;
+    assert_eq!(unseal(&first, &key).await, 204);
+    leads_and_is_not_ready(&first, "the strongbox has no secret lock-server").await;
+    assert!(first.rest.runs().await.is_empty());
+    let kept = first.ask(&["strongbox", "put", "lock-server"], &format!("{CREDENTIALS}\n")).await;
+    assert_eq!(kept, printed("kept: lock-server"));
+    let id = eventually("a run", async || first.rest.newest_run_or_none().await).await;
+    let run = first.rest.ended(&id).await;
+    assert_eq!((run.result(), &run.0["trigger"]), (Some("completed"), &json!("window")));
+
+    eventually("the second to have the secret", async || is_sealed(&second).await.then_some(())).await;
+    assert_eq!(second.rest.get("/readyz").await.1["sealed"], true, "it passes on what it is asked");
+    assert_eq!(second.rest.trigger("").await, (204, Value::Null));
+    eventually("a second run", async || (first.rest.runs().await.len() == 2).then_some(())).await;
+    let id = first.rest.newest_run().await;
+    assert_eq!(first.rest.ended(&id).await.result(), Some("completed"));
+}
