@@ -17,8 +17,9 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore, Waiter};
 use os_upgrade_kernel::{
-    Fact, HostEvent, HostStatus, LockProvider, OnFailure, Outstanding, Phase, Reason, Reclaim, Record,
-    RestoreSource, RunResult, SecretName, Settings, Standing, State, StopCause, Trigger,
+    Accepted, Config, Expected, Fact, HostEvent, HostStatus, Input, LockProvider, OnFailure, Outstanding,
+    Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource, RunResult, SecretName, Settings,
+    Standing, State, StopCause, Trigger, View, decide,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -559,6 +560,52 @@ fn records_and_snapshots() {
         }
         written + "\n"
     });
+}
+
+/// As the last version wrote it that knew neither maintenance windows nor revisions of the configuration nor secrets, of
+/// the very site of which the present one writes `state.json`.
+#[test]
+fn a_snapshot_from_before_windows() {
+    let before = include_str!("format/state-before-windows.json");
+    for absent in ["config-revision", "spent-at", "strongbox", "timezone", "maintenance-windows"] {
+        assert!(!before.contains(absent), "{absent}");
+    }
+    let read: State = serde_json::from_str(before).unwrap();
+    let present: State = serde_json::from_str(include_str!("format/state.json")).unwrap();
+    let expected = State { config_revision: 0, spent_at: None, ..present };
+    assert_eq!(read, expected);
+
+    // The configuration in it has a tag, and whoever has seen that may change it.
+    let tag = read.config_tag().unwrap();
+    let ask = |state: &State| {
+        let (expected, actor) = (Expected::Tags(vec![tag.clone()]), "admin".to_owned());
+        let request = Request::PutConfig { config: config(), expected, actor, validate: false };
+        decide(state, &View::default(), &Input::Request(request), start())
+    };
+    let decided = ask(&read);
+    assert_eq!(decided.answer, Some(Ok(Accepted::Done)));
+    let mut changed = read;
+    for fact in &decided.facts {
+        changed.apply(start(), fact).unwrap();
+    }
+    assert_eq!(changed.config_revision, 1);
+    assert!(matches!(ask(&changed).answer, Some(Err(Refusal::ConfigChanged { .. }))));
+}
+
+/// What a follower of that version passes on while the leader is of this one.
+#[test]
+fn a_configuration_that_is_passed_on_from_before_windows() {
+    let before = concat!(
+        r#"{"type":"put-config","config":{"worker-applications":[{"name":"debian"}],"#,
+        r#""rollout":{"max-concurrent":2,"max-failures":0,"unreachable":"skip"}},"actor":"admin","validate":false}"#,
+    );
+    let expected = Request::PutConfig {
+        config: Config { rollout: Rollout { max_concurrent: 2, ..Rollout::default() }, ..config() },
+        expected: Expected::Anything,
+        actor: "admin".to_owned(),
+        validate: false,
+    };
+    assert_eq!(serde_json::from_str::<Request>(before).unwrap(), expected);
 }
 
 /// Facts written before a field was there, and by a newer program that knows more of them.
