@@ -2,6 +2,7 @@
 
 pub(crate) mod difference;
 pub(crate) mod tag;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,8 +57,10 @@ pub struct WorkerApplication {
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Rollout {
     /// How many hosts may be under upgrade at once, at least 1; their groups' slots bound them too.
+    #[serde(deserialize_with = "whole::number")]
     pub max_concurrent: u32,
     /// How many hosts may fail before no further one is started.
+    #[serde(deserialize_with = "whole::number")]
     pub max_failures: u32,
     /// What becomes of a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
@@ -308,6 +311,43 @@ mod tests {
         assert_eq!(config.rollout, Rollout::default());
         assert_eq!(config.validate(), Ok(()));
         assert_eq!(serde_json::to_string(&config).unwrap(), json);
+    }
+
+    #[test]
+    fn whole_numbers() {
+        for (number, expected) in [
+            ("2", Ok(2)),
+            ("2.0", Ok(2)),
+            ("20e-1", Ok(2)),
+            ("1E1", Ok(10)),
+            ("-0.0", Ok(0)),
+            ("4294967295.0", Ok(u32::MAX)),
+            ("2.5", Err("floating point `2.5`")),
+            ("-1", Err("integer `-1`")),
+            ("-1.0", Err("floating point `-1.0`")),
+            ("4294967296", Err("integer `4294967296`")),
+            ("4294967296.0", Err("floating point `4294967296.0`")),
+            ("1e300", Err("floating point `1e+300`")),
+            (r#""2""#, Err(r#"string "2""#)),
+            ("null", Err("null")),
+        ] {
+            let json = format!(r#"{{"rollout":{{"max-concurrent":{number},"max-failures":{number}}}}}"#);
+            let wrong = |found| format!("{found}, expected a whole number from 0 to 4294967295");
+            let of_text = parse(&json).map_err(|error| error.to_string());
+            let of_value = serde_json::from_value(serde_json::from_str(&json).unwrap());
+            let of_value: Result<Config, String> = of_value.map_err(|error| error.to_string());
+            for read in [of_text, of_value] {
+                match (read.map(|config| config.rollout), expected) {
+                    (Ok(rollout), Ok(number)) => {
+                        assert_eq!((rollout.max_concurrent, rollout.max_failures), (number, number));
+                    }
+                    (Err(message), Err(found)) => {
+                        assert!(message.contains(&wrong(found)), "{number}: {message}");
+                    }
+                    (read, _) => panic!("{number}: {read:?}"),
+                }
+            }
+        }
     }
 
     #[test]

@@ -54,6 +54,33 @@ async fn content_types() {
     assert_eq!(api.send(untyped).await.0, 204);
 }
 
+/// What a program writes that knows no integers.
+#[tokio::test]
+async fn whole_numbers_with_a_fraction_that_is_zero() {
+    let api = configured().await;
+    let get = "GET /v1/config/os-upgrade";
+    for (request, content_type, body, kept) in [
+        (CONFIG, "application/json", r#"{"rollout":{"max-concurrent":2.0,"max-failures":1e1}}"#, [2, 10]),
+        (CONFIG, "application/yaml", "rollout:\n  max-concurrent: 3.0\n", [3, 0]),
+        ("PATCH /v1/config/os-upgrade", "application/json", r#"{"rollout":{"max-failures":4.0}}"#, [3, 4]),
+    ] {
+        let (status, _, answer) = api.send(build(request, content_type, body)).await;
+        assert_eq!(status, 204, "{body}: {answer}");
+        let (_, config) = api.call(get, "").await;
+        let rollout = json!({"max-concurrent": kept[0], "max-failures": kept[1], "unreachable": "skip"});
+        assert_eq!(config["rollout"], rollout, "{body}");
+    }
+    for (content_type, body) in [
+        ("application/json", r#"{"rollout":{"max-concurrent":2.5}}"#),
+        ("application/yaml", "rollout:\n  max-concurrent: 2.5\n"),
+    ] {
+        let (status, _, answer) = api.send(build(CONFIG, content_type, body)).await;
+        let wrong = "rollout/max-concurrent: invalid value: floating point `2.5`, expected a whole number from 0 to \
+                     4294967295";
+        assert!(status == 400 && answer.contains(wrong), "{body}: {status} {answer}");
+    }
+}
+
 #[tokio::test]
 async fn yaml_that_cannot_be_meant() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
