@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 10
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build demo test test-api lint deny audit bench sim fuzz chaos races fmt clean
+.PHONY: help tools build demo test test-api lint deny audit bench sim fuzz chaos races oracle fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ races: tools build ## Let clients race for slots through two orchestrators, ROUN
 SEEDS ?= 2000
 sim: ## Run SEEDS=2000 seeds of the simulator
 	cargo run --quiet --package os-upgrade-simulation --bin sim -- --seeds $(SEEDS)
+
+oracle: ## Compare maintenance windows with a brute-force evaluation, all zones, every minute of 2000 to 2037 (half an hour)
+	cargo test --release --package os-upgrade-kernel --test windows -- --ignored --nocapture
 
 fmt: ## Format all code
 	cargo fmt --all
