@@ -85,8 +85,8 @@ impl IdentityProvider {
         Self { url, keys, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Serves these from now on.
-    pub fn serve(&self, keys: Value) {
-        *self.keys.lock().unwrap() = Some(keys);
+    /// Serves these from now on, or 502.
+    pub fn serve(&self, keys: Option<Value>) {
+        *self.keys.lock().unwrap() = keys;
     }
 }
