@@ -18,7 +18,7 @@ const BODY_SECS: Range<u64> = 10..30;
 
 /// Sends `begin`, and `drip` again and again. What is answered until the connection is closed, and after how long it is.
 async fn slowly(address: SocketAddr, begin: &str, drip: &str) -> (String, u64) {
-    let begun = Instant::now();
+    let start = Instant::now();
     let (mut read, mut write) = TcpStream::connect(address).await.unwrap().into_split();
     let sending = async {
         write.write_all(begin.as_bytes()).await.unwrap();
@@ -33,7 +33,7 @@ async fn slowly(address: SocketAddr, begin: &str, drip: &str) -> (String, u64) {
         _ = read.read_to_end(&mut answer) => {}
         () = sending => {}
     }
-    (String::from_utf8(answer).unwrap(), begun.elapsed().as_secs())
+    (String::from_utf8(answer).unwrap(), start.elapsed().as_secs())
 }
 
 fn head(request: &str, more: &str) -> String {
