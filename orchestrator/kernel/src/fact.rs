@@ -111,22 +111,31 @@ pub enum Fact {
     LockGranted {
         /// The group.
         group: GroupName,
-        /// The client.
+        /// The client, as it calls itself.
         id: ClientId,
+        /// Who asked. Older journals do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// A FleetLock client from outside was refused a slot, and is remembered for a while.
     LockAwaited {
         /// The group.
         group: GroupName,
-        /// The client.
+        /// The client, as it calls itself.
         id: ClientId,
+        /// Who asked. Older journals do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// A FleetLock client from outside has given its slot back, or waits for none any more.
     LockReleased {
         /// The group.
         group: GroupName,
-        /// The client.
+        /// The client, as it calls itself.
         id: ClientId,
+        /// Who asked. Older journals do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// An operator wants a slot of an embedded semaphore held.
     HoldPlaced {
@@ -340,9 +349,9 @@ mod tests {
             Fact::SlotRequested { host: host.clone(), group: group.clone(), run },
             Fact::SlotReleaseDue { host: host.clone(), why },
             Fact::SlotReleased { host: host.clone(), why },
-            Fact::LockGranted { group: group.clone(), id: id.clone() },
-            Fact::LockAwaited { group: group.clone(), id: id.clone() },
-            Fact::LockReleased { group: group.clone(), id: id.clone() },
+            Fact::LockGranted { group: group.clone(), id: id.clone(), actor: None },
+            Fact::LockAwaited { group: group.clone(), id: id.clone(), actor: Some("token a".to_owned()) },
+            Fact::LockReleased { group: group.clone(), id: id.clone(), actor: None },
             Fact::HoldPlaced {
                 group: group.clone(),
                 id: id.clone(),

@@ -109,15 +109,21 @@ pub enum Request {
     Lock {
         /// The group.
         group: GroupName,
-        /// The client.
+        /// The client, as it calls itself.
         id: ClientId,
+        /// Who asks. None from an instance of a version that did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// That client's slot back. One that holds none is told that it is so.
     Unlock {
         /// The group.
         group: GroupName,
-        /// The client.
+        /// The client, as it calls itself.
         id: ClientId,
+        /// Who asks. None from an instance of a version that did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// A slot that an operator wants held in the name of `id`, until it is released.
     Hold {

@@ -161,15 +161,15 @@ impl State {
                 Ok(())
             }
             Fact::SlotReleased { host, why: _ } => self.apply_slot_released(host),
-            Fact::LockGranted { group, id } => {
+            Fact::LockGranted { group, id, actor: _ } => {
                 self.semaphores.lock_for_client(group, id, at);
                 Ok(())
             }
-            Fact::LockAwaited { group, id } => {
+            Fact::LockAwaited { group, id, actor: _ } => {
                 self.semaphores.refused(group, id, at);
                 Ok(())
             }
-            Fact::LockReleased { group, id } => {
+            Fact::LockReleased { group, id, actor: _ } => {
                 self.semaphores.unlock_for_client(group, id);
                 Ok(())
             }

@@ -225,16 +225,40 @@ fn facts() {
             r#"{"type":"ignored","sequence":9,"host":null,"reply":null,"why":{"kind":"foreign-command"}}"#,
         ),
         (
-            Fact::LockGranted { group: group("edge"), id: client("Node 7") },
+            Fact::LockGranted { group: group("edge"), id: client("Node 7"), actor: None },
             r#"{"type":"lock-granted","group":"edge","id":"Node 7"}"#,
         ),
         (
-            Fact::LockReleased { group: group("edge"), id: client("Node 7") },
+            Fact::LockGranted {
+                group: group("edge"),
+                id: client("Node 7"),
+                actor: Some("token rack".to_owned()),
+            },
+            r#"{"type":"lock-granted","group":"edge","id":"Node 7","actor":"token rack"}"#,
+        ),
+        (
+            Fact::LockReleased { group: group("edge"), id: client("Node 7"), actor: None },
             r#"{"type":"lock-released","group":"edge","id":"Node 7"}"#,
         ),
         (
-            Fact::LockAwaited { group: group("edge"), id: client("Node 7") },
+            Fact::LockReleased {
+                group: group("edge"),
+                id: client("Node 7"),
+                actor: Some("token rack".to_owned()),
+            },
+            r#"{"type":"lock-released","group":"edge","id":"Node 7","actor":"token rack"}"#,
+        ),
+        (
+            Fact::LockAwaited { group: group("edge"), id: client("Node 7"), actor: None },
             r#"{"type":"lock-awaited","group":"edge","id":"Node 7"}"#,
+        ),
+        (
+            Fact::LockAwaited {
+                group: group("edge"),
+                id: client("Node 7"),
+                actor: Some("token rack".to_owned()),
+            },
+            r#"{"type":"lock-awaited","group":"edge","id":"Node 7","actor":"token rack"}"#,
         ),
         (
             Fact::HoldPlaced {

@@ -18,7 +18,7 @@ fn group() -> GroupName {
 }
 
 fn lock(id: &str) -> Input {
-    Input::Request(Request::Lock { group: group(), id: ClientId::new(id).unwrap() })
+    Input::Request(Request::Lock { group: group(), id: ClientId::new(id).unwrap(), actor: None })
 }
 
 /// A state whose only slot is held, at that time.

@@ -139,13 +139,13 @@ async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Resu
         let value = format!("{} may not ask for slots of the group {group}", caller.actor);
         return Err(refused(LockError::new(Kind::Forbidden, value)));
     }
-    let answer = site.request_within(ask(claim), BACKEND_TIMEOUT).await;
+    let answer = site.request_within(ask(claim, caller.actor), BACKEND_TIMEOUT).await;
     let answer = answer.map_err(|unavailable| refused(unavailable.into()))?;
     answer.map(drop).map_err(|refusal| refused(refusal.into()))
 }
 
 /// What becomes of a claim.
-type Ask = fn(Claim) -> kernel::Request;
+type Ask = fn(Claim, String) -> kernel::Request;
 
 /// Who asks, and what is to be asked of the core, unless the request's head is enough to refuse it.
 fn expected(endpoint: Endpoint, head: &Parts) -> Result<(Caller, Ask), LockError> {
@@ -154,8 +154,12 @@ fn expected(endpoint: Endpoint, head: &Parts) -> Result<(Caller, Ask), LockError
         None => return Err(Denied::Missing.into()),
     };
     let ask: Ask = match endpoint {
-        Endpoint::Lock => |Claim { group, id }| kernel::Request::Lock { group, id },
-        Endpoint::Unlock => |Claim { group, id }| kernel::Request::Unlock { group, id },
+        Endpoint::Lock => {
+            |Claim { group, id }, actor| kernel::Request::Lock { group, id, actor: Some(actor) }
+        }
+        Endpoint::Unlock => {
+            |Claim { group, id }, actor| kernel::Request::Unlock { group, id, actor: Some(actor) }
+        }
         Endpoint::Nothing => {
             let value = format!("there is nothing at {}", head.uri.path());
             return Err(LockError::new(Kind::NotFound, value));

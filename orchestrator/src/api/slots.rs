@@ -152,6 +152,9 @@ struct HistoryParameters {
     #[serde(default, deserialize_with = "runs::cursor")]
     #[param(value_type = Option<types::FactKeyText>)]
     after: Option<FactCursor>,
+    /// Also the slots that `FleetLock` clients were granted and gave back, and who asked.
+    #[param(inline)]
+    clients: Option<True>,
     /// Only the keys of the entries: `<sequence>.<place>`.
     #[param(inline)]
     keys: Option<True>,
@@ -161,7 +164,7 @@ struct HistoryParameters {
 }
 
 impl Parameters for HistoryParameters {
-    const NAMES: &'static [&'static str] = &["limit", "after", "keys", "count"];
+    const NAMES: &'static [&'static str] = &["limit", "after", "clients", "keys", "count"];
 }
 
 #[derive(Serialize)]
@@ -171,10 +174,10 @@ struct OrderList<'a> {
     next: Option<String>,
 }
 
-/// 200 with what operators did about slots, newest first.
+/// 200 with what operators, and with `clients` `FleetLock` clients, did about slots, newest first.
 #[utoipa::path(
     get, path = "/v1/state/fleet-lock/history", operation_id = "list-slot-orders", tag = tag::SLOTS,
-    summary = "List what operators did about slots, newest first",
+    summary = "List what operators, or also FleetLock clients, did about slots, newest first",
     params(HistoryParameters),
     responses(
         (status = 200, description = "a page of it", body = lists::OrderList),
@@ -185,11 +188,12 @@ async fn history(
     Params(params): Params<HistoryParameters>,
 ) -> Result<Response, Problem> {
     let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
+    let audit = if params.clients.is_some() { Audit::SlotsOfAll } else { Audit::Slots };
     if wanted == Wanted::Count {
-        return reply::json(&Count { count: api.history().await.count_audit(Audit::Slots).await? });
+        return reply::json(&Count { count: api.history().await.count_audit(audit).await? });
     }
     let limit = params.limit.unwrap_or(ORDERS_DEFAULT);
-    let page = api.history().await.audit(Audit::Slots, limit, params.after).await?;
+    let page = api.history().await.audit(audit, limit, params.after).await?;
     let shown = |fact| entry(wanted, || FactRow::cursor(fact).to_string(), || FactItem::of(fact));
     let items = page.items.iter().map(shown).collect();
     reply::json(&OrderList { items, next: page.next.map(|next| next.to_string()) })

@@ -169,9 +169,9 @@ fn actor(fact: &Fact) -> Option<&str> {
         | Fact::HolderReleased { actor, .. }
         | Fact::SecretKept { actor, .. }
         | Fact::SecretRemoved { actor, .. } => Some(actor),
-        Fact::LockGranted { id, .. } | Fact::LockAwaited { id, .. } | Fact::LockReleased { id, .. } => {
-            Some(id.as_str())
-        }
+        Fact::LockGranted { actor, .. }
+        | Fact::LockAwaited { actor, .. }
+        | Fact::LockReleased { actor, .. } => actor.as_deref(),
         Fact::SettingsAdopted { .. }
         | Fact::Fenced { .. }
         | Fact::FencePassed { .. }

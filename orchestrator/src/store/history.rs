@@ -157,20 +157,24 @@ pub struct FactPage {
     pub next: Option<FactCursor>,
 }
 
-/// What operators did, of one kind.
+/// What callers did, of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audit {
-    /// Slots held and released.
+    /// Slots that operators held and released.
     Slots,
+    /// These, and those that FleetLock clients were granted and gave back.
+    SlotsOfAll,
     /// The configuration replaced or deleted.
     Configuration,
 }
 
 impl Audit {
-    /// Which facts those are, in the words of the index made for them.
+    /// Which facts those are, in the words of the index made for them. There is none for what clients do, of which there
+    /// is so much that a page is soon found.
     const fn condition(self) -> &'static str {
         match self {
             Self::Slots => "type IN ('hold-placed', 'holder-released')",
+            Self::SlotsOfAll => "type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released')",
             Self::Configuration => "type = 'config-replaced'",
         }
     }

@@ -27,8 +27,8 @@ pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTim
             trigger(state, view, run, *timeout, actor, now).map(|facts| perform(facts, *validate))
         }
         Request::Cancel { actor } => cancel(state, actor),
-        Request::Lock { group, id } => return slots::lock(state, group, id, now),
-        Request::Unlock { group, id } => slots::unlock(state, group, id),
+        Request::Lock { group, id, actor } => return slots::lock(state, group, id, actor.as_ref(), now),
+        Request::Unlock { group, id, actor } => slots::unlock(state, group, id, actor.as_ref()),
         Request::Hold { group, id, actor, reason } => slots::hold(state, group, id, actor, reason),
         Request::Release { group, id, actor, reason } => slots::release(state, group, id, actor, reason),
         Request::Reclaim { group, id, actor } => slots::reclaim(state, view, group, id, actor),

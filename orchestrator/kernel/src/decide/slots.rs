@@ -16,24 +16,30 @@ use crate::view::View;
 /// A slot of the semaphore that our own hosts take theirs from. A client that holds one already is granted it again,
 /// also where it holds it as a host of ours: to FleetLock the same id is the same holder. One that is refused is
 /// remembered for a while.
-pub(super) fn lock(state: &State, group: &GroupName, id: &ClientId, now: DateTime<Utc>) -> Decision {
+pub(super) fn lock(
+    state: &State,
+    group: &GroupName,
+    id: &ClientId,
+    actor: Option<&String>,
+    now: DateTime<Utc>,
+) -> Decision {
     let asked = of_ours(state).and_then(|()| state.semaphores.known(group));
     let admitted = asked.and_then(|semaphore| {
         state.semaphores.admits(group, id.as_str())?;
         Ok(semaphore.is_held_by_client(id))
     });
-    let named = || (group.clone(), id.clone());
+    let named = || (group.clone(), id.clone(), actor.cloned());
     let (facts, answer) = match admitted {
         Ok(true) => (Vec::new(), Ok(Accepted::Done)),
         Ok(false) => {
-            let (group, id) = named();
-            (vec![Fact::LockGranted { group, id }], Ok(Accepted::Done))
+            let (group, id, actor) = named();
+            (vec![Fact::LockGranted { group, id, actor }], Ok(Accepted::Done))
         }
         Err(denied) => {
             let waits = denied.kind == DeniedKind::FailedLockSemaphoreFull
                 && asked_anew(state.semaphores.get(group), id, now);
-            let (group, id) = named();
-            let facts = waits.then_some(Fact::LockAwaited { group, id }).into_iter().collect();
+            let (group, id, actor) = named();
+            let facts = waits.then_some(Fact::LockAwaited { group, id, actor }).into_iter().collect();
             (facts, Err(denied.into()))
         }
     };
@@ -47,12 +53,13 @@ fn asked_anew(semaphore: Option<&Semaphore>, id: &ClientId, now: DateTime<Utc>) 
 /// The client's slot back. A slot that a host of that name holds for a run is not the client's to give: a FleetLock
 /// agent asks for this each time it starts, also after the reboot in the middle of an upgrade. It is told that it
 /// holds nothing, which is true of itself, because such an agent does nothing else until it is told so.
-pub(super) fn unlock(state: &State, group: &GroupName, id: &ClientId) -> Decided {
+pub(super) fn unlock(state: &State, group: &GroupName, id: &ClientId, actor: Option<&String>) -> Decided {
     let semaphore = state.semaphores.known(group)?;
     if !semaphore.is_held_by_client(id) && !semaphore.waiters.contains(id) {
         return Ok((Vec::new(), Accepted::Done));
     }
-    Ok((vec![Fact::LockReleased { group: group.clone(), id: id.clone() }], Accepted::Done))
+    let (group, id, actor) = (group.clone(), id.clone(), actor.cloned());
+    Ok((vec![Fact::LockReleased { group, id, actor }], Accepted::Done))
 }
 
 /// A slot that is held because an operator says so.

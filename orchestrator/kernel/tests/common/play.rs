@@ -186,9 +186,9 @@ impl Play {
                 let (group, id) = (group_of(group), CLIENTS[id % CLIENTS.len()]);
                 let known = (group.clone(), id);
                 let request = if unlock {
-                    Request::Unlock { group, id: client(id) }
+                    Request::Unlock { group, id: client(id), actor: None }
                 } else {
-                    Request::Lock { group, id: client(id) }
+                    Request::Lock { group, id: client(id), actor: None }
                 };
                 match (self.site.input(Input::Request(request)).answer, unlock) {
                     (Some(Ok(_)), false) => drop(self.granted.insert(known)),

@@ -219,8 +219,14 @@ fn input(words: &Words<'_>) -> Input {
             validate,
         }),
         "cancel" => Input::Request(Request::Cancel { actor }),
-        "lock" => Input::Request(Request::Lock { group: group(words.at(1)), id: client(words.at(2)) }),
-        "unlock" => Input::Request(Request::Unlock { group: group(words.at(1)), id: client(words.at(2)) }),
+        "lock" => {
+            Input::Request(Request::Lock { group: group(words.at(1)), id: client(words.at(2)), actor: None })
+        }
+        "unlock" => Input::Request(Request::Unlock {
+            group: group(words.at(1)),
+            id: client(words.at(2)),
+            actor: None,
+        }),
         "hold" | "release" | "reclaim" => {
             let (group, id) = (group(words.at(1)), client(words.at(2)));
             let reason = words.rest(3).to_owned();

@@ -260,6 +260,15 @@ async fn clients_take_slots_of_their_group_only() {
         assert_eq!((status, body), expected, "{authorization:?}");
         assert_eq!(headers.contains_key("www-authenticate"), status == 401);
     }
+    let path = "/v1/state/fleet-lock/history?clients=true";
+    let (_, _, page) = guarded.ask("viewer", &Method::GET, path).await;
+    let page: Value = serde_json::from_str(&page).unwrap();
+    let [item] = page["items"].as_array().unwrap().as_slice() else { unreachable!("{page}") };
+    assert_eq!(
+        (&item["actor"], &item["fact"]["id"]),
+        (&json!("token client"), &json!("node-7")),
+        "who called, and what it called itself"
+    );
 }
 
 #[tokio::test]

@@ -197,6 +197,13 @@ async fn what_operators_did_is_listed_newest_first() {
     let keys = json!({ "items": [next, cursor(&page["items"][0])] });
     assert_eq!(history("?keys=true").await, (200, keys));
     assert_eq!(history("?count=true").await, (200, json!({"count": 2})));
+    assert_eq!(history("?count=true&clients=true").await, (200, json!({"count": 3})));
+    let (_, page) = history("?clients=true").await;
+    let item = &page["items"][2];
+    assert_eq!(
+        (&item["type"], &item["actor"], &item["fact"]["id"]),
+        (&json!("lock-granted"), &json!("api"), &json!("node-7"))
+    );
     assert_eq!(history("?limit=501").await.0, 400);
     assert_eq!(history("?after=x").await.0, 400);
 }

@@ -13,7 +13,7 @@ const MAY_YET_COME: Micros = 15 * SECOND;
 impl Checker {
     /// Somebody asks.
     pub(crate) fn asked(&mut self, call: CallId, request: &Request) {
-        if let Request::Unlock { group, id } = request {
+        if let Request::Unlock { group, id, .. } = request {
             self.clients.remove(&(group.clone(), id.clone()));
             let until = self.unlocks.entry(id.clone()).or_default();
             *until = self.now.max(*until);
@@ -46,7 +46,7 @@ impl Checker {
             let text = format!("{request:?} of {asked} is answered {answer:?}, which was never true");
             self.violated("S5", text);
         }
-        if let (Request::Lock { group, id }, Ok(_)) = (request, answer)
+        if let (Request::Lock { group, id, .. }, Ok(_)) = (request, answer)
             && !self.has_unlocked(&id, asked)
         {
             self.clients.insert((group.clone(), id));

@@ -193,8 +193,8 @@ enum Wrong {
 impl Matter {
     fn of_request(request: &Request) -> Option<Self> {
         let (group, id, kind) = match request {
-            Request::Lock { group, id } => (group, id, Kind::Lock),
-            Request::Unlock { group, id } => (group, id, Kind::Unlock),
+            Request::Lock { group, id, .. } => (group, id, Kind::Lock),
+            Request::Unlock { group, id, .. } => (group, id, Kind::Unlock),
             Request::Hold { group, id, actor, .. }
             | Request::Release { group, id, actor, .. }
             | Request::Reclaim { group, id, actor } => (group, id, Kind::Operator(actor.clone())),
@@ -212,9 +212,9 @@ impl Matter {
     #[allow(clippy::wildcard_enum_match_arm, reason = "all others are no changes that clients ask for")]
     fn of_fact(fact: &Fact) -> Option<(Self, Told)> {
         let (group, id, kind, told) = match fact {
-            Fact::LockGranted { group, id } => (group, id, Kind::Lock, Told::Yes),
-            Fact::LockAwaited { group, id } => (group, id, Kind::Lock, Told::Full),
-            Fact::LockReleased { group, id } => (group, id, Kind::Unlock, Told::Yes),
+            Fact::LockGranted { group, id, .. } => (group, id, Kind::Lock, Told::Yes),
+            Fact::LockAwaited { group, id, .. } => (group, id, Kind::Lock, Told::Full),
+            Fact::LockReleased { group, id, .. } => (group, id, Kind::Unlock, Told::Yes),
             Fact::HoldPlaced { group, id, actor, .. } | Fact::HolderReleased { group, id, actor, .. } => {
                 (group, id, Kind::Operator(actor.clone()), Told::Yes)
             }

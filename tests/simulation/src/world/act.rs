@@ -61,7 +61,11 @@ impl World {
         self.after(every, Item::Client { client });
         let (group, id) = (self.group(), self.plan.clients[client].clone());
         let unlock = self.rng.u32(..5) < 2;
-        let request = if unlock { Request::Unlock { group, id } } else { Request::Lock { group, id } };
+        let request = if unlock {
+            Request::Unlock { group, id, actor: None }
+        } else {
+            Request::Lock { group, id, actor: None }
+        };
         let index = self.rng.usize(..self.instances.len());
         self.request(index, request);
     }

@@ -109,7 +109,11 @@ impl World {
             return;
         }
         let id = visitor.id.clone();
-        let request = if holds { Request::Unlock { group, id } } else { Request::Lock { group, id } };
+        let request = if holds {
+            Request::Unlock { group, id, actor: None }
+        } else {
+            Request::Lock { group, id, actor: None }
+        };
         let again = match (holds, restless) {
             (true, _) => 5 * SECOND,
             (false, false) => self.rng.u64(300 * SECOND..ASKS_WITHIN),
@@ -139,7 +143,8 @@ impl World {
         self.until("what was asked has come to somebody", move |world| world.now > settled)
             && visitors.iter().all(|visitor| {
                 let (group, id) = (group.clone(), visitor.id.clone());
-                let unlock = |_: &mut Self| Request::Unlock { group: group.clone(), id: id.clone() };
+                let unlock =
+                    |_: &mut Self| Request::Unlock { group: group.clone(), id: id.clone(), actor: None };
                 self.until_granted("a client gives its slot back", unlock)
             })
     }

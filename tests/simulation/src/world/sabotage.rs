@@ -153,13 +153,13 @@ fn with_facts(mut message: Message, instead: fn(Fact) -> Vec<Fact>) -> Message {
 
 /// The request, if it is one to give a slot back, in the name of another client that holds one.
 fn unlock_of_another(state: &State, request: &Request) -> Request {
-    if let Request::Unlock { group, id } = request
+    if let Request::Unlock { group, id, actor } = request
         && let Some(semaphore) = state.semaphores.get(group)
     {
         let others = semaphore.holders.iter().filter(|(holder, it)| it.client && *holder != id.as_str());
         if let Some(other) = others.map(|(other, _)| ClientId::new(other).expect("it was one before")).next()
         {
-            return Request::Unlock { group: group.clone(), id: other };
+            return Request::Unlock { group: group.clone(), id: other, actor: actor.clone() };
         }
     }
     request.clone()
@@ -184,14 +184,14 @@ fn without_waiter(fact: Fact) -> Vec<Fact> {
 }
 
 fn granted_all_the_same(fact: Fact) -> Vec<Fact> {
-    if let Fact::LockAwaited { group, id } = fact {
-        return vec![Fact::LockGranted { group, id }];
+    if let Fact::LockAwaited { group, id, actor } = fact {
+        return vec![Fact::LockGranted { group, id, actor }];
     }
     vec![fact]
 }
 
 fn released_altogether(fact: Fact) -> Vec<Fact> {
-    if let Fact::LockReleased { group, id } = fact {
+    if let Fact::LockReleased { group, id, .. } = fact {
         let (actor, reason) = ("nobody".to_owned(), "it is unlocked".to_owned());
         return vec![Fact::HolderReleased { group, id, actor, reason }];
     }

@@ -101,7 +101,7 @@ impl Specification {
     pub(super) fn says(&self, request: &Request) -> Option<Told> {
         let group = |group: &GroupName| self.groups.get(group).ok_or(Told::UnknownGroup);
         let told = match request {
-            Request::Lock { group: of, id } => group(of).map(|group| {
+            Request::Lock { group: of, id, .. } => group(of).map(|group| {
                 let held = group.holders.get(id.as_str()).is_some_and(|holder| holder.client);
                 let waits = group.waiters.contains_key(id.as_str());
                 match (held, group.admits(id.as_str())) {
@@ -110,7 +110,7 @@ impl Specification {
                     (false, true | false) => None,
                 }
             }),
-            Request::Unlock { group: of, id } => group(of).map(|group| {
+            Request::Unlock { group: of, id, .. } => group(of).map(|group| {
                 let held = group.holders.get(id.as_str()).is_some_and(|holder| holder.client);
                 let waits = group.waiters.contains_key(id.as_str());
                 (!held && !waits).then_some(Told::Yes)
@@ -152,12 +152,12 @@ impl Specification {
     fn step(&mut self, at: DateTime<Utc>, fact: &Fact, taken_back: Option<HostName>) -> Result<(), Wrong> {
         match fact {
             Fact::SettingsAdopted { settings } => self.configure(settings),
-            Fact::LockGranted { group, id } => {
+            Fact::LockGranted { group, id, .. } => {
                 let held = self.group(group)?.holders.contains_key(id.as_str());
                 self.take(group, id.as_str())?.client = true;
                 self.group(group)?.granted(id.as_str(), held, at);
             }
-            Fact::LockAwaited { group, id } => {
+            Fact::LockAwaited { group, id, .. } => {
                 let group = self.group(group)?;
                 if group.admits(id.as_str()) {
                     return Err(Wrong::Semaphore(format!(
@@ -166,7 +166,7 @@ impl Specification {
                 }
                 group.refused(id.as_str(), at);
             }
-            Fact::LockReleased { group, id } => {
+            Fact::LockReleased { group, id, .. } => {
                 let group = self.group(group)?;
                 group.give_back(id.as_str(), |holder| holder.client = false);
                 group.waiters.remove(id.as_str());
