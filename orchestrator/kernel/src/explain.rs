@@ -184,6 +184,7 @@ fn next_run(outlook: &Outlook) -> String {
         Outlook::Never(Never::NoConfiguration | Never::NoWindows) => {
             "; none starts by itself, as there are no maintenance windows".to_owned()
         }
+        Outlook::Never(Never::Windows(error)) => format!("; none starts by itself: {error}"),
         Outlook::Never(Never::NoOccurrence) => {
             "; none starts by itself, as no maintenance window opens again for long enough".to_owned()
         }

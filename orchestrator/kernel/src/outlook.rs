@@ -12,10 +12,10 @@ use crate::config::{Config, Settings, tag};
 use crate::state::State;
 use crate::strongbox::Sealed;
 use crate::view::{Reachability, View};
-use crate::window::{Calendar, Occurrence};
+use crate::window::{Calendar, CalendarError, Occurrence};
 
 /// How many occurrences are gone through for one in which a run can start: mostly it is among the first few.
-const OCCURRENCES: [usize; 2] = [8, 4_096];
+const OCCURRENCES_MAX: usize = 4_096;
 
 /// How long after an occurrence its having been made use of counts, should the clock go back.
 const REMEMBERED: TimeDelta = TimeDelta::days(1);
@@ -48,6 +48,8 @@ pub enum Never {
     NoWindows,
     /// None of them opens again, or not for long enough.
     NoOccurrence,
+    /// When they open cannot be worked out.
+    Windows(CalendarError),
 }
 
 /// What keeps a run from starting in a window that is open.
@@ -94,8 +96,10 @@ pub fn outlook(state: &State, view: &View, now: DateTime<Utc>) -> Outlook {
     if config.maintenance_windows.is_empty() {
         return Outlook::Never(Never::NoWindows);
     }
-    let Some(start) = next(config, &state.settings, state.spent_at, now) else {
-        return Outlook::Never(Never::NoOccurrence);
+    let start = match next(config, &state.settings, state.spent_at, now) {
+        Ok(Some(start)) => start,
+        Ok(None) => return Outlook::Never(Never::NoOccurrence),
+        Err(error) => return Outlook::Never(Never::Windows(error)),
     };
     let by = (start.at <= now && state.run.is_none()).then(|| kept_back(view, config)).flatten();
     by.map_or(Outlook::Next(start), |by| Outlook::KeptBack { start, by })
@@ -137,7 +141,8 @@ impl Lookout {
         if self.seen.as_ref().is_some_and(|seen| seen.is_of(state, now) && now < seen.until) {
             return None;
         }
-        let start = next(config, &state.settings, state.spent_at, now);
+        // What is wrong with the windows is said by the outlook.
+        let start = next(config, &state.settings, state.spent_at, now).unwrap_or_default();
         if let Some(start) = start.filter(|start| start.at <= now) {
             return kept_back(view, config).is_none().then_some(start);
         }
@@ -159,12 +164,10 @@ pub(crate) fn next(
     settings: &Settings,
     spent: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
-) -> Option<Start> {
-    let calendar = calendar(config, settings);
-    OCCURRENCES.into_iter().find_map(|count| {
-        let mut occurrences = calendar.list(now, count).into_iter();
-        occurrences.find_map(|occurrence| start_in(occurrence, config, settings, spent, now))
-    })
+) -> Result<Option<Start>, CalendarError> {
+    let start_in = |occurrence| start_in(occurrence, config, settings, spent, now);
+    let mut starts = calendar(config, settings).occurrences(now).take(OCCURRENCES_MAX);
+    starts.find_map(|occurrence| occurrence.map(start_in).transpose()).transpose()
 }
 
 fn start_in(
@@ -236,7 +239,7 @@ mod tests {
         let config = serde_json::from_str(config).unwrap();
         // A Sunday.
         let now = DateTime::parse_from_rfc3339("2026-11-22T05:00:00Z").unwrap().to_utc();
-        next(&config, &Settings::default(), Some(now - TimeDelta::minutes(30)), now)
+        next(&config, &Settings::default(), Some(now - TimeDelta::minutes(30)), now).unwrap()
     }
 
     /// More than a hundred before it are too short.
@@ -269,7 +272,7 @@ mod tests {
             (TimeDelta::hours(9), false),
             (TimeDelta::days(3_650), true),
         ] {
-            let start = next(&config, &Settings::default(), Some(now + spent), now).unwrap();
+            let start = next(&config, &Settings::default(), Some(now + spent), now).unwrap().unwrap();
             assert_eq!(start.at == now, starts, "{spent}");
         }
     }

@@ -253,6 +253,7 @@ const fn reason(outlook: &Outlook) -> Option<&'static str> {
         Outlook::Never(Never::NoConfiguration) => Some("no-configuration"),
         Outlook::Never(Never::NoWindows) => Some("no-windows"),
         Outlook::Never(Never::NoOccurrence) => Some("no-occurrence"),
+        Outlook::Never(Never::Windows(_)) => Some("unclear-windows"),
         Outlook::KeptBack { by: KeptBackBy::ClockSkew { .. }, .. } => Some("clock-skew"),
         Outlook::KeptBack { by: KeptBackBy::Sealed(_), .. } => Some("strongbox-sealed"),
         Outlook::KeptBack { by: KeptBackBy::HostsAwaited { .. }, .. } => Some("hosts-awaited"),

@@ -5,8 +5,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::Occurrence;
 use os_upgrade_kernel::outlook::calendar;
+use os_upgrade_kernel::{CalendarError, Occurrence};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -72,8 +72,8 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
     let count = params.count.unwrap_or(COUNT_DEFAULT) as usize;
     let work = count.saturating_mul(config.maintenance_windows.len() + config.deny_windows.len());
     api.render(work, move || {
-        let occurrences = calendar(&config, &present.state.settings).list(from, count);
-        serde_json::to_vec(&WindowList { windows: occurrences.into_iter().map(Times::of).collect() })
+        let occurrences = calendar(&config, &present.state.settings).occurrences(from).take(count);
+        serde_json::to_vec(&WindowList::of(occurrences))
     })
     .await
 }
@@ -82,6 +82,22 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
 #[schema(as = Windows)]
 struct WindowList {
     windows: Vec<Times>,
+    /// Why there are no more: when the windows open after that cannot be worked out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+impl WindowList {
+    fn of(occurrences: impl Iterator<Item = Result<Occurrence, CalendarError>>) -> Self {
+        let (mut windows, mut problem) = (Vec::new(), None);
+        for occurrence in occurrences {
+            match occurrence {
+                Ok(occurrence) => windows.push(Times::of(occurrence)),
+                Err(error) => problem = Some(error.to_string()),
+            }
+        }
+        Self { windows, problem }
+    }
 }
 
 /// A time in which upgrades may run.

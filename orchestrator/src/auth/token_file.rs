@@ -243,11 +243,7 @@ fn trusted(metadata: &fs::Metadata, reader: Option<u32>) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads what a file holds.
-///
-/// # Errors
-/// What is wrong, and where.
-pub fn parse(text: &str) -> Result<Tokens, String> {
+pub(super) fn parse(text: &str) -> Result<Tokens, String> {
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("more than {FILE_BYTES_MAX} bytes"));
     }
@@ -270,11 +266,7 @@ pub fn parse(text: &str) -> Result<Tokens, String> {
     Ok(tokens)
 }
 
-/// What a file with these entries holds.
-///
-/// # Errors
-/// They cannot be written down.
-pub fn text(tokens: &[Token]) -> Result<String, toml::ser::Error> {
+fn text(tokens: &[Token]) -> Result<String, toml::ser::Error> {
     let document = Document { tokens: tokens.iter().map(Entry::of).collect() };
     toml::to_string(&document).map(|body| format!("{HEAD}\n{body}"))
 }

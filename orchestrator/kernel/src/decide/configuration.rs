@@ -60,8 +60,8 @@ fn has_other_windows(one: &Config, other: &Config) -> bool {
 fn check_windows(state: &State, config: &Config, now: DateTime<Utc>) -> Result<(), ConfigError> {
     let calendar = outlook::calendar(config, &state.settings);
     calendar.check(now)?;
-    let opens = calendar.containing(now).or_else(|| calendar.next(now));
-    match outlook::next(config, &state.settings, None, now) {
+    let opens = calendar.occurrences(now).next().transpose()?;
+    match outlook::next(config, &state.settings, None, now)? {
         None if opens.is_some() => Err(ConfigError::NoneLongEnough(config.minimum_remaining)),
         None | Some(_) => Ok(()),
     }

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::series::{AFTER_ALL, BEFORE_ALL, Series};
+use super::series::{AFTER_ALL, BEFORE_ALL, Passed, Series};
 use super::{Occurrence, SPAN_MAX, Window};
 
 /// Most occurrences of single windows that are looked at on the way from one occurrence to the next.
@@ -29,10 +29,10 @@ const BEHIND_MAX: TimeDelta = TimeDelta::days(2);
 /// window is: occurrences of single windows that overlap are one, those that only touch are not, and what deny
 /// windows leave of one are occurrences of their own.
 ///
-/// Windows that overlap one another for more than 366 days have no occurrence in that time; seen from before, nor
-/// after it. The same holds where all is denied for two years on end, and when more than 100 000 occurrences of
-/// single windows have to be looked at to find the next. Single windows start on days from 1970 to 9999, `cron` up to
-/// 2100.
+/// Windows that overlap one another for more than 366 days are an error, and so is it when more than 100 000
+/// occurrences of single windows have to be looked at to find the next one, or the start of one that is under way. What
+/// is denied for two years on end is not looked beyond: there is no next one then. Single windows start on days from 1970
+/// to 9999, `cron` up to 2100.
 #[derive(Debug, Clone, Copy)]
 pub struct Calendar<'a> {
     maintenance: &'a [Window],
@@ -68,18 +68,29 @@ impl<'a> Calendar<'a> {
     }
 
     /// The occurrence that is under way at `at`.
-    pub fn containing(&self, at: DateTime<Utc>) -> Option<Occurrence> {
-        self.occurrences(at).next().filter(|occurrence| occurrence.start <= at)
+    ///
+    /// # Errors
+    /// It cannot be worked out, as the next after it cannot.
+    pub fn containing(&self, at: DateTime<Utc>) -> Result<Option<Occurrence>, CalendarError> {
+        let first = self.occurrences(at).next().transpose()?;
+        Ok(first.filter(|occurrence| occurrence.start <= at))
     }
 
     /// The first occurrence that starts after `at`.
-    pub fn next(&self, at: DateTime<Utc>) -> Option<Occurrence> {
-        self.occurrences(at).find(|occurrence| occurrence.start > at)
+    ///
+    /// # Errors
+    /// It cannot be worked out, or one before it.
+    pub fn next(&self, at: DateTime<Utc>) -> Result<Option<Occurrence>, CalendarError> {
+        let is_later = |occurrence: &Occurrence| occurrence.start > at;
+        self.occurrences(at).find(|found| found.as_ref().map_or(true, is_later)).transpose()
     }
 
-    /// The first `count` occurrences that end after `from`, in order; one that is under way is the first.
-    pub fn list(&self, from: DateTime<Utc>, count: usize) -> Vec<Occurrence> {
-        self.occurrences(from).take(count).collect()
+    /// The occurrences that end after `from`, in order; one that is under way is the first. An error is the last.
+    pub fn occurrences(
+        &self,
+        from: DateTime<Utc>,
+    ) -> impl Iterator<Item = Result<Occurrence, CalendarError>> + use<'a> {
+        self.search(from)
     }
 
     /// Whether windows overlap without end or begin too often, as far as can be seen at `now`: in the five years
@@ -89,7 +100,7 @@ impl<'a> Calendar<'a> {
         let later = later.map(|date| date.day().and_time(NaiveTime::MIN).and_utc()).filter(|day| now < *day);
         let mut steps = 0;
         for (from, span) in later.map(|day| (day, CHECKED_ANEW)).chain([(now, CHECKED)]) {
-            let mut occurrences = self.occurrences(from);
+            let mut occurrences = self.search(from);
             let end = from.checked_add_signed(span).unwrap_or(AFTER_ALL);
             while let Some(occurrence) = occurrences.advance()? {
                 steps += occurrences.steps;
@@ -101,7 +112,7 @@ impl<'a> Calendar<'a> {
         Ok(())
     }
 
-    fn occurrences(&self, from: DateTime<Utc>) -> Occurrences<'a> {
+    fn search(&self, from: DateTime<Utc>) -> Occurrences<'a> {
         Occurrences::new(*self, from.clamp(BEFORE_ALL, AFTER_ALL))
     }
 }
@@ -142,10 +153,37 @@ impl<'a> Union<'a> {
         }
     }
 
-    /// The start of the first one that ends after `at`.
-    fn first_start(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let first = |window| Series::ending_after(window, self.site, at).0;
-        self.windows.iter().filter_map(first).map(|occurrence| occurrence.start).min()
+    /// Those before the place that has been gone to.
+    fn behind(&self) -> Behind<'a> {
+        let mut series: Vec<Passed<'a>> = self.series.iter().map(Series::passed).collect();
+        let last =
+            series.iter_mut().enumerate().filter_map(|(index, series)| Some(by_end(series.next()?, index)));
+        Behind { last: last.collect(), series }
+    }
+}
+
+/// The occurrences of several windows before some time, in the order of their ends, the last one first.
+#[derive(Debug)]
+struct Behind<'a> {
+    series: Vec<Passed<'a>>,
+    /// The last one of each series.
+    last: BinaryHeap<ByEnd>,
+}
+
+/// End and start of an occurrence, and the number of its series.
+type ByEnd = (DateTime<Utc>, DateTime<Utc>, usize);
+
+fn by_end(occurrence: Occurrence, index: usize) -> ByEnd {
+    (occurrence.end, occurrence.start, index)
+}
+
+impl Behind<'_> {
+    /// The start of the last one, if that ends after `at`.
+    fn pop_ending_after(&mut self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let (_, start, index) = *self.last.peek().filter(|(end, ..)| *end > at)?;
+        self.last.pop();
+        self.last.extend(self.series[index].next().map(|occurrence| by_end(occurrence, index)));
+        Some(start)
     }
 }
 
@@ -158,6 +196,7 @@ struct Occurrences<'a> {
     /// What is left of the merged occurrence that is being cut.
     rest: Option<Occurrence>,
     steps: u32,
+    has_failed: bool,
 }
 
 impl<'a> Occurrences<'a> {
@@ -165,7 +204,7 @@ impl<'a> Occurrences<'a> {
         let mut maintenance = Union::new(calendar.maintenance, calendar.site);
         maintenance.seek(from);
         let deny = Union::new(calendar.deny, calendar.site);
-        Self { from, maintenance, deny, rest: None, steps: 0 }
+        Self { from, maintenance, deny, rest: None, steps: 0, has_failed: false }
     }
 
     fn step(&mut self, steps: usize) -> Result<(), CalendarError> {
@@ -202,16 +241,8 @@ impl<'a> Occurrences<'a> {
     /// The next merged occurrence of the maintenance windows.
     fn merge(&mut self) -> Result<Option<Occurrence>, CalendarError> {
         let Some(mut merged) = self.maintenance.peek() else { return Ok(None) };
-        // One that was over by `from` may have overlapped it.
-        while merged.start < self.from {
-            self.step(SEEK_STEPS * self.maintenance.windows.len())?;
-            match self.maintenance.first_start(merged.start) {
-                Some(start) if start < merged.start => merged.start = start,
-                _ => break,
-            }
-            if self.from - merged.start > SPAN_MAX {
-                return Err(CalendarError::Endless { since: merged.start });
-            }
+        if merged.start < self.from {
+            merged.start = self.look_back(merged.start)?;
         }
         while let Some(next) = self.maintenance.peek().filter(|next| next.start < merged.end) {
             self.step(1)?;
@@ -222,6 +253,21 @@ impl<'a> Occurrences<'a> {
             self.maintenance.pop();
         }
         Ok(Some(merged))
+    }
+
+    /// The start of what began at `start`, before `from`: others that were over by `from` may have overlapped it. Each is
+    /// gone through once, as it would be on the way ahead.
+    fn look_back(&mut self, mut start: DateTime<Utc>) -> Result<DateTime<Utc>, CalendarError> {
+        self.step(self.maintenance.windows.len())?;
+        let mut behind = self.maintenance.behind();
+        while let Some(earlier) = behind.pop_ending_after(start) {
+            self.step(1)?;
+            start = start.min(earlier);
+            if self.from - start > SPAN_MAX {
+                return Err(CalendarError::Endless { since: start });
+            }
+        }
+        Ok(start)
     }
 
     /// The first piece that deny windows leave of `merged`; what follows it is kept.
@@ -246,9 +292,14 @@ impl<'a> Occurrences<'a> {
 }
 
 impl Iterator for Occurrences<'_> {
-    type Item = Occurrence;
+    type Item = Result<Occurrence, CalendarError>;
 
-    fn next(&mut self) -> Option<Occurrence> {
-        self.advance().ok().flatten()
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        let next = self.advance();
+        self.has_failed = next.is_err();
+        next.transpose()
     }
 }

@@ -4,11 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDateTime, TimeDelta};
+use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 use cron::{Schedule, TimeUnitSpec};
 use serde::{Deserialize, Serialize};
 
 use super::quoted;
+
+/// The years in which a schedule starts.
+const FIRST_YEAR: i32 = 1970;
+const LAST_YEAR: i32 = 2100;
 
 /// A schedule in the syntax of the crate `cron`: second, minute, hour, day of the month, month, day of the week (1 is
 /// Sunday) and, if wanted, year; or `@daily` and the like. Its years go up to 2100.
@@ -48,6 +52,17 @@ impl Cron {
         // What the local clock shows is handed over as if it were UTC, so that no zone's changes come into it.
         let before = local - TimeDelta::seconds(1);
         self.schedule.after(&before.and_utc()).next().map(|next| next.naive_utc())
+    }
+
+    /// The last time before `local` at which it starts. `local` is in the years 1969 to 10 000.
+    pub(super) fn previous(&self, local: NaiveDateTime) -> Option<NaiveDateTime> {
+        // The library takes the months of an earlier year for those up to the month of `local`.
+        let years = self.schedule.years();
+        let is_one = |year: &i32| u32::try_from(*year).is_ok_and(|year| years.includes(year));
+        let year = (FIRST_YEAR..=local.year().min(LAST_YEAR)).rev().find(is_one)?;
+        let next_year = NaiveDate::from_ymd_opt(year + 1, 1, 1)?.and_time(NaiveTime::MIN);
+        let before = local.min(next_year);
+        self.schedule.after(&before.and_utc()).next_back().map(|previous| previous.naive_utc())
     }
 }
 

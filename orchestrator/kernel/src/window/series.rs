@@ -17,6 +17,7 @@ pub(super) const AFTER_ALL: DateTime<Utc> =
     NaiveDate::from_ymd_opt(10_002, 1, 1).expect("a day").and_time(NaiveTime::MIN).and_utc();
 
 const SECOND: TimeDelta = TimeDelta::seconds(1);
+const DAY: TimeDelta = TimeDelta::days(1);
 
 /// The occurrences of one window from some time on. Both their starts and their ends come in order, though several
 /// may start together: at the end of a gap.
@@ -26,6 +27,14 @@ pub(super) struct Series<'a> {
     zone: Tz,
     /// What local clocks show at the earliest when the next one starts.
     from: NaiveDateTime,
+    /// What they show later than when those before the first one start.
+    first: NaiveDateTime,
+}
+
+/// The occurrences of one window before some time, the last one first. Both their starts and their ends come in order.
+#[derive(Debug, Clone)]
+pub(super) struct Passed<'a> {
+    series: Series<'a>,
 }
 
 impl<'a> Series<'a> {
@@ -43,9 +52,15 @@ impl<'a> Series<'a> {
             DstPolicy::Elapsed => latest_shown(zone, at - duration),
             DstPolicy::WallClock => latest_shown(zone, at) - duration,
         };
-        let mut series = Self { window, zone, from };
+        let mut series = Self { window, zone, from, first: from };
         let first = series.find(|occurrence| occurrence.end > at);
+        series.first = if first.is_some() { series.from - SECOND } else { series.from };
         (first, series)
+    }
+
+    /// The occurrences before the first one, from the last one on.
+    pub(super) fn passed(&self) -> Passed<'a> {
+        Passed { series: Self { from: self.first, ..*self } }
     }
 
     fn occurrence(&self, local: NaiveDateTime) -> Option<Occurrence> {
@@ -77,11 +92,47 @@ impl Iterator for Series<'_> {
     }
 }
 
+impl Iterator for Passed<'_> {
+    type Item = Occurrence;
+
+    fn next(&mut self) -> Option<Occurrence> {
+        loop {
+            self.series.from = self.series.window.previous_start(self.series.from)?;
+            if let Some(occurrence) = self.series.occurrence(self.series.from) {
+                return Some(occurrence);
+            }
+        }
+    }
+}
+
 impl Window {
-    /// What local clocks show at the first start at or after `from`.
-    fn next_start(&self, from: NaiveDateTime) -> Option<NaiveDateTime> {
+    /// The first and the last day on which it may start.
+    fn days(&self) -> (NaiveDate, NaiveDate) {
         let first = self.not_before.map_or(FIRST_DAY, |date| date.day().max(FIRST_DAY));
         let last = self.not_after.map_or(LAST_DAY, |date| date.day().min(LAST_DAY));
+        (first, last)
+    }
+
+    /// What local clocks show at the last start before `before`.
+    pub(super) fn previous_start(&self, before: NaiveDateTime) -> Option<NaiveDateTime> {
+        let (first, last) = self.days();
+        let before = before.min(last.and_time(NaiveTime::MIN) + DAY);
+        let start = match &self.starts {
+            Starts::Cron(cron) => cron.previous(before),
+            Starts::Weekly { days, time } => {
+                let to_come = u64::from(time.time() >= before.time());
+                (to_come..to_come + 7)
+                    .filter_map(|back| before.date().checked_sub_days(Days::new(back)))
+                    .find(|day| days.contains(day.weekday()))
+                    .map(|day| day.and_time(time.time()))
+            }
+        };
+        start.filter(|start| start.date() >= first)
+    }
+
+    /// What local clocks show at the first start at or after `from`.
+    pub(super) fn next_start(&self, from: NaiveDateTime) -> Option<NaiveDateTime> {
+        let (first, last) = self.days();
         let from = from.max(first.and_time(NaiveTime::MIN));
         let start = match &self.starts {
             Starts::Cron(cron) => cron.next(from),

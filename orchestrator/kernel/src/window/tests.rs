@@ -19,11 +19,12 @@ const EVERY_DAY: &str = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday,
 
 /// Starts and ends, short enough for a line.
 fn list(maintenance: &[Window], deny: &[Window], site: Tz, from: &str, count: usize) -> Vec<String> {
-    let occurrences = Calendar::new(maintenance, deny, site).list(at(from), count);
+    let occurrences: Result<Vec<_>, _> =
+        Calendar::new(maintenance, deny, site).occurrences(at(from)).take(count).collect();
     let line = |occurrence: &Occurrence| {
         format!("{} - {}", occurrence.start.format("%m-%d %a %H:%M"), occurrence.end.format("%m-%d %a %H:%M"))
     };
-    occurrences.iter().map(line).collect()
+    occurrences.unwrap().iter().map(line).collect()
 }
 
 #[test]
@@ -144,15 +145,15 @@ fn the_specifications_window() {
     let friday = Occurrence { start: at("2026-11-20T00:00:00Z"), end: at("2026-11-20T04:00:00Z") };
     let saturday = Occurrence { start: at("2026-11-21T00:00:00Z"), end: at("2026-11-21T04:00:00Z") };
     let second = TimeDelta::seconds(1);
-    assert_eq!(calendar.containing(friday.start - second), None);
-    assert_eq!(calendar.containing(friday.start), Some(friday));
-    assert_eq!(calendar.containing(friday.end - second), Some(friday));
-    assert_eq!(calendar.containing(friday.end), None);
-    assert_eq!(calendar.next(friday.start - second), Some(friday));
-    assert_eq!(calendar.next(friday.start), Some(saturday));
-    assert_eq!(calendar.list(friday.start, 2), [friday, saturday]);
-    assert_eq!(calendar.list(friday.end, 1), [saturday]);
-    assert_eq!(calendar.list(friday.end, 0), []);
+    assert_eq!(calendar.containing(friday.start - second), Ok(None));
+    assert_eq!(calendar.containing(friday.start), Ok(Some(friday)));
+    assert_eq!(calendar.containing(friday.end - second), Ok(Some(friday)));
+    assert_eq!(calendar.containing(friday.end), Ok(None));
+    assert_eq!(calendar.next(friday.start - second), Ok(Some(friday)));
+    assert_eq!(calendar.next(friday.start), Ok(Some(saturday)));
+    let first = |from, count| calendar.occurrences(from).take(count).collect::<Vec<_>>();
+    assert_eq!(first(friday.start, 2), [Ok(friday), Ok(saturday)]);
+    assert_eq!(first(friday.end, 1), [Ok(saturday)]);
 }
 
 #[test]
@@ -263,13 +264,14 @@ fn a_day_that_was_left_out_has_no_occurrence() {
 fn cron_starts_by_the_local_clock() {
     let stockholm = Tz::Europe__Stockholm;
     let leap = [window(json!({"cron": "0 0 1 29 2 *", "duration": "1h"}))];
-    let occurrences = Calendar::new(&leap, &[], stockholm).list(at("2096-03-01T00:00:00Z"), 2);
-    assert_eq!(occurrences, [], "the next leap year is 2104, after all of cron's years");
-    let occurrences = Calendar::new(&leap, &[], stockholm).list(at("2026-03-01T00:00:00Z"), 1);
+    let next = |from| Calendar::new(&leap, &[], stockholm).next(at(from));
     assert_eq!(
-        occurrences,
-        [Occurrence { start: at("2028-02-29T00:00:00Z"), end: at("2028-02-29T01:00:00Z") }]
+        next("2096-03-01T00:00:00Z"),
+        Ok(None),
+        "the next leap year is 2104, after all of cron's years"
     );
+    let expected = Occurrence { start: at("2028-02-29T00:00:00Z"), end: at("2028-02-29T01:00:00Z") };
+    assert_eq!(next("2026-03-01T00:00:00Z"), Ok(Some(expected)));
     let half_hours = [window(json!({"cron": "0 0,30 * * * *", "duration": "20m"}))];
     // 02:00 and 02:30 begin together at the end of the gap, with 03:00.
     assert_eq!(
@@ -312,8 +314,9 @@ fn windows_without_end_are_refused() {
     let calendar = Calendar::new(&endless, &[], Tz::UTC);
     let error = calendar.check(now).unwrap_err();
     assert!(error.to_string().starts_with("maintenance-windows: from 2025-11-"), "{error}");
-    assert_eq!(calendar.containing(now), None);
-    assert_eq!(calendar.next(now), None);
+    assert_eq!(calendar.containing(now), Err(error));
+    assert_eq!(calendar.next(now), Err(error));
+    assert_eq!(calendar.occurrences(now).collect::<Vec<_>>(), [Err(error)]);
 
     let later = [
         weekly("Friday", "01:00", "4h"),
@@ -323,7 +326,10 @@ fn windows_without_end_are_refused() {
     ];
     let calendar = Calendar::new(&later, &[], Tz::UTC);
     assert_eq!(calendar.check(now), Err(CalendarError::Endless { since: at("2050-01-01T00:00:00Z") }));
-    assert!(calendar.next(now).is_some());
+    assert!(matches!(calendar.next(now), Ok(Some(_))));
+    let error = Err(CalendarError::Endless { since: at("2050-01-01T00:00:00Z") });
+    assert_eq!(calendar.next(at("2049-12-31T12:00:00Z")), error);
+    assert_eq!(calendar.containing(at("2050-06-01T00:00:00Z")), error);
     for windows in [[weekly(EVERY_DAY, "00:00", "24h")], [weekly("Friday", "01:00", "4h")]] {
         assert_eq!(Calendar::new(&windows, &[], Tz::Europe__Stockholm).check(now), Ok(()));
     }
@@ -336,13 +342,72 @@ fn windows_without_end_are_refused() {
     assert_eq!(list(&week, &[], Tz::UTC, "2026-01-01T00:00:00Z", 2), ["01-01 Tue 00:00 - 01-08 Tue 01:00"]);
 }
 
+/// Fifty windows that overlap for two hundred days: what could be gone through ahead can be from within, to the same start.
+#[test]
+fn looking_back_takes_no_more_than_looking_ahead() {
+    let windows: Vec<Window> = (0..50)
+        .map(|minute| {
+            window(json!({
+                "cron": format!("0 {minute} */6 * * *"), "duration": "7h",
+                "not-before": "2030-01-01", "not-after": "2030-07-19",
+            }))
+        })
+        .collect();
+    let calendar = Calendar::new(&windows, &[], Tz::Europe__Stockholm);
+    let before = at("2029-12-01T00:00:00Z");
+    assert_eq!(calendar.check(before), Ok(()));
+    let ahead = calendar.next(before).unwrap().unwrap();
+    assert!(ahead.end - ahead.start > TimeDelta::days(199), "{ahead:?}");
+    for days in [1, 20, 100, 180, 199] {
+        let within = ahead.start + TimeDelta::days(days);
+        assert_eq!(calendar.containing(within), Ok(Some(ahead)), "{within}");
+    }
+}
+
+/// The one is the contrary of the other, also where a schedule leaves out years.
+#[test]
+fn starts_before_and_after_a_time() {
+    let weekly = [weekly("Friday, Monday", "01:00", "4h"), weekly(EVERY_DAY, "00:00", "1h")];
+    let cron = [
+        "@daily",
+        "0 0 1 29 2 *",
+        "7 */20 * * * *",
+        "30 59 23 31 * *",
+        "0 0 12 * 3,10 Sun-Mon",
+        "0 15 4 31 12 ? 2020",
+        "0 0 0 1-7 4 Mon 2000-2060/7",
+        "59 59 23 * 2 * 2100",
+    ];
+    let cron = cron.map(|cron| window(json!({ "cron": cron, "duration": "1h" })));
+    let dated = window(json!({
+        "cron": "0 30 2 * * *", "duration": "1h", "not-before": "2024-02-29", "not-after": "2025-01-01",
+    }));
+    let (first, last) = (at("1969-12-31T23:59:59Z"), at("2101-01-01T00:00:00Z"));
+    for window in weekly.iter().chain(&cron).chain([&dated]) {
+        let starts = (first.timestamp()..last.timestamp()).step_by(5_000_011);
+        let times = starts.map(|seconds| DateTime::from_timestamp(seconds, 0).unwrap().naive_utc());
+        let mut before_it = Vec::new();
+        for time in times.chain([last.naive_utc()]) {
+            let previous = window.previous_start(time);
+            let from = previous.map_or(first.naive_utc(), |previous| {
+                assert_eq!(window.next_start(previous), Some(previous), "{window:?} {time}");
+                assert_eq!(window.previous_start(previous + TimeDelta::seconds(1)), Some(previous));
+                previous + TimeDelta::seconds(1)
+            });
+            assert!(window.next_start(from).is_none_or(|next| next >= time), "{window:?} {time}");
+            before_it.extend(previous);
+        }
+        assert!(before_it.is_sorted() && !before_it.is_empty(), "{window:?}");
+    }
+}
+
 #[test]
 fn what_is_never_open_ends_the_search() {
     let windows = [weekly(EVERY_DAY, "00:00", "24h")];
     let calendar = Calendar::new(&windows, &windows, Tz::Asia__Tokyo);
     let now = at("2026-11-20T00:00:00Z");
-    assert_eq!(calendar.containing(now), None);
-    assert_eq!(calendar.next(now), None);
+    assert_eq!(calendar.containing(now), Ok(None));
+    assert_eq!(calendar.next(now), Ok(None));
     assert_eq!(calendar.check(now), Ok(()));
     let minutes = [window(json!({"cron": "0 * * * * *", "duration": "30s"}))];
     assert_eq!(Calendar::new(&minutes, &[], Tz::UTC).check(now), Ok(()));
@@ -357,8 +422,8 @@ fn any_time_that_can_be_held() {
     for at in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
         for windows in [&windows[..1], &windows[1..]] {
             let calendar = Calendar::new(windows, windows, Tz::Pacific__Apia);
-            assert_eq!(calendar.containing(at), None);
-            assert_eq!(calendar.list(at, 1), []);
+            assert!(!matches!(calendar.containing(at), Ok(Some(_))));
+            assert!(!matches!(calendar.occurrences(at).next(), Some(Ok(_))));
             let _ = calendar.check(at);
         }
     }

@@ -49,6 +49,7 @@ words! {
         "no-configuration",
         "no-windows",
         "no-occurrence",
+        "unclear-windows",
         "clock-skew",
         "strongbox-sealed",
         "hosts-awaited",

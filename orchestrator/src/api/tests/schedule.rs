@@ -244,3 +244,32 @@ async fn windows_are_previewed() {
         assert_eq!(status, 400, "{query}: {refused}");
     }
 }
+
+/// They were judged for the five years that followed.
+#[tokio::test]
+async fn windows_that_cannot_be_worked_out_are_said_to_be_so() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let config = json!({
+        "worker-applications": [{"name": "os-upgrade-debian"}],
+        "maintenance-windows": [
+            {"days-of-week": "Friday", "start-time": "01:00", "duration": "4h"},
+            {"cron": "0 0 0 * * * 2040-2050", "duration": "25h"},
+        ],
+    });
+    assert_eq!(api.call(&format!("PUT {CONFIG}"), &config.to_string()).await.0, 201);
+    let problem = |since: &str| {
+        format!(
+            "maintenance-windows: from {since} on they overlap one another for more than 366 days, so that none begins \
+             after that; shorten their duration, such as every day from 00:00 for 24h, or leave days out"
+        )
+    };
+    let (status, found) = api.call(&format!("{WINDOWS}?from=2039-12-29T00:00:00Z"), "").await;
+    let friday = json!({"start": "2039-12-30T01:00:00Z", "end": "2039-12-30T05:00:00Z"});
+    assert_eq!(status, 200);
+    assert_eq!(found, json!({"windows": [friday], "problem": problem("2040-01-01T00:00:00Z")}));
+    let state = at(&api, "2040-07-01T00:00:00Z");
+    assert_eq!(state["next-upgrade-reason"], "unclear-windows");
+    let why = state["hosts"][0]["why"].as_str().unwrap();
+    let expected = problem("2040-01-01T00:00:00Z");
+    assert_eq!(why, format!("no run is active; none starts by itself: {expected}"));
+}

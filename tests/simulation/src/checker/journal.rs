@@ -110,7 +110,7 @@ impl Checker {
             return self.violated("window", "a run starts by itself without a configuration".to_owned());
         };
         let calendar = Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC);
-        if calendar.containing(at) != Some(occurrence) || not_after != occurrence.end {
+        if calendar.containing(at) != Ok(Some(occurrence)) || not_after != occurrence.end {
             let text = format!("a run starts by itself at {at} in {occurrence:?}, until {not_after}");
             return self.violated("window", text);
         }
