@@ -1,8 +1,10 @@
 //! What is read from files that others may have written.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
+use os_upgrade_orchestrator::auth::{self, Proof, Rights};
 use os_upgrade_orchestrator::config::{Error, NatsMode, parse};
 use os_upgrade_protocol::HostName;
 use os_upgrade_worker_rules::StateFile;
@@ -16,6 +18,26 @@ pub fn state_file(data: &[u8]) {
     assert!(is_object(data));
     assert_eq!(file.host, host);
     assert_eq!(StateFile::parse(&file.to_bytes(), &host).expect("what is printed is read"), file);
+}
+
+/// The file with the tokens of those who may call.
+pub fn token_file(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let tokens = match auth::parse_tokens(text) {
+        Ok(tokens) => tokens,
+        Err(why) => return assert!(!why.is_empty() && is_one_line(&why), "{why:?}"),
+    };
+    let names: BTreeSet<_> = tokens.iter().map(|token| token.name.to_string()).collect();
+    assert_eq!(names.len(), tokens.len(), "each is named once");
+    for token in &tokens {
+        match (&token.rights, &token.proof) {
+            (Rights::Role(_) | Rights::Group(_), Proof::Secret(_)) => {}
+            (Rights::Group(_), Proof::Certificate(name)) => assert!(!name.is_empty()),
+            (rights, proof) => panic!("{rights:?} by {proof:?}"),
+        }
+    }
+    let written = auth::tokens_text(&tokens).expect("what is read can be written");
+    assert_eq!(auth::parse_tokens(&written).expect("what is written is read"), tokens);
 }
 
 /// The settings: a TOML file, and after a line `--- environment` variables, one a line.

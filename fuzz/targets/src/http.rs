@@ -1,6 +1,6 @@
 //! What comes over HTTP: requests of operators and FleetLock clients, answers of lock servers.
 
-use axum::http::Uri;
+use axum::http::{HeaderValue, Uri};
 use chrono::Utc;
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_kernel::duration::Duration;
@@ -8,6 +8,8 @@ use os_upgrade_orchestrator::api::offline;
 use os_upgrade_orchestrator::fleetlock::request::{Claim, REQUEST_BYTES_MAX};
 use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
 use os_upgrade_shell::fleetlock::{HttpAnswer, RETRY_AFTER_MAX, RetryAfter, read_answer, read_retry_after};
+
+use serde_json::Value;
 
 use crate::{is_object, split};
 
@@ -74,6 +76,28 @@ pub fn yaml(data: &[u8]) {
         Ok(_) => {}
         Err(problem) => assert!(!problem.is_empty()),
     }
+}
+
+/// A patch of the configuration: its type and the configuration, a line each, and the patch.
+pub fn patch(data: &[u8]) {
+    let [content_type, configuration, patch] = split(data, b'\n');
+    let Ok(content_type) = HeaderValue::from_bytes(content_type) else { return };
+    let Ok(configuration) = serde_json::from_slice::<Value>(configuration) else { return };
+    let is_list = patch.trim_ascii_start().starts_with(b"[");
+    let once = match offline::patched(content_type.clone(), patch, configuration.clone()) {
+        Ok(once) => once,
+        Err(problem) => return assert!(!problem.is_empty()),
+    };
+    if is_list {
+        // About what the steps may make, written with as much as can be escaped.
+        let written = once.to_string().len();
+        assert!(written <= data.len().max(16 * 1024 * 1024), "{written} bytes");
+    } else {
+        assert!(once.is_object(), "what is merged with an object is one");
+        let twice = offline::patched(content_type, patch, once.clone());
+        assert_eq!(twice.as_ref(), Ok(&once), "it says what is to be there afterwards");
+    }
+    config(once.to_string().as_bytes());
 }
 
 /// The body of a trigger, and a duration.

@@ -3,26 +3,26 @@
 //!
 //! Each target is a function that panics when that is not so. `fuzz/` feeds them with what libFuzzer makes up; the test
 //! of this crate with the corpora, so that what was found once is looked at by `make test` for ever.
-//!
-//! Tokens are not here, because there are none yet.
 
 mod bus;
 mod files;
 mod http;
 mod journal;
+mod sites;
 mod window;
 
 pub use bus::{announcement, command, control, forward, reply, subject, versions};
-pub use files::{settings, state_file};
-pub use http::{claim, config, lock_answer, query, trigger, yaml};
+pub use files::{settings, state_file, token_file};
+pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::journal;
+pub use sites::{site_answer, site_request};
 pub use window::window;
 
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 21] = [
     ("announcement", announcement),
     ("claim", claim),
     ("command", command),
@@ -31,11 +31,15 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("forward", forward),
     ("journal", journal),
     ("lock_answer", lock_answer),
+    ("patch", patch),
     ("query", query),
     ("reply", reply),
     ("settings", settings),
+    ("site_answer", site_answer),
+    ("site_request", site_request),
     ("state_file", state_file),
     ("subject", subject),
+    ("token_file", token_file),
     ("trigger", trigger),
     ("versions", versions),
     ("window", window),

@@ -81,8 +81,10 @@ impl Patch {
             Self::Merge(patch) => json_patch::merge(&mut document, patch),
             Self::Steps(steps) => {
                 for (index, step) in steps.iter().enumerate() {
-                    json_patch::patch(&mut document, std::slice::from_ref(step))
-                        .map_err(|error| failed(index, &error.kind, &error.to_string()))?;
+                    json_patch::patch(&mut document, std::slice::from_ref(step)).map_err(|error| {
+                        let message = format!("{:?}: {}", error.path.as_str(), error.kind);
+                        failed(index, &error.kind, &message)
+                    })?;
                     if !is_bounded(&document, DEPTH_MAX, &mut SIZE_MAX.clone()) {
                         return Err(failed(
                             index,
@@ -170,8 +172,11 @@ mod tests {
             (json!([{"op": "remove", "path": "/b/c"}, {"op": "jump", "path": "/b"}]), "step 1: "),
             (json!([{"op": "remove"}]), "step 0: "),
             (json!([{"op": "remove", "path": "b"}]), "step 0: "),
-            (json!([{"op": "test", "path": "/b/c", "value": 2}]), "step 0: "),
-            (json!([{"op": "remove", "path": "/b/c"}, {"op": "remove", "path": "/b/c"}]), "step 1: "),
+            (json!([{"op": "test", "path": "/b/c", "value": 2}]), "step 0: \"/b/c\": value did not match"),
+            (
+                json!([{"op": "remove", "path": "/b/c"}, {"op": "remove", "path": "/b/c"}]),
+                "step 1: \"/b/c\": path is invalid",
+            ),
             (
                 json!(vec![json!({"op": "test", "path": "/b/c", "value": 1}); 257]),
                 "a JSON Patch has at most 256 steps",

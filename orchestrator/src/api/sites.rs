@@ -16,7 +16,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -189,16 +189,21 @@ async fn answered(name: &str, message: Bytes) -> Result<Response, Problem> {
         Problem::new(StatusCode::BAD_GATEWAY, text)
     };
     // Large ones are compressed, and the runtime's threads have other things to do.
-    let decoded = tokio::task::spawn_blocking(move || message::decode_answer(&message)).await;
-    let decoded = decoded.map_err(|error| Problem::internal(error.to_string()))?;
-    let (Answered { status, content_type, .. }, body) = decoded.map_err(|why| bad(&why))?;
-    let status = StatusCode::from_u16(status).map_err(|error| bad(&error.to_string()))?;
+    let read = tokio::task::spawn_blocking(move || read_answer(&message)).await;
+    let read = read.map_err(|error| Problem::internal(error.to_string()))?;
+    read.map(IntoResponse::into_response).map_err(|why| bad(&why))
+}
+
+/// The answer that a message holds.
+pub(super) fn read_answer(message: &Bytes) -> Result<(StatusCode, HeaderMap, Bytes), String> {
+    let (Answered { status, content_type, .. }, body) = message::decode_answer(message)?;
+    let status = StatusCode::from_u16(status).map_err(|error| error.to_string())?;
     let mut headers = HeaderMap::new();
     if let Some(content_type) = content_type {
-        let value = HeaderValue::try_from(content_type).map_err(|error| bad(&error.to_string()))?;
+        let value = HeaderValue::try_from(content_type).map_err(|error| error.to_string())?;
         headers.insert(CONTENT_TYPE, value);
     }
-    Ok((status, headers, body).into_response())
+    Ok((status, headers, body))
 }
 
 /// What answers other sites.
@@ -228,7 +233,7 @@ impl AnswerSites for Answers {
 }
 
 /// The request that a message holds.
-fn received(message: &Bytes, now: DateTime<Utc>) -> Result<Request, Problem> {
+pub(super) fn received(message: &Bytes, now: DateTime<Utc>) -> Result<Request, Problem> {
     let bad = |why: String| Problem::bad_request(format!("a request of another site cannot be meant: {why}"));
     let (asked, body) = message::decode_request(message).map_err(bad)?;
     let Asked { method, target, content_type, caller, sent } = asked;
@@ -264,8 +269,8 @@ async fn sent(response: Response, room: usize) -> Bytes {
         Ok(message) if message.len() <= room => message,
         Ok(message) => {
             let text = format!(
-                "the answer has {} bytes, compressed, and the bus takes {room}: ask for less, with limit or fields \
-                 where they are known, or ask an orchestrator of that site",
+                "the answer has {} bytes, compressed, and the bus takes {room}: ask for less, with keys, limit or \
+                 fields where they are known, or ask an orchestrator of that site",
                 message.len()
             );
             encoded(Problem::new(StatusCode::BAD_GATEWAY, text).into_response()).await.unwrap_or_default()
@@ -359,6 +364,6 @@ mod tests {
         let response = answered("leaf", sent(body.into_response(), 1_000).await).await.unwrap();
         assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        assert!(String::from_utf8_lossy(&body).contains("with limit or fields"), "{body:?}");
+        assert!(String::from_utf8_lossy(&body).contains("with keys, limit or fields"), "{body:?}");
     }
 }

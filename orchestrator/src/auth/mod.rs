@@ -25,6 +25,7 @@ pub use self::name::{NameError, TokenName};
 pub use self::oidc::Oidc;
 pub use self::secret::{RandomError, Salted, Secret};
 pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, write};
+pub use self::token_file::{parse as parse_tokens, text as tokens_text};
 
 /// What an operator, or a program, may do. Each may do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -243,7 +243,11 @@ fn trusted(metadata: &fs::Metadata, reader: Option<u32>) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn parse(text: &str) -> Result<Tokens, String> {
+/// Reads what a file holds.
+///
+/// # Errors
+/// What is wrong, and where.
+pub fn parse(text: &str) -> Result<Tokens, String> {
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("more than {FILE_BYTES_MAX} bytes"));
     }
@@ -266,7 +270,11 @@ pub(super) fn parse(text: &str) -> Result<Tokens, String> {
     Ok(tokens)
 }
 
-fn text(tokens: &[Token]) -> Result<String, toml::ser::Error> {
+/// What a file with these entries holds.
+///
+/// # Errors
+/// They cannot be written down.
+pub fn text(tokens: &[Token]) -> Result<String, toml::ser::Error> {
     let document = Document { tokens: tokens.iter().map(Entry::of).collect() };
     toml::to_string(&document).map(|body| format!("{HEAD}\n{body}"))
 }

@@ -1,0 +1,43 @@
+//! What comes from other sites over the bus: what they ask here, and what they answer.
+
+use axum::http::Method;
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_orchestrator::api::offline;
+use os_upgrade_orchestrator::auth::Caller;
+
+use crate::is_one_line;
+
+/// Now, in every case.
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_795_000_000, 0).expect("a time")
+}
+
+/// A request: a line that says what is asked and by whom, and the body.
+pub fn site_request(data: &[u8]) {
+    let message = Bytes::copy_from_slice(data);
+    let request = match offline::site_request(&message, now()) {
+        Ok(request) => request,
+        Err(problem) => return assert!(!problem.is_empty()),
+    };
+    let path = request.uri().path();
+    assert!(path == "/v1/state/os-upgrade" || path.starts_with("/v1/state/os-upgrade/"), "{path}");
+    assert!(request.uri().host().is_none() && request.headers().len() <= 1);
+    let caller = request.extensions().get::<Caller>().expect("somebody asks");
+    assert!(caller.actor.len() <= 2_048 && is_one_line(&caller.actor));
+    // What changes something is not done later than its sender may think.
+    let later = offline::site_request(&message, now() + TimeDelta::hours(1));
+    let reads = [Method::GET, Method::HEAD].contains(request.method());
+    assert_eq!(later.is_ok(), reads, "{}", request.method());
+}
+
+/// An answer: a line that says what it is, and the body.
+pub fn site_answer(data: &[u8]) {
+    match offline::site_answer(&Bytes::copy_from_slice(data)) {
+        Ok((status, _, body)) => {
+            assert!((100..=999).contains(&status));
+            assert!(body.len() <= data.len() || body.len() as u64 <= 256 * 1024 * 1024);
+        }
+        Err(problem) => assert!(!problem.is_empty()),
+    }
+}
