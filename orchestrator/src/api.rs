@@ -62,6 +62,7 @@ pub use self::limit::Limits;
 pub use self::serve::serve;
 pub use self::sites::Sites;
 pub use self::tls::Tls;
+pub(crate) use self::tls::WARN_BEFORE;
 use crate::auth::Gate;
 use crate::site::SiteHandle;
 use crate::store::History;

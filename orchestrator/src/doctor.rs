@@ -1,6 +1,7 @@
 //! Looks at everything a site needs and says what is wrong with it and what to do. It changes nothing, makes nothing, and
 //! needs nothing to run.
 
+mod access;
 mod bus;
 mod files;
 
@@ -74,7 +75,11 @@ pub async fn examine(settings: Result<Settings, config::Error>) -> Vec<Check> {
     checks.extend(files::data_directory(&settings));
     let (folded, store) = files::store(&settings).await;
     checks.extend(store);
-    checks.extend(files::certificate(&settings, chrono::Utc::now()));
+    checks.extend(access::examine(
+        &settings,
+        folded.as_ref().map(|folded| &folded.state),
+        chrono::Utc::now(),
+    ));
     checks.extend(files::lock_server(&settings));
     checks.extend(files::nats_server(&settings).await);
     checks.extend(bus::examine(&settings, folded.as_ref()).await);

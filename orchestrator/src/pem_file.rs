@@ -5,10 +5,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::error::with_causes;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// The largest file that is read, in bytes: more than all authorities of a system take.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -109,4 +111,15 @@ impl<'a> PemFile<'a> {
         }
         Ok(all)
     }
+}
+
+/// When `certificate` ends.
+///
+/// # Errors
+/// Why that is not known, as the rest of a sentence about its file.
+pub fn not_after(certificate: &CertificateDer<'_>) -> Result<DateTime<Utc>, String> {
+    let (_, certificate) = X509Certificate::from_der(certificate)
+        .map_err(|error| format!("holds a certificate that cannot be read: {error}"))?;
+    let end = certificate.validity().not_after.timestamp();
+    Ok(DateTime::from_timestamp(end, 0).unwrap_or(DateTime::<Utc>::MAX_UTC))
 }

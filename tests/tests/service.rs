@@ -10,6 +10,7 @@ use std::process::Command;
 use os_upgrade_tests::programs;
 
 const UNIT: &str = include_str!("../../config/os-upgrade.service");
+const USERS: &str = include_str!("../../config/os-upgrade.sysusers");
 const PROGRAM: &str = "/usr/local/bin/os-upgrade";
 
 /// Every key with its section and its last value.
@@ -37,6 +38,11 @@ fn it_fits_the_program() {
     // The exit code of an unusable configuration.
     assert_eq!(service("RestartPreventExitStatus"), "2");
     assert_eq!(service("WorkingDirectory"), "%S/os-upgrade");
+    // A user that files can be given to, and that has the data directory for its home.
+    assert_eq!((service("User"), service("StateDirectory")), ("os-upgrade", "os-upgrade"));
+    assert!(!keys.contains_key(&("Service", "DynamicUser")));
+    let user = USERS.lines().find(|line| !line.starts_with('#')).unwrap();
+    assert!(user.starts_with("u os-upgrade - ") && user.ends_with(" /var/lib/os-upgrade"), "{user}");
     let mut words = service("ExecStart").split(' ');
     assert_eq!(words.next(), Some(PROGRAM));
     let parsed =

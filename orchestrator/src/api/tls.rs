@@ -14,22 +14,20 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::config::ApiTls;
-use crate::pem_file::{PemError, PemFile};
+use crate::pem_file::{PemError, PemFile, not_after};
 
 /// How often the files are looked at. A change is taken in at the second look that finds it, so that a certificate and
 /// its key, written one after the other, are not read in between.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long before its end a certificate is warned of.
-const WARN_BEFORE: TimeDelta = TimeDelta::days(14);
+pub(crate) const WARN_BEFORE: TimeDelta = TimeDelta::days(14);
 /// How often.
 const WARN_EVERY: TimeDelta = TimeDelta::days(1);
 
@@ -177,7 +175,10 @@ impl Files {
         let cert = PemFile::read("`cert` of [api.tls]", &self.cert)?;
         let key = PemFile::read("`key` of [api.tls]", &self.key)?;
         let chain = cert.certificates()?;
-        let not_after = not_after(chain.first()).map_err(|error| cert.unfit(error))?;
+        // Those of authorities after it do not count: one that has expired may stand there for the sake of old clients, and
+        // others know the way around it.
+        let shown = chain.first().ok_or_else(|| cert.unfit("holds no certificate"))?;
+        let not_after = not_after(shown).map_err(|error| cert.unfit(error))?;
         let provider = Arc::new(ring::default_provider());
         let shown = CertifiedKey::from_der(chain, key.private_key()?, &provider);
         let shown = shown.map_err(|error| {
@@ -220,16 +221,6 @@ fn stamp(path: &Path) -> Stamp {
     let found = fs::metadata(path).ok()?;
     let changed_ns = i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec());
     Some((found.ino(), found.len(), changed_ns))
-}
-
-/// When the certificate that is shown ends; on error, why that is not known. Those of authorities after it do not count:
-/// one that has expired may stand there for the sake of old clients, and others know the way around it.
-fn not_after(shown: Option<&CertificateDer<'_>>) -> Result<DateTime<Utc>, String> {
-    let shown = shown.ok_or("holds no certificate")?;
-    let (_, certificate) = X509Certificate::from_der(shown)
-        .map_err(|error| format!("holds a certificate that cannot be read: {error}"))?;
-    let end = certificate.validity().not_after.timestamp();
-    Ok(DateTime::from_timestamp(end, 0).unwrap_or(DateTime::<Utc>::MAX_UTC))
 }
 
 #[cfg(test)]

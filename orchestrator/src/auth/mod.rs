@@ -24,7 +24,7 @@ pub use self::kept::KeptTokens;
 pub use self::name::{NameError, TokenName};
 pub use self::oidc::Oidc;
 pub use self::secret::{RandomError, Salted, Secret};
-pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, write};
+pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, read_trusted, write};
 pub use self::token_file::{parse as parse_tokens, text as tokens_text};
 
 /// What an operator, or a program, may do. Each may do what those before it may.

@@ -159,7 +159,7 @@ sections! {
         "listen" => listen: SocketAddr = Initial::Is("127.0.0.1:8646");
         /// A file with the tokens of those who may call, on loopback too: `os-upgrade token create` makes it. Changes are in
         /// force within two seconds.
-        "tokens" => tokens: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/tokens.toml");
+        "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
         /// Connections at once, 16 to 10000. With so many, a further one takes the place of an idle one of the address, or the
         /// IPv6 network of 64 bits, that has most.
         "connections" => connections: Bounded<16, 10_000> = Initial::Is("512");

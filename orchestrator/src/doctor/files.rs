@@ -3,14 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 use os_upgrade_protocol::error::with_causes;
-use os_upgrade_protocol::time;
 
 use super::Check;
-use crate::api::Tls;
 use crate::config::{NatsMode, Settings};
 use crate::file_lock;
 use crate::fleetlock::client::FleetLockClient;
@@ -136,27 +133,6 @@ pub(super) fn lock_server(settings: &Settings) -> Option<Check> {
         Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or the key that names it"),
     })
 }
-
-/// The certificate of the API, where it has one.
-pub(super) fn certificate(settings: &Settings, now: DateTime<Utc>) -> Option<Check> {
-    const NAME: &str = "certificate";
-    match Tls::of_settings(&settings.api_tls) {
-        Ok(None) => None,
-        Ok(Some(tls)) => Some(match tls.ends_soon(now) {
-            None => Check::ok(NAME, format!("valid until {}", time::format(tls.not_after()))),
-            Some(warning) if tls.not_after() > now => Check::warning(NAME, warning, RENEW),
-            Some(problem) => Check::problem(NAME, problem, RENEW),
-        }),
-        Err(error) => Some(Check::problem(
-            NAME,
-            with_causes(&error),
-            "correct the file, or the key of [api.tls] that names it",
-        )),
-    }
-}
-
-const RENEW: &str =
-    "have a new one made and put it and its key in their files: they are read again without a restart";
 
 /// The managed nats-server, where one is wanted.
 pub(super) async fn nats_server(settings: &Settings) -> Vec<Check> {
