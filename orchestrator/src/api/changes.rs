@@ -7,50 +7,25 @@ use axum::response::Response;
 use os_upgrade_kernel::config::Difference;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Parameters, Params, True};
-use super::listing::{Count, Entry, Wanted, entry};
+use super::extract::Params;
+use super::listing::{self, Count, Entry, Wanted, entry, paged};
 use super::openapi::types;
 use super::openapi::{lists, tag};
 use super::reply;
-use super::runs::{self, Millis};
+use super::runs::Millis;
 use crate::store::{Audit, FactCursor, FactRow};
-
-/// Changes in a page, when nothing is asked for, and at most.
-const CHANGES_DEFAULT: u32 = 50;
-const CHANGES_MAX: u32 = 500;
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default().routes(routes!(list))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-struct ListParameters {
-    /// How many changes at most; 50 unless given.
-    #[param(minimum = 1, maximum = 500)]
-    #[serde(default, deserialize_with = "runs::limit::<_, CHANGES_MAX>")]
-    limit: Option<u32>,
-    /// The `next` of the page before.
-    #[serde(default, deserialize_with = "runs::cursor")]
-    #[param(value_type = Option<types::FactKeyText>)]
-    after: Option<FactCursor>,
-    /// Only the keys of the entries: `<sequence>.<place>`.
-    #[param(inline)]
-    keys: Option<True>,
-    /// Only how many there are, on all pages together. It goes before `keys`.
-    #[param(inline)]
-    count: Option<True>,
-}
-
-impl Parameters for ListParameters {
-    const NAMES: &'static [&'static str] = &["limit", "after", "keys", "count"];
-}
+paged!(ListParameters by FactCursor, described by FactKeyText, read by "listing::cursor");
 
 /// 200 with a page, newest first.
 #[utoipa::path(
@@ -63,12 +38,11 @@ impl Parameters for ListParameters {
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
+    let wanted = params.wanted();
     if wanted == Wanted::Count {
         return reply::json(&Count { count: api.history().await.count_audit(Audit::Configuration).await? });
     }
-    let limit = params.limit.unwrap_or(CHANGES_DEFAULT);
-    let page = api.history().await.audit(Audit::Configuration, limit, params.after).await?;
+    let page = api.history().await.audit(Audit::Configuration, params.limit(), params.after).await?;
     let entries = page.items.iter().map(|fact| {
         let whole = Replaced::of(fact)?;
         Ok(entry(wanted, || fact.cursor().to_string(), || ChangeItem::new(fact, whole)))

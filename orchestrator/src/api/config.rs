@@ -19,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
-use super::conditions::{Conditions, Read, entity_tag};
+use super::conditions::{Conditions, OfWrites, Read, entity_tag};
 use super::document::{from_value, parse};
 use super::error::Problem;
 use super::extract::{Actor, Body, Parameters, Params, True, Validate, bytes, empty_body};
@@ -138,11 +138,7 @@ async fn read(
 #[utoipa::path(
     put, path = "/v1/config/os-upgrade", operation_id = "replace-configuration", tag = tag::CONFIGURATION,
     summary = "Replace or create the os upgrade",
-    params(
-        ("If-Match" = Option<types::TagsText>, Header, description = "only if the configuration has one of these tags"),
-        ("If-None-Match" = Option<types::TagsText>, Header, description = "only if it has none of these; * only creates"),
-        Validate,
-    ),
+    params(OfWrites, Validate),
     request_body = types::ConfigBody,
     responses(
         (status = 201, description = "it was created"),
@@ -168,11 +164,7 @@ async fn replace(
     delete, path = "/v1/config/os-upgrade", operation_id = "delete-configuration", tag = tag::CONFIGURATION,
     summary = "Delete the os upgrade",
     description = "A run that is active goes on to its end.",
-    params(
-        ("If-Match" = Option<types::TagsText>, Header, description = "only if the configuration has one of these tags"),
-        ("If-None-Match" = Option<types::TagsText>, Header, description = "only if it has none of these tags"),
-        Validate,
-    ),
+    params(OfWrites, Validate),
     responses(
         (status = 204, description = "it was deleted, or could be"),
         (status = 404, description = "there is no configuration"),
@@ -257,11 +249,7 @@ async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem
     summary = "Update the os upgrade",
     description = "A merge patch (RFC 7396), also as plain JSON or YAML, or a JSON Patch (RFC 6902). Lists are \
                    replaced whole. Without If-Match it is applied to whatever is configured by then.",
-    params(
-        ("If-Match" = Option<types::TagsText>, Header, description = "only if the configuration has one of these tags"),
-        ("If-None-Match" = Option<types::TagsText>, Header, description = "only if it has none of these tags"),
-        Validate,
-    ),
+    params(OfWrites, Validate),
     request_body(content(
         (types::ConfigPatchBody = "application/json"),
         (types::ConfigPatchBody = "application/merge-patch+json"),

@@ -1,10 +1,91 @@
 //! What lists have in common: with `keys=true` there are only the keys of their entries, with `count=true` only how
-//! many entries there are, on all pages together.
+//! many entries there are, on all pages together. `limit` and `after` page through long ones: `next` of one page is
+//! `after` of the next.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{Parameters, True};
+use crate::store::FactCursor;
+
+/// Entries in a page, when nothing is asked for, and at most.
+pub(super) const PAGE_DEFAULT: u32 = 50;
+pub(super) const PAGE_MAX: u32 = 500;
+
+/// Makes the parameters of a list with pages: its name, the type of its keys and what describes them in the document, how
+/// a key is read where it does not read itself, and the parameters that only this list has.
+macro_rules! paged {
+    (
+        $name:ident by $key:ty, described by $text:ident $(, read by $read:literal)?
+        $(; $(#[doc = $meaning:literal])+ $own:ident)*
+    ) => {
+        #[derive(Debug, ::serde::Deserialize, ::utoipa::IntoParams)]
+        #[into_params(parameter_in = Query)]
+        struct $name {
+            /// How many entries at most; 50 unless given.
+            #[param(minimum = 1, maximum = 500)]
+            #[serde(default, deserialize_with = "crate::api::listing::page")]
+            limit: Option<u32>,
+            /// The `next` of the page before.
+            #[serde($(default, deserialize_with = $read)?)]
+            #[param(value_type = Option<crate::api::openapi::types::$text>)]
+            after: Option<$key>,
+            $(
+                $(#[doc = $meaning])+
+                #[param(inline)]
+                $own: Option<crate::api::extract::True>,
+            )*
+            /// Only the keys of the entries.
+            #[param(inline)]
+            keys: Option<crate::api::extract::True>,
+            /// Only how many there are, on all pages together. It goes before `keys`.
+            #[param(inline)]
+            count: Option<crate::api::extract::True>,
+        }
+
+        impl crate::api::extract::Parameters for $name {
+            const NAMES: &'static [&'static str] =
+                &["limit", "after", $(stringify!($own),)* "keys", "count"];
+        }
+
+        impl $name {
+            /// How many entries a page has at most.
+            fn limit(&self) -> u32 {
+                self.limit.unwrap_or(crate::api::listing::PAGE_DEFAULT)
+            }
+
+            /// What is wanted.
+            fn wanted(&self) -> crate::api::listing::Wanted {
+                crate::api::listing::Wanted::of(self.keys.as_ref(), self.count.as_ref())
+            }
+        }
+    };
+}
+
+pub(super) use paged;
+
+/// Reads how many are wanted, from 1 to `MAX`.
+pub(super) fn limit<'de, D: Deserializer<'de>, const MAX: u32>(
+    deserializer: D,
+) -> Result<Option<u32>, D::Error> {
+    let limit = u32::deserialize(deserializer)?;
+    if (1..=MAX).contains(&limit) {
+        Ok(Some(limit))
+    } else {
+        Err(de::Error::custom(format!("{limit} is not between 1 and {MAX}")))
+    }
+}
+
+/// Reads how many entries are wanted in a page.
+pub(super) fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    limit::<_, PAGE_MAX>(deserializer)
+}
+
+/// Reads the place of a fact.
+pub(super) fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FactCursor>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(de::Error::custom)
+}
 
 /// The parameters of a list without pages.
 #[derive(Debug, Deserialize, IntoParams)]

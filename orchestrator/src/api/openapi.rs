@@ -6,7 +6,7 @@
 //! router, is described in `fleet_lock`; types that the kernel keeps, in `types`.
 
 pub(super) mod errors;
-mod examples;
+pub(super) mod examples;
 pub(super) mod fleet_lock;
 mod forms;
 pub(super) mod lists;

@@ -11,7 +11,7 @@ use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, SecondsFormat, Utc};
 use os_upgrade_protocol::RunId;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -19,16 +19,12 @@ use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Name, Parameters, Params, True, parameters};
-use super::listing::{Count, Entry, Wanted, entry};
+use super::extract::{Name, Parameters, Params, parameters};
+use super::listing::{self, Count, Entry, Wanted, entry, paged};
 use super::openapi::types::{self, ActionWord, HostStatusWord, PhaseWord, ReasonKindWord, RunResultWord};
 use super::openapi::{lists, tag};
 use super::reply::{self, Stamp};
 use crate::store::{FactCursor, FactRow, HostRow, RunDetail, RunPage, RunRow};
-
-/// Runs in a page, when nothing is asked for, and at most.
-const RUNS_DEFAULT: u32 = 50;
-const RUNS_MAX: u32 = 500;
 
 /// Facts in an answer, when nothing is asked for, and at most: all facts of a run of some 2 000 hosts.
 const FACTS_MAX: u32 = 10_000;
@@ -37,27 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default().routes(routes!(list)).routes(routes!(read))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-struct ListParameters {
-    /// How many runs at most; 50 unless given.
-    #[param(minimum = 1, maximum = 500)]
-    #[serde(default, deserialize_with = "limit::<_, RUNS_MAX>")]
-    limit: Option<u32>,
-    /// The `next` of the page before.
-    #[param(value_type = Option<types::RunIdText>)]
-    after: Option<RunId>,
-    /// Only the ids of the runs.
-    #[param(inline)]
-    keys: Option<True>,
-    /// Only how many there are, on all pages together. It goes before `keys`.
-    #[param(inline)]
-    count: Option<True>,
-}
-
-impl Parameters for ListParameters {
-    const NAMES: &'static [&'static str] = &["limit", "after", "keys", "count"];
-}
+paged!(ListParameters by RunId, described by RunIdText);
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -65,10 +41,10 @@ impl Parameters for ListParameters {
 struct RunParameters {
     /// How many facts at most.
     #[param(minimum = 1, maximum = 10_000, default = 10_000)]
-    #[serde(default, deserialize_with = "limit::<_, FACTS_MAX>")]
+    #[serde(default, deserialize_with = "listing::limit::<_, FACTS_MAX>")]
     facts_limit: Option<u32>,
     /// The `facts-next` of the page before.
-    #[serde(default, deserialize_with = "cursor")]
+    #[serde(default, deserialize_with = "listing::cursor")]
     #[param(value_type = Option<types::FactKeyText>)]
     facts_after: Option<FactCursor>,
 }
@@ -87,22 +63,6 @@ pub(super) fn read_run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCurso
     parameters::<RunParameters>(uri).map(|query| (query.facts_limit, query.facts_after))
 }
 
-pub(super) fn limit<'de, D: Deserializer<'de>, const MAX: u32>(
-    deserializer: D,
-) -> Result<Option<u32>, D::Error> {
-    let limit = u32::deserialize(deserializer)?;
-    if (1..=MAX).contains(&limit) {
-        Ok(Some(limit))
-    } else {
-        Err(de::Error::custom(format!("{limit} is not between 1 and {MAX}")))
-    }
-}
-
-pub(super) fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FactCursor>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map(Some).map_err(de::Error::custom)
-}
-
 /// 200 with the page; 400 when there is no run `after`.
 #[utoipa::path(
     get, path = "/v1/state/os-upgrade/runs", operation_id = "list-runs", tag = tag::UPGRADES,
@@ -113,12 +73,11 @@ pub(super) fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
+    let wanted = params.wanted();
     if wanted == Wanted::Count {
         return reply::json(&Count { count: api.history().await.count_runs().await? });
     }
-    let limit = params.limit.unwrap_or(RUNS_DEFAULT);
-    let page = api.history().await.runs(limit, params.after.as_ref()).await?;
+    let page = api.history().await.runs(params.limit(), params.after.as_ref()).await?;
     reply::json(&RunList::of(&page, wanted))
 }
 

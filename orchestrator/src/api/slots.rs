@@ -13,18 +13,18 @@ use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore};
 use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, Standing, State as Site};
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Actor, Body, Names, Nothing, Parameters, Params, True};
-use super::listing::{Count, Entry, Wanted, entry};
+use super::extract::{Actor, Body, Names, Nothing, Params};
+use super::listing::{self, Count, Entry, Wanted, entry, paged};
 use super::openapi::types::{self, BehalfWord, LockProviderWord, ReclaimWord, WaiterWord};
 use super::openapi::{lists, tag};
 use super::reply::{self, Stamp};
-use super::runs::{self, FactItem};
+use super::runs::FactItem;
 use crate::store::{Audit, FactCursor, FactRow};
 
 /// Longest reason that an operator may give, in bytes.
@@ -137,35 +137,11 @@ pub(super) fn slots(site: &Site, now: DateTime<Utc>) -> SlotsState<'_> {
     }
 }
 
-/// Orders in a page, when nothing is asked for, and at most.
-const ORDERS_DEFAULT: u32 = 50;
-const ORDERS_MAX: u32 = 500;
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-struct HistoryParameters {
-    /// How many orders at most; 50 unless given.
-    #[param(minimum = 1, maximum = 500)]
-    #[serde(default, deserialize_with = "runs::limit::<_, ORDERS_MAX>")]
-    limit: Option<u32>,
-    /// The `next` of the page before.
-    #[serde(default, deserialize_with = "runs::cursor")]
-    #[param(value_type = Option<types::FactKeyText>)]
-    after: Option<FactCursor>,
+paged!(
+    HistoryParameters by FactCursor, described by FactKeyText, read by "listing::cursor";
     /// Also the slots that `FleetLock` clients were granted and gave back, and who asked.
-    #[param(inline)]
-    clients: Option<True>,
-    /// Only the keys of the entries: `<sequence>.<place>`.
-    #[param(inline)]
-    keys: Option<True>,
-    /// Only how many there are, on all pages together. It goes before `keys`.
-    #[param(inline)]
-    count: Option<True>,
-}
-
-impl Parameters for HistoryParameters {
-    const NAMES: &'static [&'static str] = &["limit", "after", "clients", "keys", "count"];
-}
+    clients
+);
 
 #[derive(Serialize)]
 struct OrderList<'a> {
@@ -187,13 +163,12 @@ async fn history(
     State(api): State<Api>,
     Params(params): Params<HistoryParameters>,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted::of(params.keys.as_ref(), params.count.as_ref());
+    let wanted = params.wanted();
     let audit = if params.clients.is_some() { Audit::SlotsOfAll } else { Audit::Slots };
     if wanted == Wanted::Count {
         return reply::json(&Count { count: api.history().await.count_audit(audit).await? });
     }
-    let limit = params.limit.unwrap_or(ORDERS_DEFAULT);
-    let page = api.history().await.audit(audit, limit, params.after).await?;
+    let page = api.history().await.audit(audit, params.limit(), params.after).await?;
     let shown = |fact| entry(wanted, || FactRow::cursor(fact).to_string(), || FactItem::of(fact));
     let items = page.items.iter().map(shown).collect();
     reply::json(&OrderList { items, next: page.next.map(|next| next.to_string()) })

@@ -15,9 +15,9 @@ use utoipa_axum::routes;
 use super::Api;
 use super::error::Problem;
 use super::extract::{Parameters, Params};
+use super::listing;
 use super::openapi::tag;
 use super::reply::Stamp;
-use super::runs;
 
 /// Occurrences in an answer, when nothing is asked for, and at most.
 const COUNT_DEFAULT: u32 = 10;
@@ -32,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 struct ListParameters {
     /// How many at most; 10 unless given.
     #[param(minimum = 1, maximum = 1_000)]
-    #[serde(default, deserialize_with = "runs::limit::<_, COUNT_MAX>")]
+    #[serde(default, deserialize_with = "listing::limit::<_, COUNT_MAX>")]
     count: Option<u32>,
     /// From when on, RFC 3339; from now on unless given.
     #[serde(default, deserialize_with = "time")]

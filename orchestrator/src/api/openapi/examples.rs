@@ -7,16 +7,10 @@ use utoipa::openapi::{Content, RefOr};
 /// What is sent to an endpoint, if a body is.
 fn request(path: &str, method: &str) -> Option<Value> {
     let example = match (method, path) {
-        ("PUT", "/v1/config/os-upgrade") => json!({
-            "worker-applications": [{"name": "os-upgrade-debian"}],
-            "maintenance-windows": [{
-                "days-of-week": "Friday, Saturday",
-                "start-time": "01:00",
-                "timezone": "site-local",
-                "duration": "4h",
-            }],
-            "rollout": {"max-concurrent": 2, "max-failures": 1, "unreachable": "skip"},
-        }),
+        ("PUT", "/v1/config/os-upgrade") => {
+            let rollout = json!({"max-concurrent": 2, "max-failures": 1, "unreachable": "skip"});
+            sample_with(json!({"rollout": rollout}))
+        }
         ("PATCH", "/v1/config/os-upgrade") => json!({"rollout": {"max-concurrent": 2}}),
         ("POST", "/v1/state/os-upgrade/trigger-upgrade-site") => json!({"timeout": "4h"}),
         ("POST", "/v1/state/os-upgrade/cancel") => json!({}),
@@ -41,15 +35,7 @@ fn request(path: &str, method: &str) -> Option<Value> {
 /// What an endpoint answers when it does what is asked, if there is a body.
 fn answer(path: &str, method: &str) -> Option<Value> {
     let example = match (method, path) {
-        ("GET", "/v1/config/os-upgrade") => json!({
-            "worker-applications": [{"name": "os-upgrade-debian"}],
-            "maintenance-windows": [{
-                "days-of-week": "Friday, Saturday",
-                "start-time": "01:00",
-                "timezone": "site-local",
-                "duration": "4h",
-            }],
-        }),
+        ("GET", "/v1/config/os-upgrade") => sample(),
         ("GET", "/v1/state/os-upgrade") => state(),
         ("GET", "/v1/state/os-upgrade/config-history") => json!({"items": [change()]}),
         ("GET", "/v1/state/os-upgrade/hosts") => json!([host()]),
@@ -76,8 +62,8 @@ fn answer(path: &str, method: &str) -> Option<Value> {
     Some(example)
 }
 
-/// The specification's, with what is ours beside it.
-fn state() -> Value {
+/// The specification's sample of a configuration.
+pub(in crate::api) fn sample() -> Value {
     json!({
         "worker-applications": [{"name": "os-upgrade-debian"}],
         "maintenance-windows": [{
@@ -86,6 +72,21 @@ fn state() -> Value {
             "timezone": "site-local",
             "duration": "4h",
         }],
+    })
+}
+
+/// The same, with `more` fields after it.
+fn sample_with(more: Value) -> Value {
+    let mut whole = sample();
+    if let (Value::Object(fields), Value::Object(more)) = (&mut whole, more) {
+        fields.extend(more);
+    }
+    whole
+}
+
+/// The specification's, with what is ours beside it.
+fn state() -> Value {
+    sample_with(json!({
         "status": "idle",
         "next-upgrade-in": "1d4h18s",
         "next-upgrade-at": "2023-03-24T01:00:00Z",
@@ -116,7 +117,7 @@ fn state() -> Value {
                 "until": "2023-03-24T01:00:00Z",
             },
         ],
-    })
+    }))
 }
 
 fn change() -> Value {

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::super::fields::Keep;
+use super::super::openapi::examples::sample;
 use super::*;
 use crate::testing::put_config;
 
@@ -19,18 +20,6 @@ maintenance-windows:
     timezone: site-local
     duration: 4h
 ";
-
-fn sample() -> Value {
-    json!({
-        "worker-applications": [{"name": "os-upgrade-debian"}],
-        "maintenance-windows": [{
-            "days-of-week": "Friday, Saturday",
-            "start-time": "01:00",
-            "timezone": "site-local",
-            "duration": "4h",
-        }],
-    })
-}
 
 fn reading(path: &str, accept: &str) -> Request<Body> {
     Request::get(path).header("accept", accept).body(Body::empty()).unwrap()
