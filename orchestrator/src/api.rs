@@ -31,7 +31,6 @@ pub mod offline;
 mod openapi;
 mod page;
 mod patch;
-pub mod peer;
 mod places;
 mod reply;
 mod run;

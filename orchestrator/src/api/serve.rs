@@ -26,9 +26,8 @@ use tower::ServiceExt as _;
 
 use super::connections::Connection;
 use super::early::Refusal;
-use super::peer::PeerCertificate;
 use super::{Limits, Options, Routers, Tls};
-use crate::auth::Gate;
+use crate::auth::{Gate, PeerCertificate};
 use crate::site::SiteHandle;
 use crate::store::History;
 

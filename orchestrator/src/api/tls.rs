@@ -1,13 +1,11 @@
 //! TLS on the API's listener: the certificate that is shown and the authorities that clients' are checked against, from
 //! files that are read again when they change.
 //!
-//! What becomes of connections is in [`mod@super::serve`]; what a client's certificate says in [`super::peer`].
+//! What becomes of connections is in [`mod@super::serve`]; what a client's certificate says in
+//! [`crate::auth::PeerCertificate`].
 
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -21,11 +19,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ApiTls;
+use crate::followed::{self, Version};
 use crate::pem_file::{PemError, PemFile, not_after};
 
-/// How often the files are looked at. A change is taken in at the second look that finds it, so that a certificate and
-/// its key, written one after the other, are not read in between.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long before its end a certificate is warned of.
 pub(crate) const WARN_BEFORE: TimeDelta = TimeDelta::days(14);
 /// How often.
@@ -45,7 +41,7 @@ struct Loaded {
     /// When the first of the shown certificates ends.
     not_after: DateTime<Utc>,
     /// The files as they were just before they were read.
-    stamps: Stamps,
+    versions: Versions,
 }
 
 /// The files that `[api.tls]` names.
@@ -56,9 +52,7 @@ struct Files {
     client_ca: Option<PathBuf>,
 }
 
-/// What tells one content of a file from another without reading it: inode, length, and time of change in nanoseconds.
-type Stamp = Option<(u64, u64, i128)>;
-type Stamps = [Stamp; 3];
+type Versions = [Option<Version>; 3];
 
 impl Tls {
     /// What `settings` ask for, if anything.
@@ -101,47 +95,31 @@ impl Tls {
     /// what was.
     pub(super) async fn follow_files(self, shutdown: CancellationToken) {
         let mut follower = Follower::new(self);
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-            // A file system may hang.
-            let looked = tokio::task::spawn_blocking(move || {
-                follower.look(Utc::now());
-                follower
-            });
-            follower = match looked.await {
-                Ok(follower) => follower,
-                Err(error) => {
-                    tracing::error!(%error, "the certificates of [api.tls] are not read again any more");
-                    return;
-                }
-            };
-        }
+        followed::follow("[api.tls]", shutdown, move || follower.look(Utc::now())).await;
     }
 }
 
-/// What is remembered from look to look.
+/// What is remembered from look to look. A change is taken in at the second look that finds it, so that a certificate and
+/// its key, written one after the other, are not read in between.
 struct Follower {
     tls: Tls,
     /// What was found at the last look.
-    last: Stamps,
+    last: Versions,
     /// What was last read, in vain or not.
-    tried: Stamps,
+    tried: Versions,
     warned_at: Option<DateTime<Utc>>,
 }
 
 impl Follower {
     fn new(tls: Tls) -> Self {
-        let stamps = tls.current.load().stamps;
-        Self { tls, last: stamps, tried: stamps, warned_at: None }
+        let versions = tls.current.load().versions;
+        Self { tls, last: versions, tried: versions, warned_at: None }
     }
 
     fn look(&mut self, now: DateTime<Utc>) {
-        let stamps = self.tls.files.stamps();
-        if stamps != self.tried && stamps == self.last {
-            self.tried = stamps;
+        let versions = self.tls.files.versions();
+        if versions != self.tried && versions == self.last {
+            self.tried = versions;
             match self.tls.files.load().and_then(|loaded| self.tls.files.still_valid(loaded, now)) {
                 Ok(loaded) => {
                     let not_after = time::format(loaded.not_after);
@@ -155,7 +133,7 @@ impl Follower {
                 }
             }
         }
-        self.last = stamps;
+        self.last = versions;
         if self.warned_at.is_none_or(|at| now - at >= WARN_EVERY)
             && let Some(warning) = self.tls.ends_soon(now)
         {
@@ -166,12 +144,12 @@ impl Follower {
 }
 
 impl Files {
-    fn stamps(&self) -> Stamps {
-        [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()].map(|path| stamp(path?))
+    fn versions(&self) -> Versions {
+        [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()].map(|path| Version::at(path?))
     }
 
     fn load(&self) -> Result<Loaded, PemError> {
-        let stamps = self.stamps();
+        let versions = self.versions();
         let cert = PemFile::read("`cert` of [api.tls]", &self.cert)?;
         let key = PemFile::read("`key` of [api.tls]", &self.key)?;
         let chain = cert.certificates()?;
@@ -204,7 +182,7 @@ impl Files {
         };
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Loaded { config: Arc::new(config), not_after, stamps })
+        Ok(Loaded { config: Arc::new(config), not_after, versions })
     }
 
     /// One that has expired takes the place of none: what is in force may still be valid, and is no worse.
@@ -215,12 +193,6 @@ impl Files {
         let why = format!("has expired at {}", time::format(loaded.not_after));
         Err(PemError::Unfit { role: "`cert` of [api.tls]", path: self.cert.clone(), why })
     }
-}
-
-fn stamp(path: &Path) -> Stamp {
-    let found = fs::metadata(path).ok()?;
-    let changed_ns = i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec());
-    Some((found.ino(), found.len(), changed_ns))
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::browser::is_from_elsewhere;
 use super::credentials::Credentials;
 use super::secret::PREFIX;
-use super::{Caller, Denials, Denied, KeptTokens, Oidc, Proof, Rights, Role, Token};
-use crate::api::peer::PeerCertificate;
+use super::{Caller, Denials, Denied, KeptTokens, Oidc, PeerCertificate, Proof, Rights, Role, Token};
 
 /// The ways to show who one is that an endpoint takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,21 +1,16 @@
 //! The tokens that are valid now: those of the file as it was when it last could be used.
 //!
-//! The file is looked at each second. Its metadata are enough for that, work on every file system, and follow a link that
-//! is turned to another file, which watches of the file miss. A file that cannot be used changes nothing, so that one that
-//! is half written locks nobody out; a file that is not there leaves no token valid.
+//! A file that cannot be used changes nothing, so that one that is half written locks nobody out; a file that is not there
+//! leaves no token valid.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::token_file::{self, FileError, Tokens, Version};
-
-/// Time between two looks at the file.
-const INTERVAL: Duration = Duration::from_secs(1);
+use super::token_file::{self, FileError, Tokens};
+use crate::followed::{self, Version};
 
 /// A token file, followed.
 #[derive(Debug)]
@@ -63,14 +58,7 @@ impl KeptTokens {
 
     /// Follows the file until `shutdown`.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut ticks = tokio::time::interval(INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-            let kept = Arc::clone(&self);
-            // A file system that hangs must hold up nothing else.
-            let looked = tokio::task::spawn_blocking(move || kept.look_again());
-            let _ = shutdown.run_until_cancelled(looked).await;
-        }
+        followed::follow("the token file", shutdown, move || self.look_again()).await;
     }
 
     /// Takes in the file as it is now, if that can be used, and logs what is new about it.
@@ -103,8 +91,7 @@ impl KeptTokens {
     /// Whether there was something new.
     fn look(&self) -> Result<bool, FileError> {
         let before = self.seen().version;
-        let now = std::fs::metadata(&self.path).ok().map(|metadata| Version::of(&metadata));
-        if before.is_some() && before == now {
+        if before.is_some() && before == Version::at(&self.path) {
             return Ok(false);
         }
         let (tokens, version) = token_file::read_version(&self.path)?;

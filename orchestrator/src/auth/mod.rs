@@ -9,6 +9,7 @@ mod gate;
 mod kept;
 mod name;
 mod oidc;
+mod peer;
 mod secret;
 mod token_file;
 
@@ -23,7 +24,8 @@ pub use self::gate::{Gate, Scheme, Shown};
 pub use self::kept::KeptTokens;
 pub use self::name::{NameError, TokenName};
 pub use self::oidc::Oidc;
-pub use self::secret::{RandomError, Salted, Secret};
+pub use self::peer::PeerCertificate;
+pub use self::secret::{Salted, Secret};
 pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, read_trusted, write};
 pub use self::token_file::{parse as parse_tokens, text as tokens_text};
 

@@ -7,9 +7,10 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+
+use crate::random::{self, RandomError};
 
 /// What every secret begins with, for programs that search for lost ones.
 pub(super) const PREFIX: &str = "osup_";
@@ -17,11 +18,6 @@ pub(super) const PREFIX: &str = "osup_";
 const SECRET_BYTES: usize = 32;
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
-
-/// The system gives no random bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random bytes")]
-pub struct RandomError;
 
 /// A secret, `osup_<43 characters of base64url>`. It is shown once, and not by `Debug`.
 pub struct Secret(String);
@@ -49,7 +45,7 @@ impl fmt::Debug for Secret {
 
 fn random<const BYTES: usize>() -> Result<[u8; BYTES], RandomError> {
     let mut bytes = [0; BYTES];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| RandomError)?;
+    random::fill(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -300,7 +300,7 @@ async fn certificates_are_of_clients_only() {
         let mut params = rcgen::CertificateParams::new(names).unwrap();
         params.distinguished_name.push(rcgen::DnType::CommonName, common_name);
         let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-        crate::api::peer::PeerCertificate::of(certificate.der()).unwrap()
+        PeerCertificate::of(certificate.der()).unwrap()
     };
     let caller = |actor: &str, rights| Ok(Caller { actor: actor.to_owned(), rights });
     let [first, second, third, nobody] = [

@@ -14,6 +14,7 @@ use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 
 use super::{Caller, Rights, Role, Salted, TokenName};
+use crate::followed::Version;
 
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -180,18 +181,6 @@ impl Entry {
         };
         let Token { name, created, expires, .. } = token.clone();
         Self { name, role, group, certificate, salt, sha256, created, expires }
-    }
-}
-
-/// Which version of a file was read: another one differs in some of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Version([i64; 5]);
-
-impl Version {
-    pub(super) fn of(metadata: &fs::Metadata) -> Self {
-        let numbers = [metadata.ino(), metadata.size()].map(u64::cast_signed);
-        let [inode, size] = numbers;
-        Self([inode, size, metadata.mtime(), metadata.mtime_nsec(), metadata.ctime_nsec()])
     }
 }
 

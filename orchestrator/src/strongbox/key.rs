@@ -8,8 +8,9 @@ use base64::prelude::BASE64_STANDARD;
 use os_upgrade_kernel::SecretName;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac::{self, HMAC_SHA256};
-use ring::rand::{SecureRandom as _, SystemRandom};
 use zeroize::Zeroizing;
+
+use crate::random::{self, RandomError};
 
 const KEY_BYTES: usize = 32;
 /// What the check is made of; no name of a secret has a space.
@@ -29,11 +30,6 @@ impl fmt::Debug for Key {
 #[error("it is no key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them")]
 pub struct NoKey;
 
-/// The system gives no random bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random bytes")]
-pub struct RandomError;
-
 /// It was sealed with another key, under another name, or was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the key does not open it")]
@@ -46,7 +42,7 @@ impl Key {
     /// There is no randomness.
     pub fn random() -> Result<Self, RandomError> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
-        SystemRandom::new().fill(&mut bytes[..]).map_err(|_| RandomError)?;
+        random::fill(&mut bytes[..])?;
         Ok(Self(bytes))
     }
 
@@ -112,7 +108,7 @@ impl Key {
     /// Nonce, ciphertext and tag, in base64. A site's few secrets are far from the 2^32 at which random nonces meet.
     fn seal_under(&self, name: &str, value: &[u8]) -> Result<String, RandomError> {
         let mut nonce = [0; NONCE_LEN];
-        SystemRandom::new().fill(&mut nonce).map_err(|_| RandomError)?;
+        random::fill(&mut nonce)?;
         let cipher = self.cipher().ok_or(RandomError)?;
         let mut sealed = Vec::with_capacity(value.len() + AES_256_GCM.tag_len());
         sealed.extend_from_slice(value);

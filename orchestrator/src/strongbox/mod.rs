@@ -13,9 +13,10 @@ use os_upgrade_kernel::strongbox::Strongbox as Kept;
 use os_upgrade_kernel::{Request, Sealed, SecretName};
 use zeroize::Zeroizing;
 
-use self::key::{Key, RandomError};
+use self::key::Key;
 use self::key_file::KeyFileError;
 use crate::config::Settings;
+use crate::random::RandomError;
 use crate::site::Present;
 
 /// Most bytes of a secret.

@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::served::exchange;
 use super::*;
-use crate::api::peer::PeerCertificate;
+use crate::auth::PeerCertificate;
 use crate::config::ApiTls;
 use crate::testing::authority::Authority;
 

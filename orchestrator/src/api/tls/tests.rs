@@ -1,5 +1,7 @@
 //! When files are read again, and what is said of certificates that end.
 
+use std::fs;
+
 use tempfile::TempDir;
 
 use super::*;

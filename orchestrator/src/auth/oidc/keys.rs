@@ -2,8 +2,10 @@
 //! but not more often than a pause allows, because anybody can name any. The pause is short, so that one who does holds up
 //! no rotation of keys. When the provider is away its last keys stay.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -11,12 +13,13 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicK
 use jsonwebtoken::{Algorithm, DecodingKey};
 use os_upgrade_protocol::error::with_causes;
 use reqwest::{Client, StatusCode, Url};
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 
 use super::super::Denied;
 use crate::config::Jwks;
+use crate::followed::{self, Version};
 use crate::http_client::{self, beginning};
 
 /// How long the provider may take to answer.
@@ -25,8 +28,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// The largest key set that is read, in bytes.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// How often keys are fetched without being missed, so that those taken back are gone: from a provider, and a file.
-const REFRESH: [Duration; 2] = [Duration::from_mins(10), Duration::from_secs(5)];
+/// How often keys are fetched from a provider without being missed, so that those taken back are gone.
+const REFRESH: Duration = Duration::from_mins(10);
 
 /// The pause before a key that is not known is looked for again.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
@@ -71,19 +74,30 @@ impl Keys {
         Ok(Self { source, http, set: ArcSwapOption::empty(), asked: Mutex::default() })
     }
 
-    /// Fetches them again and again.
-    pub(super) async fn follow(&self) {
-        let [provider, file] = REFRESH;
-        let mut ticks = tokio::time::interval(match self.source {
-            Jwks::Url(_) => provider,
-            Jwks::File(_) => file,
-        });
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let mut asked = self.asked.lock().await;
-            *asked = Some(self.refresh().await);
+    /// Fetches them again and again until `shutdown`, from a file when it is another.
+    pub(super) async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
+        if let Jwks::File(path) = self.source.clone() {
+            let mut last = None;
+            let look = move || {
+                let version = Some(Version::at(&path));
+                if version != last {
+                    last = version;
+                    *self.asked.blocking_lock() = Some(self.take(read(&path)));
+                }
+            };
+            followed::follow("the file of [api.oidc] jwks", shutdown, look).await;
+            return;
         }
+        let mut ticks = tokio::time::interval(REFRESH);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let refresh = async {
+            loop {
+                ticks.tick().await;
+                let mut asked = self.asked.lock().await;
+                *asked = Some(self.refresh().await);
+            }
+        };
+        shutdown.run_until_cancelled(refresh).await;
     }
 
     /// The key with this id, or the only one there is for `algorithm` where a token names none.
@@ -119,7 +133,10 @@ impl Keys {
     }
 
     async fn refresh(&self) -> Asked {
-        let fetched = self.fetch().await;
+        self.take(self.fetch().await)
+    }
+
+    fn take(&self, fetched: Result<JwkSet, FetchError>) -> Asked {
         let answered = fetched.is_ok();
         match fetched {
             Ok(set) => self.set.store(Some(set.into())),
@@ -144,16 +161,23 @@ impl Keys {
     }
 
     async fn fetch(&self) -> Result<JwkSet, FetchError> {
-        let bytes = match (&self.source, &self.http) {
-            (Jwks::Url(url), Some(http)) => ask(http, url).await?,
-            (Jwks::File(path), _) => read(path).await?,
-            (Jwks::Url(_), None) => return Err(io::Error::other("there is no client").into()),
-        };
-        if bytes.len() > BYTES_MAX {
-            return Err(FetchError::TooLarge);
+        match (&self.source, &self.http) {
+            (Jwks::Url(url), Some(http)) => parse(&ask(http, url).await?),
+            (Jwks::File(path), _) => {
+                let path = path.clone();
+                let read = tokio::task::spawn_blocking(move || read(&path)).await;
+                read.unwrap_or_else(|error| Err(io::Error::other(error).into()))
+            }
+            (Jwks::Url(_), None) => Err(io::Error::other("there is no client").into()),
         }
-        Ok(serde_json::from_slice(&bytes)?)
     }
+}
+
+fn parse(bytes: &[u8]) -> Result<JwkSet, FetchError> {
+    if bytes.len() > BYTES_MAX {
+        return Err(FetchError::TooLarge);
+    }
+    Ok(serde_json::from_slice(bytes)?)
 }
 
 async fn ask(http: &Client, url: &Url) -> Result<Vec<u8>, FetchError> {
@@ -164,11 +188,10 @@ async fn ask(http: &Client, url: &Url) -> Result<Vec<u8>, FetchError> {
     Ok(beginning(response, BYTES_MAX).await?)
 }
 
-async fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn read(path: &Path) -> Result<JwkSet, FetchError> {
     let mut bytes = Vec::new();
-    let file = tokio::fs::File::open(path).await?;
-    file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).await?;
-    Ok(bytes)
+    File::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    parse(&bytes)
 }
 
 /// Whether `key` is one to check signatures of `algorithm` with. What a token says of its algorithm is believed only as far

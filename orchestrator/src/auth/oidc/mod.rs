@@ -5,6 +5,8 @@
 mod crypto;
 mod keys;
 
+use std::sync::Arc;
+
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use os_upgrade_shell::fleetlock::one_line;
@@ -41,7 +43,7 @@ pub struct Oidc {
     audience: String,
     role_claim: String,
     roles: [(Role, Words); 3],
-    keys: Keys,
+    keys: Arc<Keys>,
 }
 
 impl Oidc {
@@ -62,13 +64,13 @@ impl Oidc {
             audience: audience.as_str().to_owned(),
             role_claim: role_claim.as_str().to_owned(),
             roles: [(Role::Admin, admins), (Role::Operator, operators), (Role::Viewer, viewers)],
-            keys: Keys::new(jwks.clone())?,
+            keys: Arc::new(Keys::new(jwks.clone())?),
         }))
     }
 
     /// Keeps the provider's keys up to date until `shutdown`.
     pub(super) async fn follow(&self, shutdown: CancellationToken) {
-        shutdown.run_until_cancelled(self.keys.follow()).await;
+        Arc::clone(&self.keys).follow(shutdown).await;
     }
 
     /// Whose `token` it is.
