@@ -208,7 +208,7 @@ async fn conditional(
     ask: impl Fn(Expected) -> Request,
 ) -> Result<StatusCode, Problem> {
     if let Some(expected) = conditions.expected() {
-        return Ok(reply::granted(&api.site.request(ask(expected)).await??));
+        return api.change(ask(expected)).await;
     }
     // Whoever decides can only be told what must be there: so it is what is there now, as far as that is wanted.
     let end = Instant::now() + RETRIED_WITHIN;

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Accepted, HostStatus, Reason, RunHost};
+use os_upgrade_kernel::{Accepted, HostStatus, Reason, Request, RunHost};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -31,6 +31,11 @@ impl Api {
             written.map_err(|error| Problem::internal(error.to_string()))?
         };
         written.map(json_bytes).map_err(|error| Problem::internal(error.to_string()))
+    }
+
+    /// Asks for a change; answered once it is durable, or refused.
+    pub(super) async fn change(&self, request: Request) -> Result<StatusCode, Problem> {
+        Ok(granted(&self.site.request(request).await??))
     }
 }
 

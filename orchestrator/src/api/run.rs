@@ -16,7 +16,6 @@ use super::error::Problem;
 use super::extract::{Actor, Nothing, OptionalBody, Params, Validate};
 use super::form::Syntax;
 use super::openapi::{tag, types};
-use super::reply;
 
 /// The specification's default of `timeout`, in seconds: 4h.
 const TIMEOUT_DEFAULT_SECS: u64 = 4 * 3_600;
@@ -68,8 +67,7 @@ async fn trigger(
     let run =
         RunId::new(&Uuid::now_v7().to_string()).map_err(|error| Problem::internal(error.to_string()))?;
     let request = Request::Trigger { run, timeout, actor, validate: params.only() };
-    let accepted = api.site.request(request).await??;
-    Ok(reply::granted(&accepted))
+    api.change(request).await
 }
 
 /// 204 once it is durable that no further host is started; 409 when no run is active.
@@ -88,6 +86,5 @@ async fn cancel(
     Params(Nothing {}): Params<Nothing>,
     OptionalBody(_): OptionalBody<NoFields>,
 ) -> Result<StatusCode, Problem> {
-    let accepted = api.site.request(Request::Cancel { actor }).await??;
-    Ok(reply::granted(&accepted))
+    api.change(Request::Cancel { actor }).await
 }

@@ -319,6 +319,16 @@ impl About {
         }
         Ok((group, id, reason))
     }
+
+    /// Has what `request` makes of it carried out.
+    async fn order(
+        self,
+        api: &Api,
+        request: impl FnOnce(GroupName, ClientId, String) -> Request,
+    ) -> Result<StatusCode, Problem> {
+        let (group, id, reason) = self.check()?;
+        order(api, request(group, id, reason)).await
+    }
 }
 
 /// 204 once the slot is held for `id` until it is released; 409 when none is free.
@@ -338,8 +348,7 @@ async fn hold(
     Params(Nothing {}): Params<Nothing>,
     Body(about): Body<About>,
 ) -> Result<StatusCode, Problem> {
-    let (group, id, reason) = about.check()?;
-    order(&api, Request::Hold { group, id, actor, reason }).await
+    about.order(&api, |group, id, reason| Request::Hold { group, id, actor, reason }).await
 }
 
 /// 204 once the slot is free, or on its way back to its lock server; 409 while its host is at work.
@@ -359,8 +368,7 @@ async fn release(
     Params(Nothing {}): Params<Nothing>,
     Body(about): Body<About>,
 ) -> Result<StatusCode, Problem> {
-    let (group, id, reason) = about.check()?;
-    order(&api, Request::Release { group, id, actor, reason }).await
+    about.order(&api, |group, id, reason| Request::Release { group, id, actor, reason }).await
 }
 
 /// As a release, of one that has left the inventory; 409 unless `reclaim` is `inventory`.
@@ -388,7 +396,7 @@ async fn reclaim(
 /// Has it done, and logged: slots are seldom held or released by hand.
 async fn order(api: &Api, request: Request) -> Result<StatusCode, Problem> {
     let order = request.clone();
-    let accepted = api.site.request(request).await??;
+    let granted = api.change(request).await?;
     tracing::info!(?order, "an operator's order about a slot was carried out");
-    Ok(reply::granted(&accepted))
+    Ok(granted)
 }

@@ -131,8 +131,7 @@ async fn put(
     let present = api.site.present();
     let request = api.options.strongbox.keep(&present.state.strongbox, name, &value, actor)?;
     let request = request.map_err(|error| Problem::internal(error.to_string()))?;
-    let accepted = api.site.request(request).await??;
-    Ok(reply::granted(&accepted))
+    api.change(request).await
 }
 
 /// 204 once it is durable. It needs no key.
@@ -152,8 +151,7 @@ async fn remove(
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<StatusCode, Problem> {
     let name = secret_name(&name)?;
-    let accepted = api.site.request(Request::RemoveSecret { name, actor }).await??;
-    Ok(reply::granted(&accepted))
+    api.change(Request::RemoveSecret { name, actor }).await
 }
 
 /// 200, about this instance.
