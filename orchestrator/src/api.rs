@@ -11,6 +11,7 @@
 
 mod authority;
 mod changes;
+mod client;
 mod cluster;
 mod conditions;
 mod config;

@@ -2,12 +2,14 @@
 //!
 //! How long each may lie idle, and what is served on it, is in [`mod@super::serve`].
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::limit::Client;
+use super::client::Client;
+use super::places::KEPT_FOR_LOCAL;
 
 /// The connections that are open. Clones are one.
 #[derive(Debug, Clone)]
@@ -22,15 +24,37 @@ struct Open {
     /// How often a connection was opened or has become quiet.
     turns: u64,
     connections: HashMap<u64, Entry>,
-    by: HashMap<Client, usize>,
+    clients: HashMap<Client, Held>,
+    /// The clients that have quiet connections, in the order in which they make room.
+    order: BTreeMap<Rank, Client>,
 }
 
 #[derive(Debug)]
 struct Entry {
     client: Client,
-    /// The turn at which it was opened or its last request was answered; none while one is under way.
-    quiet: Option<u64>,
+    /// The turn at which it was opened or its last answer was sent.
+    since: u64,
+    /// Requests that are not answered to the end.
+    under_way: usize,
     close: CancellationToken,
+}
+
+/// What one client has.
+#[derive(Debug, Default)]
+struct Held {
+    connections: usize,
+    /// The numbers of those that are quiet, by the turn since when.
+    quiet: BTreeMap<u64, u64>,
+}
+
+/// Whoever has most is first, then whoever has the one that has been quiet for longest.
+type Rank = (Reverse<usize>, u64);
+
+impl Held {
+    fn rank(&self) -> Option<Rank> {
+        let (since, _) = self.quiet.first_key_value()?;
+        Some((Reverse(self.connections), *since))
+    }
 }
 
 /// What became of a connection that was accepted.
@@ -54,7 +78,7 @@ pub(super) struct Connection {
 
 /// A request is under way on a connection until this is dropped.
 #[derive(Debug)]
-pub(super) struct UnderWay<'a>(&'a Connection);
+pub(super) struct UnderWay(Arc<Connection>);
 
 impl Connections {
     /// As many as `all`, of which one client may have `each`.
@@ -62,23 +86,43 @@ impl Connections {
         Self { all, each, open: Arc::default() }
     }
 
-    /// Takes in a connection of `client`'s. When there are as many as may be, the one that has been quiet for longest makes
-    /// room, of those who have most and more than `client`: so nobody is shut out by few who have many.
+    /// With how many requests under way there is still a connection that can make room for somebody who has none.
+    pub(super) fn under_way_max(&self) -> usize {
+        (self.all - self.kept()).saturating_sub(1).max(1)
+    }
+
+    /// Takes in a connection of `client`'s. When there are as many as may be, a quiet one makes room, of a client that has
+    /// more than this one: of whoever has most, the one that has been quiet for longest. So nobody is shut out by few who
+    /// have many.
     pub(super) fn admit(&self, client: Client) -> Admission {
         let mut open = self.open();
-        let own = open.by.get(&client).copied().unwrap_or_default();
+        let own = open.held(client);
         if own >= self.each {
             return Admission::Full;
         }
-        let is_full = open.connections.len() >= self.all;
-        if is_full && !open.displace(own) {
+        let is_full = self.is_full(&open, client);
+        if is_full && !open.displace(own, self.kept()) {
             return Admission::Full;
         }
         let (number, close) = (open.turn(), CancellationToken::new());
-        *open.by.entry(client).or_default() += 1;
-        open.connections.insert(number, Entry { client, quiet: Some(number), close: close.clone() });
+        open.connections.insert(number, Entry { client, since: number, under_way: 0, close: close.clone() });
+        open.change(client, |held| {
+            held.connections += 1;
+            held.quiet.insert(number, number);
+        });
         let connection = Connection { of: self.clone(), number, close };
         if is_full { Admission::InPlace(connection) } else { Admission::Free(connection) }
+    }
+
+    /// How many are for this machine alone.
+    fn kept(&self) -> usize {
+        self.all / KEPT_FOR_LOCAL
+    }
+
+    fn is_full(&self, open: &Open, client: Client) -> bool {
+        let sum = open.connections.len();
+        let of_others = sum - open.held(Client::Local);
+        sum >= self.all || (client != Client::Local && of_others >= self.all - self.kept())
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -92,27 +136,74 @@ impl Open {
         self.turns
     }
 
-    /// Closes one of those who have most, if they have more than `own`. Requests under way are limited themselves.
-    fn displace(&mut self, own: usize) -> bool {
-        let most = self.by.values().copied().max().filter(|most| *most > own);
-        let quiet = self.connections.iter().filter_map(|(number, entry)| {
-            let since = entry.quiet.filter(|_| self.by.get(&entry.client).copied() == most)?;
-            Some((since, *number))
+    /// How many connections `client` has.
+    fn held(&self, client: Client) -> usize {
+        self.clients.get(&client).map_or(0, |held| held.connections)
+    }
+
+    /// Closes a quiet connection of whoever has most, if that is more than `own`. This machine's do not make room as long
+    /// as it has no more than are `kept` for it.
+    fn displace(&mut self, own: usize, kept: usize) -> bool {
+        let is_spared = |client: Client| client == Client::Local && self.held(client) <= kept;
+        let first = self.order.iter().find(|(_, client)| !is_spared(**client));
+        let Some(((Reverse(most), since), client)) = first.filter(|((Reverse(most), _), _)| *most > own)
+        else {
+            return false;
+        };
+        let number = self.clients.get(client).and_then(|held| held.quiet.get(since)).copied();
+        debug_assert!(number.is_some(), "{client:?} with {most}");
+        number.is_some_and(|number| self.remove(number))
+    }
+
+    fn remove(&mut self, number: u64) -> bool {
+        let Some(entry) = self.connections.remove(&number) else { return false };
+        entry.close.cancel();
+        self.change(entry.client, |held| {
+            held.connections -= 1;
+            held.quiet.remove(&entry.since);
         });
-        let Some((_, number)) = quiet.min() else { return false };
-        self.remove(number);
         true
     }
 
-    fn remove(&mut self, number: u64) {
-        let Some(entry) = self.connections.remove(&number) else { return };
-        entry.close.cancel();
-        if let Some(own) = self.by.get_mut(&entry.client) {
-            *own -= 1;
-            if *own == 0 {
-                self.by.remove(&entry.client);
-            }
+    /// Changes what `client` has, and its place in the order with it.
+    fn change(&mut self, client: Client, change: impl FnOnce(&mut Held)) {
+        let held = self.clients.entry(client).or_default();
+        if let Some(rank) = held.rank() {
+            self.order.remove(&rank);
         }
+        change(held);
+        if let Some(rank) = held.rank() {
+            self.order.insert(rank, client);
+        }
+        if held.connections == 0 {
+            self.clients.remove(&client);
+        }
+    }
+
+    /// One more request is under way on a connection; whether the connection is still one.
+    fn begin(&mut self, number: u64) -> bool {
+        let Some(entry) = self.connections.get_mut(&number) else { return false };
+        entry.under_way += 1;
+        let (client, since) = (entry.client, entry.since);
+        self.change(client, |held| {
+            held.quiet.remove(&since);
+        });
+        true
+    }
+
+    /// One request less is.
+    fn end(&mut self, number: u64) {
+        let since = self.turn();
+        let Some(entry) = self.connections.get_mut(&number) else { return };
+        entry.under_way -= 1;
+        if entry.under_way > 0 {
+            return;
+        }
+        entry.since = since;
+        let client = entry.client;
+        self.change(client, |held| {
+            held.quiet.insert(since, number);
+        });
     }
 }
 
@@ -122,22 +213,15 @@ impl Connection {
         self.close.cancelled().await;
     }
 
-    /// Takes note of a request.
-    pub(super) fn request(&self) -> UnderWay<'_> {
-        if let Some(entry) = self.of.open().connections.get_mut(&self.number) {
-            entry.quiet = None;
-        }
-        UnderWay(self)
+    /// Takes note of a request. None when the connection has to be closed: then the request must not be begun.
+    pub(super) fn request(self: &Arc<Self>) -> Option<UnderWay> {
+        self.of.open().begin(self.number).then(|| UnderWay(Arc::clone(self)))
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut open = self.0.of.open();
-        let turn = open.turn();
-        if let Some(entry) = open.connections.get_mut(&self.0.number) {
-            entry.quiet = Some(turn);
-        }
+        self.0.of.open().end(self.0.number);
     }
 }
 
@@ -151,15 +235,26 @@ impl Drop for Connection {
 mod tests {
     use super::*;
 
-    fn admit(connections: &Connections, address: &str) -> Option<Connection> {
+    fn admit(connections: &Connections, address: &str) -> Option<Arc<Connection>> {
         match connections.admit(Client::of(address.parse().unwrap())) {
-            Admission::Free(connection) | Admission::InPlace(connection) => Some(connection),
+            Admission::Free(connection) | Admission::InPlace(connection) => Some(Arc::new(connection)),
             Admission::Full => None,
         }
     }
 
+    /// As many of `number` as `address` is given.
+    fn admit_many(connections: &Connections, address: &str, number: usize) -> Vec<Arc<Connection>> {
+        (0..number).filter_map(|_| admit(connections, address)).collect()
+    }
+
+    /// Nothing is open, and nothing is remembered of whoever had something.
+    fn assert_empty(connections: &Connections) {
+        let open = connections.open();
+        assert_eq!((open.connections.len(), open.clients.len(), open.order.len()), (0, 0, 0));
+    }
+
     /// Those of `connections` that are to be closed.
-    fn closed(connections: &[Connection]) -> Vec<usize> {
+    fn closed(connections: &[Arc<Connection>]) -> Vec<usize> {
         let is_closed = |place: &usize| connections[*place].close.is_cancelled();
         (0..connections.len()).filter(is_closed).collect()
     }
@@ -173,8 +268,7 @@ mod tests {
         first.pop();
         assert!(admit(&connections, "192.0.2.1").is_some(), "what was closed makes room");
         drop(first);
-        let open = connections.open();
-        assert_eq!((open.connections.len(), open.by.len()), (0, 0));
+        assert_empty(&connections);
     }
 
     #[test]
@@ -185,8 +279,8 @@ mod tests {
             .map(|last| admit(&connections, &format!("192.0.2.{last}")).unwrap())
             .collect();
         // A request is under way on the first, and was on the second.
-        let under_way = all[4].request();
-        drop(all[5].request());
+        let under_way = all[4].request().unwrap();
+        drop(all[5].request().unwrap());
         let next = admit(&connections, "127.0.0.1").unwrap();
         assert_eq!(closed(&all), [6]);
         let another = admit(&connections, "127.0.0.1").unwrap();
@@ -200,19 +294,92 @@ mod tests {
         assert!(admit(&connections, "127.0.0.1").is_none(), "nobody has more");
         drop(under_way);
         drop((next, another, third, all));
-        let open = connections.open();
-        assert_eq!((open.connections.len(), open.by.len()), (0, 0));
+        assert_empty(&connections);
     }
 
     #[test]
     fn requests_under_way_are_seen_to_their_end() {
         let connections = Connections::new(2, 2);
         let all = [admit(&connections, "192.0.2.1").unwrap(), admit(&connections, "192.0.2.1").unwrap()];
-        let under_way = [all[0].request(), all[1].request()];
+        let under_way = all.each_ref().map(|connection| connection.request().unwrap());
         assert!(admit(&connections, "192.0.2.2").is_none());
         drop(under_way);
         assert!(admit(&connections, "192.0.2.2").is_some());
         assert_eq!(closed(&all), [0]);
+    }
+
+    #[test]
+    fn what_has_to_be_closed_begins_no_request() {
+        let connections = Connections::new(2, 2);
+        let all = admit_many(&connections, "192.0.2.1", 2);
+        let newcomer = admit(&connections, "192.0.2.2").unwrap();
+        assert!(all[0].request().is_none(), "whoever sent it hears that it was not begun");
+        assert!(all[1].request().is_some());
+        drop((all, newcomer));
+        assert_empty(&connections);
+    }
+
+    /// Of two requests on a connection the second may begin before the answer to the first is sent.
+    #[test]
+    fn a_connection_is_quiet_when_all_is_answered() {
+        let connections = Connections::new(1, 1);
+        let only = admit(&connections, "192.0.2.1").unwrap();
+        let requests = [only.request().unwrap(), only.request().unwrap()];
+        for request in requests {
+            assert!(admit(&connections, "192.0.2.2").is_none());
+            drop(request);
+        }
+        assert!(admit(&connections, "192.0.2.2").is_some());
+    }
+
+    /// Whoever has most is busy on all of theirs, and hundreds of others lie idle.
+    #[test]
+    fn five_that_have_them_all_shut_nobody_out() {
+        let connections = Connections::new(512, 128);
+        let busiest = admit_many(&connections, "192.0.2.1", 120);
+        let under_way: Vec<_> = busiest.iter().map(|connection| connection.request().unwrap()).collect();
+        let mut idle = Vec::new();
+        for (last, number) in [(2, 119), (3, 119), (4, 119), (5, 35)] {
+            idle.extend(admit_many(&connections, &format!("192.0.2.{last}"), number));
+        }
+        assert_eq!(idle.len(), 119 * 3 + 35, "the last had most of theirs from others");
+        let newcomer = admit_many(&connections, "198.51.100.1", 40);
+        assert_eq!(newcomer.len(), 40);
+        let local = admit_many(&connections, "127.0.0.1", 40);
+        assert_eq!(local.len(), 40);
+        assert_eq!(closed(&busiest), [0; 0], "requests are seen to their end");
+        assert_eq!(connections.open().connections.len(), 512);
+        drop((under_way, busiest, idle, newcomer, local));
+        assert_empty(&connections);
+    }
+
+    #[test]
+    fn this_machine_has_its_own() {
+        let connections = Connections::new(64, 64);
+        let others: Vec<_> =
+            (0..100).map(|last| admit(&connections, &format!("192.0.2.{last}")).unwrap()).collect();
+        let under_way: Vec<_> = others.iter().filter_map(Connection::request).collect();
+        assert_eq!(under_way.len(), 60);
+        assert!(admit(&connections, "198.51.100.1").is_none());
+        let local: Vec<_> =
+            (0..64).filter_map(|last| admit(&connections, &format!("127.0.0.{last}"))).collect();
+        assert_eq!(local.len(), 4, "and is one client, by whatever address");
+        drop(under_way);
+        let newcomer = admit_many(&connections, "198.51.100.1", 1);
+        assert_eq!((newcomer.len(), closed(&local)), (1, Vec::new()), "they make no room for others");
+    }
+
+    /// As many requests as may be under way leave a connection for whoever comes.
+    #[test]
+    fn requests_under_way_leave_a_connection() {
+        for all in [1, 2, 16, 512] {
+            let connections = Connections::new(all, all);
+            let others = admit_many(&connections, "192.0.2.1", all);
+            let under_way: Vec<_> =
+                others.iter().take(connections.under_way_max()).map(Connection::request).collect();
+            assert!(all == 1 || admit(&connections, "198.51.100.1").is_some(), "{all}");
+            drop(under_way);
+        }
     }
 
     /// However many clients there are: who comes with a short request gets in.

@@ -3,7 +3,7 @@
 //!
 //! Sizes and times of single requests are limited where they are read.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use governor::{Quota, RateLimiter};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
+use super::client::Client;
 use super::connections::{Admission, Connection, Connections};
 use super::early::Refusal;
 use super::places::Places;
@@ -39,6 +40,7 @@ pub(super) type Refused = Family<[(&'static str, &'static str); 1], Counter>;
 /// The limits, and how far they are used up. Cheap to clone; clones are one.
 #[derive(Debug, Clone)]
 pub struct Limits {
+    client_of: fn(IpAddr) -> Client,
     connections: Connections,
     in_flight: Places,
     rate: Option<Arc<Rate>>,
@@ -51,12 +53,15 @@ impl Limits {
     /// The limits that `settings` ask for.
     pub fn of_settings(settings: &config::Api) -> Self {
         let rate = NonZeroU32::new(settings.requests_per_second.get());
+        let connections = Connections::new(
+            settings.connections.get() as usize,
+            settings.connections_per_address.get() as usize,
+        );
+        let in_flight = settings.requests_in_flight.get() as usize;
         Self {
-            connections: Connections::new(
-                settings.connections.get() as usize,
-                settings.connections_per_address.get() as usize,
-            ),
-            in_flight: Places::new(settings.requests_in_flight.get() as usize),
+            client_of: Client::of,
+            in_flight: Places::new(in_flight.min(connections.under_way_max())),
+            connections,
             rate: rate.map(|rate| Arc::new(Rate::new(rate, CLIENTS_MAX))),
             refused: Refused::default(),
             closed_told: Told::default(),
@@ -64,9 +69,15 @@ impl Limits {
         }
     }
 
+    /// The same with several clients on this machine, by their addresses of loopback.
+    #[cfg(test)]
+    pub(super) fn with_clients_on_loopback(self) -> Self {
+        Self { client_of: Client::of_loopback, ..self }
+    }
+
     /// Takes in a connection from `peer`, or none when it has to be closed.
     pub(super) fn connect(&self, peer: IpAddr) -> Option<Connection> {
-        let (connection, of) = match self.connections.admit(Client::of(peer)) {
+        let (connection, of) = match self.connections.admit((self.client_of)(peer)) {
             Admission::Free(connection) => return Some(connection),
             Admission::InPlace(connection) => (Some(connection), "whoever has most"),
             Admission::Full => (None, "the client"),
@@ -120,45 +131,20 @@ impl Told {
 /// Lets through what is within the limits. Whether this process lives can always be asked.
 pub(super) async fn within(State(limits): State<Limits>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
-    if let (Some(rate), Some(peer)) = (&limits.rate, peer)
-        && let Err(wait) = rate.admit(peer)
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let client = peer.map(|ConnectInfo(peer)| (limits.client_of)(peer.ip()));
+    if let (Some(rate), Some(client)) = (&limits.rate, client)
+        && let Err(wait) = rate.admit(client)
     {
         return limits.refuse(Refusal::TooMany { wait }, path);
     }
     if matches!(path, "/healthz" | "/readyz") {
         return next.run(request).await;
     }
-    let Some(_place) = limits.in_flight.take(peer.map_or(Client::Others, Client::of)) else {
+    let Some(_place) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
         return limits.refuse(Refusal::Busy, path);
     };
     next.run(request).await
-}
-
-/// Who shares one allowance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Client {
-    Address(IpAddr),
-    /// Everybody who is not told apart.
-    Others,
-}
-
-impl Client {
-    pub(super) fn of(peer: IpAddr) -> Self {
-        match peer.to_canonical() {
-            // Whoever has one IPv6 address has the 2^64 of its network.
-            IpAddr::V6(address) if !address.is_loopback() => {
-                let network = address.to_bits() >> 64 << 64;
-                Self::Address(Ipv6Addr::from_bits(network).into())
-            }
-            address @ (IpAddr::V4(_) | IpAddr::V6(_)) => Self::Address(address),
-        }
-    }
-
-    /// Whether it is on this machine.
-    pub(super) fn is_local(self) -> bool {
-        matches!(self, Self::Address(address) if address.is_loopback())
-    }
 }
 
 /// A bucket of tokens for each client, which holds those of one second.
@@ -181,11 +167,10 @@ impl Rate {
         }
     }
 
-    /// Takes a token of `peer`'s; on error, how long until there is one. This machine itself is not limited: a proxy in
+    /// Takes a token of `client`'s; on error, how long until there is one. This machine itself is not limited: a proxy in
     /// front, a benchmark.
-    fn admit(&self, peer: IpAddr) -> Result<(), Duration> {
-        let client = Client::of(peer);
-        if client.is_local() {
+    fn admit(&self, client: Client) -> Result<(), Duration> {
+        if client == Client::Local {
             return Ok(());
         }
         self.forget();
@@ -246,46 +231,31 @@ impl ShrinkableKeyedStateStore<Client> for Buckets {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
-    fn ip(text: &str) -> IpAddr {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn who_shares_an_allowance() {
-        for (peer, expected, local) in [
-            ("127.0.0.1", "127.0.0.1", true),
-            ("127.3.2.1", "127.3.2.1", true),
-            ("::1", "::1", true),
-            ("::ffff:127.0.0.1", "127.0.0.1", true),
-            ("192.0.2.1", "192.0.2.1", false),
-            ("::ffff:192.0.2.1", "192.0.2.1", false),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::", false),
-            ("::2", "::", false),
-        ] {
-            let client = Client::of(ip(peer));
-            assert_eq!((client, client.is_local()), (Client::Address(ip(expected)), local), "{peer}");
-        }
+    fn client(text: &str) -> Client {
+        Client::of(text.parse().unwrap())
     }
 
     #[test]
     fn an_allowance_is_used_up_and_comes_back() {
         let rate = Rate::new(NonZeroU32::new(20).unwrap(), 4);
-        let one = ip("192.0.2.1");
+        let one = client("192.0.2.1");
         let spent = std::iter::repeat_with(|| rate.admit(one)).take(100).filter(Result::is_err).count();
         assert!(spent > 50, "{spent}");
         let wait = std::iter::repeat_with(|| rate.admit(one)).find_map(Result::err).unwrap();
         assert!(wait <= Duration::from_millis(50), "{wait:?}");
-        assert_eq!(rate.admit(ip("192.0.2.2")), Ok(()), "everybody has their own");
-        assert_eq!(rate.admit(ip("127.0.0.1")), Ok(()));
+        assert_eq!(rate.admit(client("192.0.2.2")), Ok(()), "everybody has their own");
+        assert_eq!(rate.admit(client("127.0.0.1")), Ok(()));
     }
 
     #[test]
     fn many_clients_take_bounded_memory() {
         let rate = Rate::new(NonZeroU32::new(1).unwrap(), 100);
         let admitted = (0..10_000_u32).filter(|number| {
-            rate.admit(Ipv6Addr::from_bits(u128::from(*number) << 64 | 1 << 120).into()).is_ok()
+            rate.admit(Client::of(Ipv6Addr::from_bits(u128::from(*number) << 64 | 1 << 120).into())).is_ok()
         });
         assert_eq!(admitted.count(), 101, "what is over shares one allowance");
         assert_eq!(rate.limiter.len(), 101);
@@ -294,9 +264,9 @@ mod tests {
     #[test]
     fn who_is_known_keeps_an_own_allowance() {
         let rate = Rate::new(NonZeroU32::new(100).unwrap(), 4);
-        let known = ip("192.0.2.0");
+        let known = client("192.0.2.0");
         assert_eq!(rate.admit(known), Ok(()));
-        let mut others = (1..=200_u8).map(|last| IpAddr::from([192, 0, 2, last]));
+        let mut others = (1..=200_u8).map(|last| Client::of([192, 0, 2, last].into()));
         assert!(others.any(|other| rate.admit(other).is_err()), "many share one");
         assert_eq!(rate.admit(known), Ok(()));
     }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::limit::Client;
+use super::client::Client;
 
-/// Which part of the places is kept for clients on this machine: one in so many.
-const KEPT_FOR_LOCAL: usize = 16;
+/// Which part of the places is kept for this machine: one in so many.
+pub(super) const KEPT_FOR_LOCAL: usize = 16;
 
 /// Places, and who has how many. A client is given none while it has as many as are left. So one alone gets half of them,
 /// and several that want all, whose requests end and are followed by others, come to have equal shares, with another share
@@ -38,7 +38,7 @@ impl Places {
     /// A place for `client`, if there is one for it.
     pub(super) fn take(&self, client: Client) -> Option<Place> {
         let mut taken = self.taken();
-        let kept = if client.is_local() { 0 } else { self.all / KEPT_FOR_LOCAL };
+        let kept = if client == Client::Local { 0 } else { self.all / KEPT_FOR_LOCAL };
         let left = (self.all - kept).saturating_sub(taken.sum);
         if taken.by.get(&client).copied().unwrap_or_default() >= left {
             return None;
@@ -119,7 +119,12 @@ mod tests {
         let _taken: Vec<_> =
             (0..1_000).map(|number| take_all(&places, &format!("2001:db8:0:{number}::1"))).collect();
         assert_eq!(take_all(&places, "192.0.2.1").len(), 0);
-        assert_eq!(take_all(&places, "127.0.0.1").len(), 8);
+        let mut local = vec![take_all(&places, "127.0.0.1")];
+        assert_eq!(local[0].len(), 8);
+        for number in 2..100 {
+            local.push(take_all(&places, &format!("127.0.0.{number}")));
+        }
+        assert_eq!(local.iter().map(Vec::len).sum::<usize>(), 8, "and is one client, by whatever address");
     }
 
     #[test]

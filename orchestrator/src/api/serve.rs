@@ -1,7 +1,6 @@
 //! The listener: connections with bounded handshakes, headers and times, and an orderly end. How many there may be is in
 //! [`super::limit`].
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -118,6 +117,11 @@ struct Service {
     shutdown: CancellationToken,
 }
 
+/// A request came on a connection that has just had to make room. It was not begun.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection had to make room for another")]
+struct Displaced;
+
 /// Who has connected.
 #[derive(Debug, Clone)]
 struct Client {
@@ -207,10 +211,9 @@ where
         }
         let (router, connection) = (router.clone(), Arc::clone(&client.connection));
         async move {
-            let _under_way = connection.request();
-            Ok::<_, Infallible>(
-                router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {}),
-            )
+            let _under_way = connection.request().ok_or(Displaced)?;
+            let answered = router.oneshot(request.map(Body::new)).await;
+            Ok::<_, Displaced>(answered.unwrap_or_else(|never| match never {}))
         }
     });
     http1::Builder::new()

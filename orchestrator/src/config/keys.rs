@@ -160,13 +160,14 @@ sections! {
         /// A file with the tokens of those who may call, on loopback too: `os-upgrade token create` makes it. Changes are in
         /// force within two seconds.
         "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
-        /// Connections at once, 16 to 10000. With so many, a further one takes the place of an idle one of the address, or the
-        /// IPv6 network of 64 bits, that has most.
+        /// Connections at once, 16 to 10000, a sixteenth of them for this machine alone. With so many, a further one takes the
+        /// place of an idle one of the address, or the IPv6 network of 64 bits, that has most.
         "connections" => connections: Bounded<16, 10_000> = Initial::Is("512");
-        /// Connections at once from one of these, 1 to 10000, loopback too; further ones are closed. A proxy in front is one.
+        /// Connections at once from one of these, 1 to 10000; further ones are closed. All of loopback is one, and so is a proxy
+        /// in front.
         "connections-per-address" => connections_per_address: Bounded<1, 10_000> = Initial::Is("128");
         /// Requests under way at once, 1 to 10000, of which one address gets no more than are left: alone half of them.
-        /// Further ones are answered with 503.
+        /// Further ones are answered with 503. There are never more than fifteen sixteenths of the connections, less one.
         "requests-in-flight" => requests_in_flight: Bounded<1, 10_000> = Initial::Is("256");
         /// Requests a second from one address, or one IPv6 network of 64 bits; further ones are answered with 429. 0 is no
         /// limit, and there is none for loopback.

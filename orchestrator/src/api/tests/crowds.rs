@@ -54,7 +54,8 @@ async fn crowd(client: &str, address: SocketAddr, number: usize) -> Vec<TcpStrea
 async fn few_with_many_connections_shut_nobody_out() {
     let (api, _calls) = TestApi::silent(Readiness::Ready).await;
     let options =
-        limited(&[("OS_UPGRADE_API__CONNECTIONS", "16"), ("OS_UPGRADE_API__CONNECTIONS_PER_ADDRESS", "6")]);
+        limited(&[("OS_UPGRADE_API__CONNECTIONS", "17"), ("OS_UPGRADE_API__CONNECTIONS_PER_ADDRESS", "6")]);
+    let options = Options { limits: options.limits.with_clients_on_loopback(), ..options };
     let shutdown = CancellationToken::new();
     let (address, served) = listen(&api, options, &shutdown).await;
     let mut first = crowd("127.0.0.2", address, 10).await;
@@ -63,7 +64,7 @@ async fn few_with_many_connections_shut_nobody_out() {
     let third = crowd("127.0.0.4", address, 4).await;
     assert_eq!((second.len(), third.len()), (6, 4));
 
-    let mut newcomer = connect("127.0.0.1", address).await;
+    let mut newcomer = connect("127.0.0.5", address).await;
     for path in ["/healthz", "/readyz"] {
         let answer = ask(&mut newcomer, path).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -73,6 +74,10 @@ async fn few_with_many_connections_shut_nobody_out() {
     // The one that was quiet for longest has made room.
     assert_eq!(ask(&mut first[0], "/healthz").await, None);
     assert!(ask(&mut first[1], "/healthz").await.is_some());
+    // One is kept for this machine.
+    let mut local = connect("127.0.0.1", address).await;
+    assert!(ask(&mut local, "/healthz").await.is_some());
+    assert!(ask(&mut first[2], "/healthz").await.is_some());
 
     shutdown.cancel();
     served.await.unwrap().unwrap();
