@@ -156,7 +156,7 @@ fn outside_of_runs(state: &State, view: &View, outlook: &Outlook, host: &HostNam
     let (next, slot) = (next_run(outlook), its_slot(state, host));
     match seen.reachability {
         Reachability::Unreachable => format!("unreachable, and no run is active{next}{slot}"),
-        Reachability::Awaited => format!("its first heartbeat is awaited, and no run is active{next}{slot}"),
+        Reachability::Awaited => format!("its heartbeat is awaited, and no run is active{next}{slot}"),
         Reachability::Reachable | Reachability::Unknown => format!("no run is active{next}{slot}"),
     }
 }
@@ -171,11 +171,9 @@ fn next_run(outlook: &Outlook) -> String {
                     format!("the clocks of orchestrator and bus differ by {seconds} s")
                 }
                 KeptBackBy::Sealed(sealed) => sealed.to_string(),
-                KeptBackBy::HostsAwaited { hosts: 1 } => {
-                    "the first heartbeat of a host is awaited".to_owned()
-                }
+                KeptBackBy::HostsAwaited { hosts: 1 } => "the heartbeat of a host is awaited".to_owned(),
                 KeptBackBy::HostsAwaited { hosts } => {
-                    format!("the first heartbeats of {hosts} hosts are awaited")
+                    format!("the heartbeats of {hosts} hosts are awaited")
                 }
                 KeptBackBy::NoHosts => "no host of the configured applications can be reached".to_owned(),
             };

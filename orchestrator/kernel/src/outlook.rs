@@ -62,7 +62,7 @@ pub enum KeptBackBy {
     },
     /// Slots cannot be asked for, because of a secret.
     Sealed(Sealed),
-    /// So many hosts have not been heard since an orchestrator looks, nor given up: a run would wait for one that is off.
+    /// Of so many hosts it is not known yet whether they are off: a run would wait for those.
     HostsAwaited {
         /// How many.
         hosts: usize,

@@ -42,9 +42,9 @@ pub enum Reachability {
     /// It sends no heartbeats, so their absence means nothing.
     #[default]
     Unknown,
-    /// It says that it sends heartbeats, and none has been heard yet, nor for too long.
+    /// It sends heartbeats, and it is not known yet whether it still does: one is waited for, and not for long.
     Awaited,
-    /// Its last heartbeat is recent.
+    /// Its last sign of life is recent.
     Reachable,
     /// It sends heartbeats, and none has been heard for too long.
     Unreachable,

@@ -13,6 +13,9 @@ use crate::clock::Now;
 /// A host that sends heartbeats is unreachable after so long without one.
 pub const PRESENCE_TTL: Duration = Duration::from_secs(30);
 
+/// As much as is taken to have been listened between two ticks: a process that stood still has not heard what came then.
+const TICK_MAX: Duration = Duration::from_secs(1);
+
 /// The versions that a host published last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostVersions {
@@ -44,26 +47,39 @@ pub struct Inventory {
     view: View,
     versions: OrdMap<HostName, HostVersions>,
     announced: BTreeMap<(HostName, ApplicationName), Announced>,
-    heartbeats: HashMap<HostName, Heartbeats>,
+    signs: HashMap<HostName, Signs>,
+    /// For how long the bus has been there, all in all.
+    listened: Duration,
+    ticked_at: Option<Duration>,
 }
 
-/// The heartbeats of a host.
-#[derive(Debug)]
-struct Heartbeats {
-    /// Since when none has been heard, on the monotonic clock, as far as the bus was there; `None` until the next tick.
-    silent_since: Option<Duration>,
-    /// Whether one has been heard at all.
-    heard: bool,
-}
-
-impl Heartbeats {
-    const AWAITED: Self = Self { silent_since: None, heard: false };
+/// The signs of life of a host that sends heartbeats.
+#[derive(Debug, Clone, Copy)]
+struct Signs {
+    /// When the last one came, on the monotonic clock; `None` for a host that has only announced itself, long ago.
+    last: Option<Duration>,
+    /// For how long the bus had been there by then.
+    listened: Duration,
 }
 
 #[derive(Debug)]
 struct Announced {
     announcement: Announcement,
     clock_skew_secs: Option<i64>,
+}
+
+impl Signs {
+    /// How the host stands, when the bus has been there for `listened` by now. What it was before an absence of the bus is
+    /// not known any more after it.
+    fn reachability(self, now: Now, listened: Duration) -> Reachability {
+        if self.last.is_some_and(|last| now.monotonic.saturating_sub(last) < PRESENCE_TTL) {
+            Reachability::Reachable
+        } else if listened.saturating_sub(self.listened) < PRESENCE_TTL {
+            Reachability::Awaited
+        } else {
+            Reachability::Unreachable
+        }
+    }
 }
 
 impl Inventory {
@@ -87,9 +103,11 @@ impl Inventory {
         self.view.sealed = sealed;
     }
 
-    /// An announcement, or an empty payload that withdraws one; the bus took it `at`.
+    /// An announcement, or an empty payload that withdraws one; the bus took it `at`. One that has just been made is a
+    /// sign of life.
     pub fn announced(
         &mut self,
+        now: Now,
         application: &ApplicationName,
         host: &HostName,
         payload: &[u8],
@@ -109,7 +127,8 @@ impl Inventory {
             let clock_skew_secs = announcement.time.map(|time| (time - at).num_seconds());
             self.announced.insert(key, Announced { announcement, clock_skew_secs });
         }
-        self.look_again_at(host);
+        let is_new = (now.wall - at).abs() < TimeDelta::from_std(PRESENCE_TTL).expect("it is short");
+        self.look_again_at(now, host, is_new && !payload.is_empty());
         Ok(())
     }
 
@@ -127,44 +146,61 @@ impl Inventory {
 
     /// A heartbeat.
     pub fn heartbeat(&mut self, now: Now, host: &HostName) {
-        let heard = Heartbeats { silent_since: Some(now.monotonic), heard: true };
-        self.heartbeats.insert(host.clone(), heard);
+        self.signs.insert(host.clone(), self.sign(now));
         self.set_reachability(host, Reachability::Reachable);
     }
 
     /// Time has passed. While the bus is away nobody's silence means anything.
     pub fn tick(&mut self, now: Now, connected: bool) {
-        let mut silent = Vec::new();
-        for (host, heartbeats) in &mut self.heartbeats {
-            let since = heartbeats.silent_since.filter(|_| connected).unwrap_or(now.monotonic);
-            heartbeats.silent_since = Some(since);
-            if now.monotonic.saturating_sub(since) >= PRESENCE_TTL {
-                silent.push(host.clone());
-            }
+        let passed = now.monotonic.saturating_sub(self.ticked_at.unwrap_or(now.monotonic));
+        self.ticked_at = Some(now.monotonic);
+        if !connected {
+            return;
         }
-        for host in silent {
-            self.set_reachability(&host, Reachability::Unreachable);
+        self.listened += passed.min(TICK_MAX);
+        let mut differ = Vec::new();
+        let (view, listened) = (&self.view, self.listened);
+        self.signs.retain(|host, signs| {
+            let reachability = signs.reachability(now, listened);
+            let known = view.hosts.get(host).map(|seen| seen.reachability);
+            if known.is_some_and(|known| known != reachability) {
+                differ.push((host.clone(), reachability));
+            }
+            // Anybody may send heartbeats, for hosts that are never announced too.
+            known.is_some() || reachability == Reachability::Reachable
+        });
+        for (host, reachability) in differ {
+            self.set_reachability(&host, reachability);
         }
     }
 
-    /// The reachability of an announced host, which was `known` before.
+    fn sign(&self, now: Now) -> Signs {
+        Signs { last: Some(now.monotonic), listened: self.listened }
+    }
+
+    /// The reachability of a host that announces itself, and whether it sends heartbeats.
     fn reachability(
         &mut self,
+        now: Now,
         host: &HostName,
-        known: Option<Reachability>,
         sends_heartbeats: bool,
+        is_new: bool,
     ) -> Reachability {
-        if sends_heartbeats {
-            self.heartbeats.entry(host.clone()).or_insert(Heartbeats::AWAITED);
-        } else if self.heartbeats.get(host).is_some_and(|heartbeats| !heartbeats.heard) {
-            self.heartbeats.remove(host);
-        }
-        match self.heartbeats.get(host) {
-            None => Reachability::Unknown,
-            Some(_) if known == Some(Reachability::Unreachable) => Reachability::Unreachable,
-            Some(Heartbeats { heard: true, .. }) => Reachability::Reachable,
-            Some(Heartbeats { heard: false, .. }) => Reachability::Awaited,
-        }
+        let sign = self.sign(now);
+        let signs = match self.signs.get_mut(host) {
+            Some(signs) if is_new => {
+                *signs = sign;
+                sign
+            }
+            Some(signs) => *signs,
+            None if sends_heartbeats => {
+                let signs = if is_new { sign } else { Signs { last: None, ..sign } };
+                self.signs.insert(host.clone(), signs);
+                signs
+            }
+            None => return Reachability::Unknown,
+        };
+        signs.reachability(now, self.listened)
     }
 
     fn set_reachability(&mut self, host: &HostName, reachability: Reachability) {
@@ -174,7 +210,7 @@ impl Inventory {
         }
     }
 
-    fn look_again_at(&mut self, host: &HostName) {
+    fn look_again_at(&mut self, now: Now, host: &HostName, is_new: bool) {
         let (mut seen, mut sends_heartbeats): (Option<SeenHost>, bool) = (None, false);
         let from = (host.clone(), ApplicationName::new("\u{20}").expect("a valid name"));
         for ((_, application), announced) in
@@ -190,14 +226,12 @@ impl Inventory {
         }
         match seen {
             None => {
-                self.heartbeats.remove(host);
                 self.view.hosts.remove(host);
                 self.view.left.insert(host.clone());
             }
             Some(mut seen) => {
                 self.view.left.remove(host);
-                let known = self.view.hosts.get(host).map(|known| known.reachability);
-                seen.reachability = self.reachability(host, known, sends_heartbeats);
+                seen.reachability = self.reachability(now, host, sends_heartbeats, is_new);
                 self.view.hosts.insert(host.clone(), seen);
             }
         }
@@ -217,21 +251,32 @@ mod tests {
     }
 
     fn at(secs: u64) -> Now {
-        Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(secs) }
+        let monotonic = Duration::from_secs(secs);
+        Now { wall: LATER + monotonic, monotonic }
     }
+
+    /// A long time after what has been announced at the epoch.
+    const LATER: DateTime<Utc> = DateTime::from_timestamp(1_000_000, 0).unwrap();
 
     fn announce(inventory: &mut Inventory, app: &str, name: &str) {
         let announcement = Announcement::new(host(name), application(app));
-        inventory
-            .announced(&application(app), &host(name), &announcement.to_payload(), DateTime::UNIX_EPOCH)
-            .unwrap();
+        say(inventory, at(0), app, name, &announcement.to_payload(), DateTime::UNIX_EPOCH);
     }
 
-    fn announce_heartbeats(inventory: &mut Inventory, name: &str, heartbeats: bool) {
-        let announcement = Announcement { heartbeats, ..Announcement::new(host(name), application("a")) };
-        inventory
-            .announced(&application("a"), &host(name), &announcement.to_payload(), DateTime::UNIX_EPOCH)
-            .unwrap();
+    fn say(inventory: &mut Inventory, now: Now, app: &str, name: &str, payload: &[u8], at: DateTime<Utc>) {
+        inventory.announced(now, &application(app), &host(name), payload, at).unwrap();
+    }
+
+    /// That it sends heartbeats, said at `secs`, and read so much later.
+    fn announce_heartbeats(inventory: &mut Inventory, name: &str, secs: u64, later: TimeDelta) {
+        let announcement =
+            Announcement { heartbeats: true, ..Announcement::new(host(name), application("a")) };
+        say(inventory, at(secs), "a", name, &announcement.to_payload(), at(secs).wall - later);
+    }
+
+    /// Ticks every second from `from` to `to`.
+    fn tick(inventory: &mut Inventory, from: u64, to: u64, connected: bool) {
+        (from..=to).for_each(|secs| inventory.tick(at(secs), connected));
     }
 
     fn reachability(inventory: &Inventory, name: &str) -> Option<Reachability> {
@@ -246,9 +291,9 @@ mod tests {
         announce(&mut inventory, "a", "h10");
         assert_eq!(inventory.view().hosts[&host("h1")].applications.len(), 2);
         assert_eq!(inventory.view().hosts[&host("h10")].applications.len(), 1);
-        inventory.announced(&application("a"), &host("h1"), b"", DateTime::UNIX_EPOCH).unwrap();
+        say(&mut inventory, at(0), "a", "h1", b"", DateTime::UNIX_EPOCH);
         assert_eq!(inventory.view().hosts[&host("h1")].applications.len(), 1);
-        inventory.announced(&application("b"), &host("h1"), b"", DateTime::UNIX_EPOCH).unwrap();
+        say(&mut inventory, at(0), "b", "h1", b"", DateTime::UNIX_EPOCH);
         assert_eq!(inventory.view().hosts.get(&host("h1")), None);
     }
 
@@ -256,42 +301,69 @@ mod tests {
     fn nobody_announces_another() {
         let mut inventory = Inventory::default();
         let payload = Announcement::new(host("h2"), application("a")).to_payload();
-        let error =
-            inventory.announced(&application("a"), &host("h1"), &payload, DateTime::UNIX_EPOCH).unwrap_err();
+        let told = inventory.announced(at(0), &application("a"), &host("h1"), &payload, DateTime::UNIX_EPOCH);
+        let error = told.unwrap_err();
         assert_eq!(error.to_string(), "the announcement on the subject of a on h1 is about a on h2");
         assert!(inventory.view().hosts.is_empty());
     }
 
+    const AWAITED: Option<Reachability> = Some(Reachability::Awaited);
+    const REACHABLE: Option<Reachability> = Some(Reachability::Reachable);
+    const UNREACHABLE: Option<Reachability> = Some(Reachability::Unreachable);
+
     #[test]
     fn who_says_that_it_sends_heartbeats_is_awaited_for_a_time() {
         let mut inventory = Inventory::default();
-        announce_heartbeats(&mut inventory, "h1", true);
-        announce_heartbeats(&mut inventory, "h2", true);
-        announce_heartbeats(&mut inventory, "h3", false);
-        let words =
-            |inventory: &Inventory| ["h1", "h2", "h3"].map(|name| reachability(inventory, name).unwrap());
-        let (awaited, unknown) = (Reachability::Awaited, Reachability::Unknown);
-        assert_eq!(words(&inventory), [awaited, awaited, unknown]);
-        // The time in which the bus is away does not count.
-        inventory.tick(at(1_000), false);
-        inventory.tick(at(1_100), false);
-        inventory.tick(at(1_129), true);
-        assert_eq!(words(&inventory), [awaited, awaited, unknown]);
-        inventory.heartbeat(at(1_129), &host("h1"));
-        inventory.tick(at(1_130), true);
-        let (reachable, unreachable) = (Reachability::Reachable, Reachability::Unreachable);
-        assert_eq!(words(&inventory), [reachable, unreachable, unknown]);
-        // Saying it again is no sign of life.
-        announce_heartbeats(&mut inventory, "h2", true);
-        assert_eq!(words(&inventory), [reachable, unreachable, unknown]);
-        inventory.heartbeat(at(1_131), &host("h2"));
-        assert_eq!(words(&inventory), [reachable, reachable, unknown]);
-        // Who goes and comes again is awaited again; whose other worker sends none is not.
-        inventory.announced(&application("a"), &host("h1"), b"", DateTime::UNIX_EPOCH).unwrap();
-        announce_heartbeats(&mut inventory, "h1", true);
-        assert_eq!(words(&inventory), [awaited, reachable, unknown]);
-        announce_heartbeats(&mut inventory, "h1", false);
-        assert_eq!(words(&inventory), [unknown, reachable, unknown]);
+        let long_ago = TimeDelta::hours(8);
+        for name in ["h1", "h2"] {
+            announce_heartbeats(&mut inventory, name, 0, long_ago);
+        }
+        let both = |inventory: &Inventory| ["h1", "h2"].map(|name| reachability(inventory, name));
+        // The time in which the bus is away does not count, nor that in which the process stands still.
+        tick(&mut inventory, 1_000, 1_100, false);
+        tick(&mut inventory, 1_200, 1_228, true);
+        assert_eq!(both(&inventory), [AWAITED; 2]);
+        inventory.heartbeat(at(1_228), &host("h1"));
+        inventory.tick(at(1_229), true);
+        assert_eq!(both(&inventory), [REACHABLE, UNREACHABLE]);
+        // What was said long ago is no sign of life; what is said now is.
+        announce_heartbeats(&mut inventory, "h2", 1_230, long_ago);
+        assert_eq!(both(&inventory), [REACHABLE, UNREACHABLE]);
+        announce_heartbeats(&mut inventory, "h2", 1_231, TimeDelta::milliseconds(40));
+        assert_eq!(both(&inventory), [REACHABLE, REACHABLE]);
+        tick(&mut inventory, 1_232, 1_261, true);
+        assert_eq!(both(&inventory), [UNREACHABLE; 2]);
+    }
+
+    #[test]
+    fn nobody_is_awaited_for_longer_by_coming_and_going() {
+        let mut inventory = Inventory::default();
+        announce_heartbeats(&mut inventory, "h1", 0, TimeDelta::hours(8));
+        for secs in 1..=40 {
+            if secs % 20 == 0 {
+                say(&mut inventory, at(secs), "a", "h1", b"", at(secs).wall);
+                announce_heartbeats(&mut inventory, "h1", secs, TimeDelta::hours(8));
+            }
+            // The bus comes and goes, too.
+            inventory.tick(at(secs), secs % 10 != 0);
+        }
+        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
+    }
+
+    #[test]
+    fn after_an_absence_of_the_bus_nobody_is_taken_to_be_there_still() {
+        let mut inventory = Inventory::default();
+        announce(&mut inventory, "a", "h1");
+        inventory.tick(at(100), true);
+        inventory.heartbeat(at(100), &host("h1"));
+        tick(&mut inventory, 101, 3_700, false);
+        assert_eq!(reachability(&inventory, "h1"), REACHABLE);
+        inventory.tick(at(3_701), true);
+        assert_eq!(reachability(&inventory, "h1"), AWAITED);
+        tick(&mut inventory, 3_702, 3_728, true);
+        assert_eq!(reachability(&inventory, "h1"), AWAITED);
+        tick(&mut inventory, 3_729, 3_731, true);
+        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "silence of the bus is not the host's");
     }
 
     #[test]
@@ -302,20 +374,16 @@ mod tests {
         inventory.tick(at(100), true);
         assert_eq!(reachability(&inventory, "h1"), Some(Reachability::Unknown));
         inventory.heartbeat(at(100), &host("h1"));
-        inventory.tick(at(129), true);
-        assert_eq!(reachability(&inventory, "h1"), Some(Reachability::Reachable));
+        tick(&mut inventory, 101, 129, true);
+        assert_eq!(reachability(&inventory, "h1"), REACHABLE);
         inventory.tick(at(130), true);
-        assert_eq!(reachability(&inventory, "h1"), Some(Reachability::Unreachable));
-        inventory.heartbeat(at(140), &host("h1"));
-        inventory.tick(at(200), false);
-        inventory.tick(at(229), true);
-        assert_eq!(
-            reachability(&inventory, "h1"),
-            Some(Reachability::Reachable),
-            "silence of the bus is not the host's"
-        );
+        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
         inventory.heartbeat(at(230), &host("h2"));
         announce(&mut inventory, "a", "h2");
-        assert_eq!(reachability(&inventory, "h2"), Some(Reachability::Reachable));
+        assert_eq!(reachability(&inventory, "h2"), REACHABLE);
+        // Who is never announced is forgotten.
+        inventory.heartbeat(at(230), &host("nobody"));
+        tick(&mut inventory, 231, 261, true);
+        assert_eq!(inventory.signs.len(), 2);
     }
 }

@@ -316,7 +316,7 @@ impl Node {
             }
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Announced { application, host, payload, at } => {
-                let noted = self.inventory.announced(&application, &host, &payload, at);
+                let noted = self.inventory.announced(now, &application, &host, &payload, at);
                 self.warn_of_inventory(&host, noted);
             }
             Event::VersionsPublished { host, payload, at } => {

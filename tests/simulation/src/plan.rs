@@ -220,7 +220,7 @@ fn draw_windows(rng: &mut Rng) -> Config {
 }
 
 /// It opens at minute `from` of an hour and every so many minutes after.
-fn window(from: u64, every: u64, lasts: u64) -> Window {
+pub(crate) fn window(from: u64, every: u64, lasts: u64) -> Window {
     let window = json!({ "cron": format!("0 {from}/{every} * * * *"), "duration": format!("{lasts}m") });
     serde_json::from_value(window).expect("a window")
 }

@@ -44,14 +44,14 @@
 > host h2 awaited
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the first heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
 > explain h2
-  its first heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the first heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+  its heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
 > host h2 unreachable
 > host h1 awaited
 > due r0
 > explain h1
-  its first heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the first heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+  its heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
 > gone h2
 > host h1
 > due r1

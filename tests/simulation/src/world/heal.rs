@@ -1,11 +1,12 @@
 //! After the trouble: everything is whole again, runs must end, and one more run must go well.
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::{ClientId, Config, Expected, Reachability, Request, RunResult, State};
+use os_upgrade_kernel::{ClientId, Config, Expected, Reachability, Request, RunResult, State, Trigger};
 use os_upgrade_protocol::GroupName;
 
 use super::{Item, Peer, World};
 use crate::agenda::{MINUTE, Micros, SECOND};
+use crate::plan::window;
 
 /// How long things may take to come to rest once nothing goes wrong any more, beyond the end of the active run.
 const REST_WITHIN: Micros = 30 * MINUTE;
@@ -86,6 +87,9 @@ impl World {
         if !self.until("the active run has ended and nothing is left to do", World::is_at_rest) {
             return;
         }
+        if !self.plan.config.maintenance_windows.is_empty() && !self.starts_by_itself() {
+            return;
+        }
         for last in 1..=LAST_RUNS {
             let earlier = self.operators.runs;
             if !self.until("every host shows itself", World::sees_every_host)
@@ -124,10 +128,37 @@ impl World {
         self.hosts.iter().all(seen)
     }
 
+    /// Whether a run starts by itself once windows are configured, and ends.
+    fn starts_by_itself(&mut self) -> bool {
+        self.until_granted("windows are accepted", Self::configuration_with_windows)
+            && self.until("a run has started by itself", World::runs_by_itself)
+            && self.until_granted("no windows are accepted", World::plain_configuration)
+            && self.until("the run that started by itself has ended", World::is_at_rest)
+    }
+
+    fn runs_by_itself(&self) -> bool {
+        let run = self.leader().and_then(|leader| leader.state().run.as_ref());
+        run.is_some_and(|run| matches!(run.trigger, Trigger::Window { .. }))
+    }
+
+    /// One in which a run starts every few minutes.
+    fn configuration_with_windows(&mut self) -> Request {
+        let config = Config { maintenance_windows: vec![window(0, 10, 10)], ..self.without_windows() };
+        self.put_config(config)
+    }
+
     /// One in which no run starts by itself.
     fn plain_configuration(&mut self) -> Request {
+        let config = self.without_windows();
+        self.put_config(config)
+    }
+
+    fn without_windows(&self) -> Config {
         let Config { worker_applications, rollout, .. } = self.plan.config.clone();
-        let config = Config { worker_applications, rollout, ..Config::default() };
+        Config { worker_applications, rollout, ..Config::default() }
+    }
+
+    fn put_config(&self, config: Config) -> Request {
         Request::PutConfig {
             config,
             expected: Expected::Anything,
