@@ -224,8 +224,12 @@ impl Driver {
             self.take_what_waits();
             self.look_at_secrets();
             let now = self.now();
-            let actions = self.node.run(now);
-            self.recorded = actions.iter().rev().find_map(recorded).unwrap_or(self.recorded);
+            // Before the state is shown: who reads of a run there finds it in the history.
+            let is_record = |action: &Action| matches!(action, Action::Project(_));
+            let (records, actions): (Vec<_>, Vec<_>) = self.node.run(now).into_iter().partition(is_record);
+            for record in records {
+                self.carry_out(record);
+            }
             // Before anybody is answered: who has been told that a change is durable must find it when reading.
             self.show(now);
             for action in actions {
@@ -373,7 +377,13 @@ impl Driver {
     /// Hands a record to the store, which must not hold up the runs: when it is too far behind, the history stops
     /// here, and goes on from the journal at the next start.
     fn project(&mut self, committed: Committed) {
-        if !self.store_left_behind && self.projection.try_send(committed).is_err() {
+        if self.store_left_behind {
+            return;
+        }
+        let sequence = committed.sequence;
+        if self.projection.try_send(committed).is_ok() {
+            self.recorded = sequence;
+        } else {
             self.store_left_behind = true;
             tracing::error!("the store is too far behind: the history stops until the next start");
         }
@@ -488,11 +498,6 @@ impl Driver {
         let (bus, stop, sink) = parts();
         tokio::spawn(async move { bus.read_heartbeats(stop, sink, said).await });
     }
-}
-
-/// The record that `action` gives to the history.
-fn recorded(action: &Action) -> Option<u64> {
-    if let Action::Project(committed) = action { Some(committed.sequence) } else { None }
 }
 
 fn said(said: Said) -> Incoming {

@@ -68,10 +68,14 @@ async fn store() -> (TempDir, Projector) {
     (directory, projector)
 }
 
+fn streams() -> Streams {
+    let created: chrono::DateTime<chrono::Utc> = "2026-11-01T00:00:00Z".parse().unwrap();
+    Streams { journal_created_at: created, control_created_at: created }
+}
+
 /// Applies `records` behind what the store has.
 async fn project(projector: &mut Projector, records: &[Committed]) {
-    let created: chrono::DateTime<chrono::Utc> = "2026-11-01T00:00:00Z".parse().unwrap();
-    let streams = Streams { journal_created_at: created, control_created_at: created };
+    let streams = streams();
     let follows = projector.position().await.unwrap().map(|position| position.sequence);
     projector.apply(&streams, follows, records).await.unwrap();
 }

@@ -37,12 +37,13 @@ pub(super) async fn run(
         reached = batch.last().map(|record| record.sequence).or(reached);
         batch.clear();
     }
+    // Readers wait for nothing more.
+    if let Err(error) = projector.close().await {
+        tracing::warn!(%error, "the store was not closed in order; the journal has what is missing");
+    }
     // A store that cannot go on must not hold up the runs: the journal has what it misses.
     while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
         batch.clear();
-    }
-    if let Err(error) = projector.close().await {
-        tracing::warn!(%error, "the store was not closed in order; the journal has what is missing");
     }
 }
 

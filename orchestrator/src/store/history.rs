@@ -13,7 +13,7 @@ use sqlx::{Row as _, query, query_scalar};
 use tokio::sync::watch;
 
 use super::error::{OpenError, StoreError};
-use super::projector::{Position, read_position};
+use super::projector::{Position, TakenIn, read_position};
 use super::{open, time};
 
 /// How many lists are read at once; further ones wait.
@@ -23,8 +23,8 @@ const CONNECTIONS_MAX: u32 = 4;
 #[derive(Debug, Clone)]
 pub struct History {
     pool: SqlitePool,
-    /// The last record taken in, while a projector takes some in.
-    taken_in: Option<watch::Receiver<u64>>,
+    /// How far a projector is, while one is at work.
+    taken_in: Option<watch::Receiver<TakenIn>>,
 }
 
 /// A run, without its hosts.
@@ -205,16 +205,16 @@ impl History {
         Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))?, taken_in: None })
     }
 
-    /// The same, behind a projector that tells in `taken_in` which record it took in last.
-    pub(super) fn behind(self, taken_in: watch::Receiver<u64>) -> Self {
+    /// The same, behind a projector that tells in `taken_in` how far it is.
+    pub(super) fn behind(self, taken_in: watch::Receiver<TakenIn>) -> Self {
         Self { taken_in: Some(taken_in), ..self }
     }
 
-    /// Waits until record `sequence` has been taken in, or nobody takes in any more. That may be long: bound it.
+    /// Waits until record `sequence` has been taken in, or none can be or will be any more. That may be long: bound it.
     pub async fn has(&self, sequence: u64) {
         if let Some(mut taken_in) = self.taken_in.clone() {
             // An error says that the projector is gone.
-            drop(taken_in.wait_for(|taken_in| *taken_in >= sequence).await);
+            drop(taken_in.wait_for(|taken_in| taken_in.failed || taken_in.sequence >= sequence).await);
         }
     }
 

@@ -52,8 +52,16 @@ pub struct Projector {
     path: PathBuf,
     site: String,
     connection: SqliteConnection,
-    /// The last record taken in, 0 before the first.
-    taken_in: watch::Sender<u64>,
+    taken_in: watch::Sender<TakenIn>,
+}
+
+/// How far the projector is, for readers that wait for it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TakenIn {
+    /// The last record, 0 before the first.
+    pub(super) sequence: u64,
+    /// The store could not be written the last time: it may be long until it can.
+    pub(super) failed: bool,
 }
 
 impl Projector {
@@ -63,7 +71,12 @@ impl Projector {
     /// One kind for each thing that can be wrong with the file; it is then as it was.
     pub async fn open(path: &Path, site: &str) -> Result<Self, OpenError> {
         let connection = open::open(path, site).await?;
-        Ok(Self { path: path.to_owned(), site: site.to_owned(), connection, taken_in: watch::Sender::new(0) })
+        Ok(Self {
+            path: path.to_owned(),
+            site: site.to_owned(),
+            connection,
+            taken_in: watch::Sender::default(),
+        })
     }
 
     /// Opens the file again, as after a failure: a transaction that could be neither committed nor rolled back would be
@@ -91,7 +104,8 @@ impl Projector {
     /// The store cannot be read.
     pub async fn position(&mut self) -> Result<Option<Position>, StoreError> {
         let position = read_position(&mut self.connection).await?;
-        self.taken_in.send_replace(position.as_ref().map_or(0, |position| position.sequence));
+        let sequence = position.as_ref().map_or(0, |position| position.sequence);
+        self.taken_in.send_modify(|taken_in| taken_in.sequence = sequence);
         Ok(position)
     }
 
@@ -109,12 +123,25 @@ impl Projector {
         follows: Option<u64>,
         batch: &[Committed],
     ) -> Result<(), ApplyError> {
+        let applied = self.apply_all(streams, follows, batch).await;
+        self.taken_in.send_modify(|taken_in| {
+            taken_in.failed = applied.is_err();
+            if let (Ok(()), Some(last)) = (&applied, batch.last()) {
+                taken_in.sequence = last.sequence;
+            }
+        });
+        applied
+    }
+
+    async fn apply_all(
+        &mut self,
+        streams: &Streams,
+        follows: Option<u64>,
+        batch: &[Committed],
+    ) -> Result<(), ApplyError> {
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
         take_in(&mut transaction, streams, follows, batch).await?;
         transaction.commit().await?;
-        if let Some(last) = batch.last() {
-            self.taken_in.send_replace(last.sequence);
-        }
         Ok(())
     }
 

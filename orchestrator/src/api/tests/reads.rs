@@ -1,5 +1,6 @@
 //! Reads: whole bodies.
 
+use futures::FutureExt as _;
 use os_upgrade_protocol::{Action, Outcome};
 
 use super::*;
@@ -63,7 +64,15 @@ async fn a_history_that_does_not_go_on_is_shown_as_far_as_it_goes() {
     let (site, records) = failed_and_active();
     let (api, mut projector) = ahead(&site, u64::MAX).await;
     project(&mut projector, &records).await;
+    let waits = || api.history.has(u64::MAX).now_or_never().is_none();
+    assert!(waits());
+    // The same records do not follow themselves.
+    projector.apply(&streams(), None, &records).await.unwrap_err();
+    assert!(!waits());
+    project(&mut projector, &[]).await;
+    assert!(waits());
     drop(projector);
+    assert!(!waits());
     assert_eq!(api.call("GET /v1/state/os-upgrade/runs?count=true", "").await, (200, json!({ "count": 2 })));
 }
 
