@@ -57,8 +57,10 @@ pub fn announcement(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
     let application = os_upgrade_protocol::ApplicationName::new("os-upgrade-debian").expect("a name");
     let mut inventory = Inventory::default();
-    let noted = inventory.announced(&application, &host, &Bytes::copy_from_slice(data), DateTime::UNIX_EPOCH);
-    inventory.tick(Now { wall: DateTime::UNIX_EPOCH, monotonic: std::time::Duration::ZERO }, true);
+    let now = Now { wall: DateTime::UNIX_EPOCH, monotonic: std::time::Duration::ZERO };
+    let payload = Bytes::copy_from_slice(data);
+    let noted = inventory.announced(now, &application, &host, &payload, DateTime::UNIX_EPOCH);
+    inventory.tick(now, true);
     assert!(noted.is_ok() || !inventory.view().hosts.contains_key(&host));
     let Ok(announcement) = Announcement::parse(data) else { return };
     assert!(data.len() <= ANNOUNCEMENT_BYTES_MAX && is_object(data));
