@@ -138,6 +138,8 @@ async fn read(
 #[utoipa::path(
     put, path = "/v1/config/os-upgrade", operation_id = "replace-configuration", tag = tag::CONFIGURATION,
     summary = "Replace or create the os upgrade",
+    description = "A window that is open now starts a run at once. A run that is active goes on as it began: cancel it to \
+                   stop it.",
     params(OfWrites, Validate),
     request_body = types::ConfigBody,
     responses(
@@ -163,7 +165,7 @@ async fn replace(
 #[utoipa::path(
     delete, path = "/v1/config/os-upgrade", operation_id = "delete-configuration", tag = tag::CONFIGURATION,
     summary = "Delete the os upgrade",
-    description = "A run that is active goes on to its end.",
+    description = "A run that is active goes on to its end: cancel it to stop it.",
     params(OfWrites, Validate),
     responses(
         (status = 204, description = "it was deleted, or could be"),

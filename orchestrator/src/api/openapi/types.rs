@@ -174,13 +174,15 @@ pub(in crate::api) struct ConfigBody {
     /// Every host on which one of these has announced itself takes part; where several have, the first counts.
     #[schema(required = false)]
     worker_applications: Vec<WorkerApplicationBody>,
-    /// When runs start by themselves: whenever one of these is open. Without any, none does.
+    /// When runs start by themselves: whenever one of these is open, so that one that is open now starts a run at once.
+    /// Without any, none does.
     #[schema(required = false)]
     maintenance_windows: Vec<WindowBody>,
-    /// When none does, whatever is open.
+    /// When none does, whatever is open. A run under way is not touched: cancel it.
     #[schema(required = false)]
     deny_windows: Vec<WindowBody>,
-    /// How long after the start of an occurrence a run starts at the latest: sites with the same windows spread.
+    /// How long after the start of an occurrence a run starts at the latest: sites with the same windows spread. Cut to what
+    /// `minimum-remaining` leaves of the occurrence, where it is longer.
     #[schema(required = false, value_type = DurationText)]
     start_jitter: String,
     /// How much of an occurrence must be left for a run to start in it.
@@ -202,7 +204,10 @@ pub(in crate::api) struct WindowBody {
     /// The local time at which it opens.
     #[schema(required = false, value_type = TimeText)]
     start_time: String,
-    /// Second, minute, hour, day of the month, month, day of the week, and year if wanted.
+    /// Second (a single one), minute, hour, day of the month, month, day of the week, and year if wanted; or `@hourly`,
+    /// `@daily`, `@weekly`, `@monthly`, `@yearly`. Both the day of the month and the day of the week must fit. Give days of
+    /// the week by name, such as `0 0 1 * * Mon-Fri`: numbers count from 1, which is Sunday. The list of windows shows when
+    /// it opens.
     #[schema(required = false)]
     cron: String,
     /// An IANA name, or `site-local`, the default.
@@ -217,12 +222,13 @@ pub(in crate::api) struct WindowBody {
     /// The last day, in its zone, on which it opens.
     #[schema(required = false, value_type = DateText)]
     not_after: String,
-    /// Whether the duration elapses, or the local clock shows its end.
+    /// When a window ends in whose duration the local clock is changed; `elapsed` unless given.
     #[schema(required = false)]
     dst: DstBody,
 }
 
-/// When a window ends in whose duration the local clock is changed.
+/// When a window ends in whose duration the local clock is changed: when the duration has `elapsed`, or when the
+/// `wall-clock` shows the start and the duration, an hour later or earlier.
 #[derive(ToSchema)]
 #[schema(as = DstPolicy, rename_all = "kebab-case")]
 #[expect(dead_code, reason = "the kernel's is used; here is its shape")]
