@@ -50,11 +50,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{Method, Uri};
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Level;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::{Cause, Problem, Routine};
@@ -218,14 +219,36 @@ async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> 
     let response = next.run(request).await;
     let status = response.status();
     let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
-    if response.extensions().get::<Routine>().is_some() {
-        tracing::debug!(%method, path = uri.path(), status = status.as_u16(), cause, "answered");
-    } else if status.is_server_error() {
-        tracing::error!(%method, path = uri.path(), status = status.as_u16(), cause, "request failed");
-    } else if status.is_client_error() {
-        tracing::info!(%method, path = uri.path(), status = status.as_u16(), cause, "request refused");
+    let is_routine = response.extensions().get::<Routine>().is_some();
+    match failure_level(status, is_routine) {
+        Some(Level::ERROR) => {
+            tracing::error!(%method, path = uri.path(), status = status.as_u16(), cause, "request failed");
+        }
+        Some(Level::INFO) => {
+            tracing::info!(%method, path = uri.path(), status = status.as_u16(), cause, "request refused");
+        }
+        Some(_) => {
+            tracing::debug!(%method, path = uri.path(), status = status.as_u16(), cause, "answered");
+        }
+        None => {}
     }
     response
+}
+
+/// At which level a failure is logged, if it is one.
+fn failure_level(status: StatusCode, is_routine: bool) -> Option<Level> {
+    // Whoever is not let in, or asks too often, may ask at any rate: lines of their own, once a minute, are about that.
+    let is_noted_elsewhere =
+        [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS].contains(&status);
+    if is_routine || is_noted_elsewhere {
+        Some(Level::DEBUG)
+    } else if status.is_server_error() {
+        Some(Level::ERROR)
+    } else if status.is_client_error() {
+        Some(Level::INFO)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -156,6 +156,24 @@ async fn a_method_that_is_not_allowed() {
     assert_eq!(headers["allow"], "GET,HEAD,PUT,PATCH,DELETE,OPTIONS");
 }
 
+#[test]
+fn who_is_not_let_in_fills_no_log() {
+    for (status, is_routine, level) in [
+        (200, false, None),
+        (400, false, Some(Level::INFO)),
+        (401, false, Some(Level::DEBUG)),
+        (403, false, Some(Level::DEBUG)),
+        (404, false, Some(Level::INFO)),
+        (429, false, Some(Level::DEBUG)),
+        (500, false, Some(Level::ERROR)),
+        (503, false, Some(Level::ERROR)),
+        (503, true, Some(Level::DEBUG)),
+    ] {
+        let found = failure_level(StatusCode::from_u16(status).unwrap(), is_routine);
+        assert_eq!(found, level, "{status} {is_routine}");
+    }
+}
+
 #[tokio::test]
 async fn a_body_that_is_too_large() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
