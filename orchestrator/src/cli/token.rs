@@ -14,6 +14,9 @@ use super::output::{Output, errln, outln, table};
 use crate::auth::{self, FileError, Proof, Rights, Role, Salted, Secret, Token, TokenName, Tokens};
 use crate::config;
 
+/// Shortest time for which a token is made: less is a mistake.
+const VALIDITY_MIN: Duration = Duration::from_secs(1);
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Add a token and print its secret, which is kept nowhere else
@@ -53,7 +56,7 @@ pub(super) struct Create {
     #[arg(long, value_name = "NAME", requires = "group", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     certificate: Option<String>,
     /// After what time it is not valid any more, such as 90d; without it never
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = validity)]
     expires: Option<Duration>,
     #[command(flatten)]
     place: Place,
@@ -74,6 +77,19 @@ pub(super) struct Revoke {
     name: TokenName,
     #[command(flatten)]
     place: Place,
+}
+
+/// Reads how long a token is valid.
+fn validity(text: &str) -> Result<Duration, String> {
+    let Ok(validity) = humantime::parse_duration(text) else {
+        let wanted =
+            "write how long it is valid, such as 90d or 12h; leave --expires out for one that never expires";
+        return Err(wanted.to_owned());
+    };
+    if validity < VALIDITY_MIN {
+        return Err("the token would expire at once; write how long it is valid, such as 90d".to_owned());
+    }
+    Ok(validity)
 }
 
 /// Carries the command out.
@@ -215,6 +231,27 @@ fn text(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_a_token_is_valid() {
+        let hours = |hours| Ok(Duration::from_hours(hours));
+        let refused = |message: &str| Err(message.to_owned());
+        let at_once = "the token would expire at once; write how long it is valid, such as 90d";
+        let wanted =
+            "write how long it is valid, such as 90d or 12h; leave --expires out for one that never expires";
+        for (text, expected) in [
+            ("90d", hours(90 * 24)),
+            ("12h", hours(12)),
+            ("1s", Ok(Duration::from_secs(1))),
+            ("0s", refused(at_once)),
+            ("999ms", refused(at_once)),
+            ("never", refused(wanted)),
+            ("2027-01-31", refused(wanted)),
+            ("", refused(wanted)),
+        ] {
+            assert_eq!(validity(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn tokens_in_a_table() {
