@@ -36,6 +36,7 @@ mod places;
 mod reply;
 mod run;
 mod runs;
+mod sending;
 mod serve;
 mod sites;
 mod slots;

@@ -19,11 +19,13 @@ use governor::state::keyed::{HashMapStateStore, ShrinkableKeyedStateStore};
 use governor::{Quota, RateLimiter};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use tokio::sync::Semaphore;
 
 use super::client::Client;
 use super::connections::{Admission, Connection, Connections};
 use super::early::Refusal;
 use super::places::Places;
+use super::sending::until_sent;
 use crate::config;
 
 /// Clients that are told apart at once; those who come then share one allowance. Whoever sends nothing for a second is
@@ -31,6 +33,9 @@ use crate::config;
 const CLIENTS_MAX: usize = 65_536;
 /// How often those who can be forgotten are.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
+/// Handshakes of TLS whose keys are worked out at once: with more, the cores would go to whoever connects, and a run needs
+/// them too.
+const HANDSHAKES_MAX: usize = 2;
 /// How often it is logged that connections are closed, and that requests are refused.
 const TELL_EVERY: Duration = Duration::from_mins(1);
 
@@ -42,6 +47,7 @@ pub(super) type Refused = Family<[(&'static str, &'static str); 1], Counter>;
 pub struct Limits {
     client_of: fn(IpAddr) -> Client,
     connections: Connections,
+    handshakes: Arc<Semaphore>,
     in_flight: Places,
     rate: Option<Arc<Rate>>,
     refused: Refused,
@@ -60,6 +66,7 @@ impl Limits {
         let in_flight = settings.requests_in_flight.get() as usize;
         Self {
             client_of: Client::of,
+            handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)),
             in_flight: Places::new(in_flight.min(connections.under_way_max())),
             connections,
             rate: rate.map(|rate| Arc::new(Rate::new(rate, CLIENTS_MAX))),
@@ -75,9 +82,12 @@ impl Limits {
         Self { client_of: Client::of_loopback, ..self }
     }
 
-    /// Takes in a connection from `peer`, or none when it has to be closed.
+    /// Takes in a connection from `peer`, or none when it has to be closed. It takes a token as a request does.
     pub(super) fn connect(&self, peer: IpAddr) -> Option<Connection> {
-        let (connection, of) = match self.connections.admit((self.client_of)(peer)) {
+        let client = (self.client_of)(peer);
+        let is_too_often = self.rate.as_ref().is_some_and(|rate| rate.admit(client).is_err());
+        let admission = if is_too_often { Admission::Full } else { self.connections.admit(client) };
+        let (connection, of) = match admission {
             Admission::Free(connection) => return Some(connection),
             Admission::InPlace(connection) => (Some(connection), "whoever has most"),
             Admission::Full => (None, "the client"),
@@ -87,6 +97,11 @@ impl Limits {
             tracing::warn!(client = %peer, of, "a connection is closed: a limit of [api] is reached");
         }
         connection
+    }
+
+    /// Turns of handshakes of TLS. Whoever has one waits for nobody.
+    pub(super) fn handshakes(&self) -> &Arc<Semaphore> {
+        &self.handshakes
     }
 
     /// What has been refused so far.
@@ -141,10 +156,10 @@ pub(super) async fn within(State(limits): State<Limits>, request: Request, next:
     if matches!(path, "/healthz" | "/readyz") {
         return next.run(request).await;
     }
-    let Some(_place) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
+    let Some(place) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
         return limits.refuse(Refusal::Busy, path);
     };
-    next.run(request).await
+    until_sent(next.run(request).await, place)
 }
 
 /// A bucket of tokens for each client, which holds those of one second.
@@ -249,6 +264,18 @@ mod tests {
         assert!(wait <= Duration::from_millis(50), "{wait:?}");
         assert_eq!(rate.admit(client("192.0.2.2")), Ok(()), "everybody has their own");
         assert_eq!(rate.admit(client("127.0.0.1")), Ok(()));
+    }
+
+    #[test]
+    fn connections_take_tokens_too() {
+        let settings =
+            config::load(None, [("OS_UPGRADE_API__REQUESTS_PER_SECOND".into(), "2".into())]).unwrap();
+        let limits = Limits::of_settings(&settings.api);
+        let connect = |peer: &str| limits.connect(peer.parse().unwrap()).is_some();
+        let served = (0..20).filter(|_| connect("192.0.2.1")).count();
+        assert!((2..10).contains(&served), "{served}");
+        assert!(connect("192.0.2.2"));
+        assert!((0..20).all(|_| connect("127.0.0.1")));
     }
 
     #[test]

@@ -15,16 +15,20 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use os_upgrade_shell::node::STOP_WITHIN;
+use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
-use tokio_rustls::server::TlsStream;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::{Accept, StartHandshake, TlsStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt as _;
 
 use super::connections::Connection;
 use super::early::Refusal;
+use super::sending::{Sending, until_sent};
 use super::{Limits, Options, Routers, Tls};
 use crate::auth::{Gate, PeerCertificate};
 use crate::site::SiteHandle;
@@ -43,7 +47,7 @@ pub(super) const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::
 /// How long to wait when no connection can be accepted, for want of file descriptors, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a client may take for the handshake of TLS.
+/// How long a handshake of TLS may take, its turn included.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves the API on `listener` to those whom `gate` lets in, and to other sites, until `shutdown`; requests under way then have 3 s to end.
@@ -77,6 +81,7 @@ pub(super) async fn serve_router(
         router,
         plain: Router::new().fallback(async |uri: Uri| Refusal::HttpsOnly.answer(uri.path())),
         tls: tls.clone(),
+        handshakes: Arc::clone(limits.handshakes()),
         shutdown: shutdown.clone(),
     };
     let following = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.follow_files(shutdown.clone()))));
@@ -85,12 +90,21 @@ pub(super) async fn serve_router(
             Ok((stream, peer)) => {
                 // An answer that says why would need a task, and time, for each that is closed.
                 let Some(connection) = limits.connect(peer.ip()) else { continue };
-                let (service, watcher, connection) =
-                    (service.clone(), graceful.watcher(), Arc::new(connection));
+                let (service, watcher) = (service.clone(), graceful.watcher());
                 tokio::spawn(async move {
+                    let (connection, sending) = (Arc::new(connection), Sending::default());
+                    let client = Client {
+                        address: peer,
+                        connection: Arc::clone(&connection),
+                        sending: sending.clone(),
+                        certificate: None,
+                    };
                     tokio::select! {
+                        // First, so that an answer that begins is noticed.
+                        biased;
+                        () = service.serve(stream, client, watcher) => {}
                         () = connection.has_to_close() => {}
-                        () = service.serve(stream, peer, &connection, watcher) => {}
+                        () = sending.overdue() => tracing::debug!(%peer, "an answer was not taken in time"),
                     }
                 });
             }
@@ -114,6 +128,7 @@ struct Service {
     /// What answers those that speak plain HTTP where TLS is spoken.
     plain: Router,
     tls: Option<Tls>,
+    handshakes: Arc<Semaphore>,
     shutdown: CancellationToken,
 }
 
@@ -127,16 +142,17 @@ struct Displaced;
 struct Client {
     address: SocketAddr,
     connection: Arc<Connection>,
+    sending: Sending,
     certificate: Option<PeerCertificate>,
 }
 
 impl Service {
-    async fn serve(self, stream: TcpStream, address: SocketAddr, of: &Arc<Connection>, watcher: Watcher) {
+    async fn serve(self, stream: TcpStream, mut client: Client, watcher: Watcher) {
+        let address = client.address;
         // Answers are written whole; waiting for more to send would only delay them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%address, %error, "cannot set TCP_NODELAY");
         }
-        let mut client = Client { address, connection: Arc::clone(of), certificate: None };
         let ended = match &self.tls {
             None => watcher.watch(connection(impatient(stream), client, self.router)).await,
             Some(tls) => match self.secured(tls, stream, address).await {
@@ -162,7 +178,8 @@ impl Service {
             if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
                 return Ok(Secured::Plain(impatient(stream)));
             }
-            tls.acceptor().accept(impatient(stream)).await.map(|stream| Secured::Tls(Box::new(stream)))
+            let hello = LazyConfigAcceptor::new(Acceptor::default(), impatient(stream)).await?;
+            self.keys(tls, hello).await?.await.map(|stream| Secured::Tls(Box::new(stream)))
         };
         let made = tokio::select! {
             () = self.shutdown.cancelled() => return None,
@@ -178,6 +195,19 @@ impl Service {
             Err(_) => tracing::debug!(%address, "TLS handshake not made in time"),
         }
         None
+    }
+
+    /// What there is to work out for a handshake that has begun, in its turn and off the runtime's threads, on which the
+    /// run goes on: a flood of connections must not hold it up. The client is waited for before and after.
+    async fn keys(&self, tls: &Tls, hello: StartHandshake<Impatient>) -> io::Result<Accept<Impatient>> {
+        let turn = Arc::clone(&self.handshakes).acquire_owned().await.map_err(io::Error::other)?;
+        let config = Arc::clone(tls.acceptor().config());
+        let begun = tokio::task::spawn_blocking(move || {
+            let accept = hello.into_stream(config);
+            drop(turn);
+            accept
+        });
+        begun.await.map_err(io::Error::other)
     }
 }
 
@@ -209,11 +239,13 @@ where
         if let Some(certificate) = &client.certificate {
             request.extensions_mut().insert(certificate.clone());
         }
-        let (router, connection) = (router.clone(), Arc::clone(&client.connection));
+        let (router, connection, sending) =
+            (router.clone(), Arc::clone(&client.connection), client.sending.clone());
         async move {
-            let _under_way = connection.request().ok_or(Displaced)?;
+            let under_way = connection.request().ok_or(Displaced)?;
             let answered = router.oneshot(request.map(Body::new)).await;
-            Ok::<_, Displaced>(answered.unwrap_or_else(|never| match never {}))
+            let response = answered.unwrap_or_else(|never| match never {});
+            Ok::<_, Displaced>(until_sent(response, (under_way, sending.begin())))
         }
     });
     http1::Builder::new()

@@ -169,8 +169,8 @@ sections! {
         /// Requests under way at once, 1 to 10000, of which one address gets no more than are left: alone half of them.
         /// Further ones are answered with 503. There are never more than fifteen sixteenths of the connections, less one.
         "requests-in-flight" => requests_in_flight: Bounded<1, 10_000> = Initial::Is("256");
-        /// Requests a second from one address, or one IPv6 network of 64 bits; further ones are answered with 429. 0 is no
-        /// limit, and there is none for loopback.
+        /// Requests a second from one address, or one IPv6 network of 64 bits; further ones are answered with 429. A new
+        /// connection counts as one, and is closed. 0 is no limit, and there is none for loopback.
         "requests-per-second" => requests_per_second: Bounded<0, 1_000_000> = Initial::Is("1000");
     }
 

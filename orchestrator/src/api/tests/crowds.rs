@@ -93,8 +93,8 @@ impl Drop for Dropped {
     }
 }
 
-#[tokio::test]
-async fn an_answer_that_is_not_taken_is_not_waited_for() {
+/// A listener whose answer at `/endless` has no end: its address, and what tells that it was cut off.
+async fn endless(shutdown: &CancellationToken) -> (SocketAddr, CancellationToken) {
     let ended = CancellationToken::new();
     let endless = {
         let ended = ended.clone();
@@ -107,19 +107,93 @@ async fn an_answer_that_is_not_taken_is_not_waited_for() {
         }
     };
     let router = Router::new().route("/endless", get(async move || endless()));
+    let address = listen_with(router, Limits::default(), shutdown).await;
+    (address, ended)
+}
+
+async fn listen_with(router: Router, limits: Limits, shutdown: &CancellationToken) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let shutdown = CancellationToken::new();
-    let served = serve::serve_router(listener, router, Limits::default(), None, shutdown.clone());
-    let served = tokio::spawn(served);
+    tokio::spawn(serve::serve_router(listener, router, limits, None, shutdown.clone()));
+    address
+}
 
-    let mut stream = connect("127.0.0.1", address).await;
-    stream.write_all(b"GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+/// What is sent to `path` has begun to come.
+async fn begin(client: &str, address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = connect(client, address).await;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
     stream.read_exact(&mut [0; 1_024]).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_taken_is_not_waited_for() {
+    let shutdown = CancellationToken::new();
+    let _stop = shutdown.clone().drop_guard();
+    let (address, ended) = endless(&shutdown).await;
+    let _stream = begin("127.0.0.1", address, "/endless").await;
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
     ended.cancelled().await;
     assert!(begun.elapsed() >= Duration::from_secs(29), "{:?}", begun.elapsed());
-    shutdown.cancel();
-    served.await.unwrap().unwrap();
+}
+
+/// One who takes something now and then is not waited for much longer.
+#[tokio::test]
+async fn an_answer_that_is_taken_slowly_has_its_time() {
+    let shutdown = CancellationToken::new();
+    let _stop = shutdown.clone().drop_guard();
+    let (address, ended) = endless(&shutdown).await;
+    let stream = begin("127.0.0.1", address, "/endless").await;
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    let slowly = async {
+        let mut part = vec![0; 65_536];
+        loop {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            while stream.try_read(&mut part).is_ok_and(|read| read > 0) {}
+        }
+    };
+    tokio::select! {
+        () = ended.cancelled() => {}
+        () = async { tokio::time::timeout(Duration::from_mins(10), slowly).await.unwrap_or_default() } => {}
+    }
+    assert!((110..=125).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+/// Until its last byte is sent an answer counts as a request under way, whose connection makes no room.
+#[tokio::test]
+async fn an_answer_that_is_being_sent_is_under_way() {
+    const LARGE: usize = 32 * 1_024 * 1_024;
+    let limits = limited(&[
+        ("OS_UPGRADE_API__CONNECTIONS", "17"),
+        ("OS_UPGRADE_API__CONNECTIONS_PER_ADDRESS", "6"),
+        ("OS_UPGRADE_API__REQUESTS_IN_FLIGHT", "1"),
+    ]);
+    let limits = limits.limits.with_clients_on_loopback();
+    let router = Router::new()
+        .route("/large", get(async || vec![b' '; LARGE]))
+        .route("/small", get(async || "small"))
+        .route("/healthz", get(async || "alive"))
+        .layer(middleware::from_fn_with_state(limits.clone(), limit::within));
+    let shutdown = CancellationToken::new();
+    let _stop = shutdown.clone().drop_guard();
+    let address = listen_with(router, limits, &shutdown).await;
+
+    let mut slow = begin("127.0.0.2", address, "/large").await;
+    let mut other = connect("127.0.0.3", address).await;
+    let answer = ask(&mut other, "/small").await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    let mut first = crowd("127.0.0.2", address, 5).await;
+    let others = [crowd("127.0.0.3", address, 4).await, crowd("127.0.0.4", address, 5).await];
+    assert_eq!((first.len(), others.each_ref().map(Vec::len)), (5, [4, 5]));
+    // There are as many as may be: it is not the slow one that makes room for another.
+    assert_eq!(crowd("127.0.0.5", address, 1).await.len(), 1);
+    assert_eq!(ask(&mut first[0], "/healthz").await, None);
+
+    let mut rest = vec![0; LARGE];
+    slow.read_exact(&mut rest[..LARGE - 1_024]).await.unwrap();
+    let answer = ask(&mut other, "/small").await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }

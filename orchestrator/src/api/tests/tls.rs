@@ -39,6 +39,10 @@ async fn whoami(peer: Option<Extension<PeerCertificate>>) -> String {
 
 impl Served {
     async fn start(client_ca: Option<&Authority>) -> Self {
+        Self::start_within(Limits::default(), client_ca).await
+    }
+
+    async fn start_within(limits: Limits, client_ca: Option<&Authority>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let authority = Authority::new("servers");
@@ -56,7 +60,7 @@ impl Served {
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let router = Router::new().route("/whoami", get(whoami));
-        tokio::spawn(serve::serve_router(listener, router, Limits::default(), tls, shutdown.clone()));
+        tokio::spawn(serve::serve_router(listener, router, limits, tls, shutdown.clone()));
         Self { address, directory, authority, _stop: shutdown.drop_guard() }
     }
 
@@ -185,6 +189,33 @@ async fn a_handshake_that_does_not_come_is_not_waited_for() {
         assert!(begun.elapsed() >= Duration::from_secs(9), "{:?}", begun.elapsed());
         tokio::time::resume();
     }
+}
+
+#[tokio::test]
+async fn handshakes_have_turns() {
+    let limits = Limits::default();
+    let served = Served::start_within(limits.clone(), None).await;
+    let roots = served.authority.roots();
+    let config = || client(&roots, &[&version::TLS13], None);
+    // Whoever begins and says no more takes none.
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(&[22, 3, 1]).await.unwrap();
+        silent.push(stream);
+    }
+    assert_eq!(served.ask(config()).await.unwrap(), "nobody");
+
+    let turns = limits.handshakes();
+    let all = turns.acquire_many(turns.available_permits().try_into().unwrap()).await.unwrap();
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    served.ask(config()).await.unwrap_err();
+    let waited = begun.elapsed();
+    assert!((9..12).contains(&waited.as_secs()), "the time of a handshake holds its turn: {waited:?}");
+    tokio::time::resume();
+    drop(all);
+    assert_eq!(served.ask(config()).await.unwrap(), "nobody");
 }
 
 /// Every request is answered while the certificate changes; new connections are shown the new one, and those that are
