@@ -73,7 +73,8 @@ use crate::strongbox::Strongbox;
 /// Largest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long a request may take from its last header to its answer. Writes are answered sooner, by the site handle.
+/// How long a request may take from its last header to its answer. Writes are answered sooner, by the site handle, and
+/// FleetLock too.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long the history is waited for; a store that cannot be written is read as it is.
@@ -172,18 +173,37 @@ impl Routers {
         let (routes, _) = routes().split_for_parts();
         let routes = routes.with_state(api);
         let admitted = middleware::from_fn_with_state(gate.clone(), authority::admit);
-        let inner =
-            with_limits(routes.clone()).layer(admitted.clone()).layer(middleware::from_fn(log_failure));
-        let elsewhere = middleware::from_fn_with_state(options.sites.clone(), sites::elsewhere);
-        let edge = with_limits(routes.layer(elsewhere))
-            .layer(admitted)
-            .layer(middleware::from_fn_with_state(renders, form::negotiated))
-            .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
-            .layer(middleware::from_fn_with_state(gate, authority::identify))
-            .layer(middleware::from_fn_with_state(options.limits.clone(), limit::within))
+        let inner = with_limits(routes.clone())
+            .layer(admitted.clone())
+            .layer(middleware::from_fn(in_time))
             .layer(middleware::from_fn(log_failure));
+        let elsewhere = middleware::from_fn_with_state(options.sites.clone(), sites::elsewhere);
+        let edge = from_outside(
+            with_limits(routes.layer(elsewhere)).layer(admitted),
+            renders,
+            edge,
+            gate,
+            options.limits.clone(),
+        );
         Self { edge, inner }
     }
+}
+
+/// `routes`, with what every request from outside passes before it, from the last to the first.
+fn from_outside(
+    routes: Router,
+    renders: Arc<Semaphore>,
+    edge: fleet_lock::Edge,
+    gate: Gate,
+    limits: Limits,
+) -> Router {
+    routes
+        .layer(middleware::from_fn_with_state(renders, form::negotiated))
+        .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
+        .layer(middleware::from_fn_with_state(gate, authority::identify))
+        .layer(middleware::from_fn(in_time))
+        .layer(middleware::from_fn_with_state(limits, limit::within))
+        .layer(middleware::from_fn(log_failure))
 }
 
 fn with_limits(routes: Router) -> Router {
@@ -191,14 +211,15 @@ fn with_limits(routes: Router) -> Router {
         .fallback(async |uri: Uri| Problem::not_found(format!("there is nothing at {}", uri.path())))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn(in_time))
         .layer(CatchPanicLayer::custom(panicked))
 }
 
-async fn in_time(request: Request, next: Next) -> Response {
+/// Bounds all of it: finding out who asks, doing it, and writing the answer out.
+async fn in_time(uri: Uri, request: Request, next: Next) -> Response {
     tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.unwrap_or_else(|_| {
-        let seconds = REQUEST_TIMEOUT.as_secs();
-        Problem::unavailable(format!("there is no answer after {seconds} s")).into_response()
+        let message = format!("there is no answer after {} s", REQUEST_TIMEOUT.as_secs());
+        fleet_lock::refuse(uri.path(), fleet_lock::Kind::BackendUnavailable, &message)
+            .unwrap_or_else(|| Problem::unavailable(message).into_response())
     })
 }
 

@@ -41,7 +41,8 @@ pub(super) enum Syntax {
 pub(super) struct Form {
     /// How it is written.
     pub(super) syntax: Syntax,
-    media_type: &'static str,
+    /// Its name.
+    pub(super) media_type: &'static str,
 }
 
 /// In the order in which they are preferred by a client to which they are all the same.
@@ -171,7 +172,8 @@ fn not_acceptable() -> Problem {
     Problem::new(StatusCode::NOT_ACCEPTABLE, format!("answers are in {offered}: let Accept name one of them"))
 }
 
-fn vary(mut response: Response) -> Response {
+/// `response`, which differs with what a client wants.
+pub(super) fn vary(mut response: Response) -> Response {
     response.headers_mut().append(VARY, HeaderValue::from_static("accept"));
     response
 }
@@ -195,9 +197,13 @@ async fn yaml_of(body: Body, renders: &Arc<Semaphore>) -> Result<String, String>
         return to_yaml(&json);
     }
     let permit = Arc::clone(renders).acquire_owned().await;
-    let written = tokio::task::spawn_blocking(move || to_yaml(&json)).await;
-    drop(permit);
-    written.map_err(|error| error.to_string())?
+    // It goes on also when nobody waits for it any more, and has its permit until then.
+    let written = tokio::task::spawn_blocking(move || {
+        let written = to_yaml(&json);
+        drop(permit);
+        written
+    });
+    written.await.map_err(|error| error.to_string())?
 }
 
 /// The same in YAML, its keys in the same order.

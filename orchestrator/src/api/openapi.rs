@@ -30,6 +30,7 @@ use super::Api;
 use super::authority;
 use super::error::Problem;
 use super::extract::{Nothing, Params};
+use super::form::{self, Form, Syntax};
 
 /// The groups of endpoints, in the order in which they are shown.
 pub(super) mod tag {
@@ -88,14 +89,27 @@ pub(super) fn document() -> &'static str {
     &DOCUMENT
 }
 
-/// This document.
+/// The same in YAML, or why not.
+fn document_in_yaml() -> Result<&'static str, Problem> {
+    static DOCUMENT: LazyLock<Result<String, String>> =
+        LazyLock::new(|| form::to_yaml(document().as_bytes()));
+    DOCUMENT.as_deref().map_err(|why| Problem::internal(why.clone()))
+}
+
+/// This document. Anybody may ask for it, so it is kept in both syntaxes.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "read-openapi", tag = tag::ORCHESTRATOR,
     summary = "Read the description of this API",
     responses((status = 200, description = "an OpenAPI 3.1 document", body = serde_json::Value))
 )]
-async fn read(Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    Ok(([(CONTENT_TYPE, "application/json")], document()).into_response())
+async fn read(Params(Nothing {}): Params<Nothing>, form: Form) -> Result<Response, Problem> {
+    let text = match form.syntax {
+        // What is JSON is known to differ.
+        Syntax::Json => return Ok(([(CONTENT_TYPE, form.media_type)], document()).into_response()),
+        Syntax::Yaml => tokio::task::spawn_blocking(document_in_yaml).await,
+    };
+    let text = text.map_err(|error| Problem::internal(error.to_string()))??;
+    Ok(form::vary(([(CONTENT_TYPE, form.media_type)], text).into_response()))
 }
 
 /// `described`, with what all endpoints have in common.

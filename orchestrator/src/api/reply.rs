@@ -26,9 +26,13 @@ impl Api {
             write()
         } else {
             let permit = self.renders.clone().acquire_owned().await;
-            let written = tokio::task::spawn_blocking(write).await;
-            drop(permit);
-            written.map_err(|error| Problem::internal(error.to_string()))?
+            // It goes on also when nobody waits for it any more, and has its permit until then.
+            let written = tokio::task::spawn_blocking(move || {
+                let written = write();
+                drop(permit);
+                written
+            });
+            written.await.map_err(|error| Problem::internal(error.to_string()))?
         };
         written.map(json_bytes).map_err(|error| Problem::internal(error.to_string()))
     }

@@ -186,7 +186,8 @@ async fn limited(routes: Router) -> TestApi {
     let (directory, projector) = store().await;
     let history = projector.history().await.unwrap();
     let site = SiteHandle::new(Arc::default(), mpsc::channel(1).0);
-    TestApi { router: with_limits(routes), ..TestApi::over(site, history, directory) }
+    let bounded = with_limits(routes).layer(middleware::from_fn(in_time));
+    TestApi { router: bounded, ..TestApi::over(site, history, directory) }
 }
 
 #[tokio::test]

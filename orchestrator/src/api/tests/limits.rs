@@ -135,3 +135,43 @@ async fn bodies_beyond_the_limits() {
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!((status, body), (408, error("the body did not arrive in time")));
 }
+
+/// Whoever wants something large in another form waits for others who do, for a while. The description is not among it.
+#[tokio::test]
+async fn large_answers_are_not_waited_for_for_ever() {
+    let (api, _calls) = TestApi::silent(Readiness::Ready).await;
+    let (gate, renders) = (Gate::default(), Arc::new(Semaphore::new(0)));
+    let state = Api {
+        site: api.site.clone(),
+        history: api.history.clone(),
+        renders: Arc::clone(&renders),
+        answers: metrics::Answers::default(),
+        gate: gate.clone(),
+        options: Options::default(),
+    };
+    let edge =
+        fleet_lock::Edge { site: api.site.clone(), answers: state.answers.clone(), gate: gate.clone() };
+    let (described, _) = super::super::openapi::routes().split_for_parts();
+    let large = format!("[{}0]", "0,".repeat(100_000));
+    let large = async move || ([("content-type", "application/json")], large.clone());
+    let routes = described.with_state(state).route("/large", axum::routing::get(large));
+    let whole = from_outside(routes, renders, edge, gate, Limits::default());
+    let ask = async |path: &str| {
+        let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();
+        let response = whole.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        (parts, to_bytes(body, usize::MAX).await.unwrap())
+    };
+
+    let (head, body) = ask("/openapi.json").await;
+    assert_eq!(head.status, 200);
+    assert_eq!(
+        (&head.headers["content-type"], &head.headers["vary"]),
+        (&"application/yaml".parse().unwrap(), &"accept".parse().unwrap())
+    );
+    assert_eq!(body, form::to_yaml(description().as_bytes()).unwrap());
+    tokio::time::pause();
+    let (head, body) = ask("/large").await;
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!((head.status.as_u16(), body), (503, error("there is no answer after 20 s")));
+}
