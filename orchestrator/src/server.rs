@@ -1,6 +1,7 @@
 //! One orchestrator instance, from its settings until it is told to end: everything is opened, wired and closed here.
 
 pub(crate) mod data_directory;
+mod open_files;
 mod projection;
 mod service_manager;
 
@@ -20,6 +21,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::data_directory::DataDirectory;
+pub use self::open_files::FilesError;
 use crate::api;
 use crate::auth::{FileError, Gate, KeptTokens, Oidc};
 use crate::bus::Bus;
@@ -64,6 +66,9 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// Too few files may be open.
+    #[error(transparent)]
+    Files(#[from] FilesError),
     /// Anybody could call the API.
     #[error(
         "the API would be open to everybody who reaches {address}: make a token with `os-upgrade token create`, name \
@@ -164,6 +169,7 @@ struct Opened {
 
 async fn open(settings: Settings) -> Result<Opened, ServeError> {
     let address = settings.api.listen;
+    open_files::allow(settings.api.connections.get().into())?;
     let gate = gate(&settings)?;
     let tls = api::Tls::of_settings(&settings.api_tls)?;
     let strongbox = Strongbox::of_settings(&settings)?;

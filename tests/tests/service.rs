@@ -38,6 +38,8 @@ fn it_fits_the_program() {
     // The exit code of an unusable configuration.
     assert_eq!(service("RestartPreventExitStatus"), "2");
     assert_eq!(service("WorkingDirectory"), "%S/os-upgrade");
+    // The most connections that may be set, and more.
+    assert!(service("LimitNOFILE").parse::<u32>().unwrap() > 10_000 + 256);
     // A user that files can be given to, and that has the data directory for its home.
     assert_eq!((service("User"), service("StateDirectory")), ("os-upgrade", "os-upgrade"));
     assert!(!keys.contains_key(&("Service", "DynamicUser")));

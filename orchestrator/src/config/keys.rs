@@ -162,6 +162,7 @@ sections! {
         "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
         /// Connections at once, 16 to 10000, a sixteenth of them for this machine alone. With so many, a further one takes the
         /// place of an idle one of the address, or the IPv6 network of 64 bits, that has most.
+        /// Each is an open file, and 256 more are needed.
         "connections" => connections: Bounded<16, 10_000> = Initial::Is("512");
         /// Connections at once from one of these, 1 to 10000; further ones are closed. All of loopback is one, and so is a proxy
         /// in front.
