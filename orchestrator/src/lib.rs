@@ -19,6 +19,7 @@ pub mod http_client;
 pub mod loss;
 pub mod managed_nats;
 pub mod pem_file;
+pub mod plain_file;
 pub mod random;
 pub mod recovery;
 pub mod server;

@@ -12,6 +12,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use crate::plain_file;
+
 /// The largest file that is read, in bytes: more than all authorities of a system take.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -53,9 +55,21 @@ impl<'a> PemFile<'a> {
     /// # Errors
     /// It cannot be read, or is larger than 4 MiB.
     pub fn read(role: &'static str, path: &'a Path) -> Result<Self, PemError> {
+        Self::of(role, path, fs::File::open(path))
+    }
+
+    /// The same of what must be a file, and may not be a FIFO.
+    ///
+    /// # Errors
+    /// It is something else, cannot be read, or is larger than 4 MiB.
+    pub fn read_plain(role: &'static str, path: &'a Path) -> Result<Self, PemError> {
+        Self::of(role, path, plain_file::open_file(path).map(|(file, _)| file))
+    }
+
+    fn of(role: &'static str, path: &'a Path, file: io::Result<fs::File>) -> Result<Self, PemError> {
         let unreadable = |source| PemError::Unreadable { role, path: path.to_owned(), source };
         let mut content = Vec::new();
-        let file = fs::File::open(path).map_err(unreadable)?;
+        let file = file.map_err(unreadable)?;
         // Its size may not be known, as of a device, or change.
         let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(unreadable)?;
         if read as u64 > FILE_BYTES_MAX {

@@ -150,8 +150,8 @@ impl Files {
 
     fn load(&self) -> Result<Loaded, PemError> {
         let versions = self.versions();
-        let cert = PemFile::read("`cert` of [api.tls]", &self.cert)?;
-        let key = PemFile::read("`key` of [api.tls]", &self.key)?;
+        let cert = PemFile::read_plain("`cert` of [api.tls]", &self.cert)?;
+        let key = PemFile::read_plain("`key` of [api.tls]", &self.key)?;
         let chain = cert.certificates()?;
         // Those of authorities after it do not count: one that has expired may stand there for the sake of old clients, and
         // others know the way around it.
@@ -169,7 +169,7 @@ impl Files {
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => {
-                let file = PemFile::read("`client-ca` of [api.tls]", path)?;
+                let file = PemFile::read_plain("`client-ca` of [api.tls]", path)?;
                 let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(file.authorities()?);
                 // Operators with tokens have none.

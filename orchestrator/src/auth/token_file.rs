@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Caller, Rights, Role, Salted, TokenName};
 use crate::followed::Version;
+use crate::plain_file;
 
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -212,8 +213,7 @@ fn read_owned(path: &Path, reader: Option<u32>) -> Result<(Tokens, Version), Fil
         }
         FileError::Unreadable { path: path.to_owned(), source }
     };
-    let file = File::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
+    let (file, metadata) = plain_file::open(path).map_err(unreadable)?;
     let unsafe_because = |why: String| FileError::Unsafe { path: path.to_owned(), why };
     trusted(&metadata, reader).map_err(unsafe_because)?;
     let mut text = String::new();

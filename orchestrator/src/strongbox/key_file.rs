@@ -1,6 +1,6 @@
 //! The file that holds the key of a strongbox: read within bounds, and only where nobody else could have.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use nix::unistd::geteuid;
 use zeroize::Zeroizing;
 
 use super::key::{Key, NoKey};
+use crate::plain_file;
 
 /// The largest file that is read, in bytes: a key is 44 characters, and white space around it does not count.
 const FILE_BYTES_MAX: usize = 4 * 1024;
@@ -49,17 +50,16 @@ pub enum KeyFileError {
 /// Reads the key in the file at `path`.
 ///
 /// # Errors
-/// It cannot be read, others can read or write it, or it holds no key.
+/// It is no file, cannot be read, others can read or write it, or it holds no key.
 pub fn read(path: &Path) -> Result<Key, KeyFileError> {
-    let path = || path.to_owned();
-    let unreadable = |source| KeyFileError::Unreadable { path: path(), source };
-    let file = File::open(path()).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    check(&metadata, geteuid().as_raw()).map_err(|why| KeyFileError::Unsafe { path: path(), why })?;
+    let owned = || path.to_owned();
+    let unreadable = |source| KeyFileError::Unreadable { path: owned(), source };
+    let (file, metadata) = plain_file::open(path).map_err(unreadable)?;
+    check(&metadata, geteuid().as_raw()).map_err(|why| KeyFileError::Unsafe { path: owned(), why })?;
     // All at once: a text that grows would leave parts of the key behind.
     let mut text = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX + 1));
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
-    let unfit = |source| KeyFileError::Unfit { path: path(), source };
+    let unfit = |source| KeyFileError::Unfit { path: owned(), source };
     if text.len() > FILE_BYTES_MAX {
         return Err(unfit(NoKey));
     }
@@ -69,6 +69,9 @@ pub fn read(path: &Path) -> Result<Key, KeyFileError> {
 
 /// Whether nobody but root, `reader` and a group of theirs knows what is in it.
 fn check(metadata: &fs::Metadata, reader: u32) -> Result<(), String> {
+    if !metadata.is_file() {
+        return Err("is not a file".to_owned());
+    }
     let (mode, owner) = (metadata.mode() & 0o777, metadata.uid());
     if mode & OTHERS != 0 {
         return Err(format!(
@@ -140,7 +143,13 @@ mod tests {
         }
         let missing = read(Path::new("/nowhere/at/all")).unwrap_err();
         assert_eq!(missing.to_string(), "cannot read /nowhere/at/all, the `key-file` of [strongbox]");
-        // It would go on for ever. What belongs to root and can be written by all is refused before it is read.
-        assert!(matches!(read(Path::new("/dev/zero")), Err(KeyFileError::Unsafe { .. })));
+        // They would go on, or be waited for, for ever.
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        for path in [&fifo, Path::new("/dev/zero")] {
+            let expected = format!("{}, the `key-file` of [strongbox], is not a file", path.display());
+            assert_eq!(read(path).unwrap_err().to_string(), expected);
+        }
     }
 }
