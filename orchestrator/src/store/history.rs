@@ -166,17 +166,37 @@ pub enum Audit {
     SlotsOfAll,
     /// The configuration replaced or deleted.
     Configuration,
+    /// Secrets kept and removed, and the strongbox given another key.
+    Strongbox,
 }
 
 impl Audit {
-    /// Which facts those are, in the words of the index made for them. There is none for what clients do, of which there
-    /// is so much that a page is soon found.
+    /// Every kind.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 4] = [Self::Slots, Self::SlotsOfAll, Self::Configuration, Self::Strongbox];
+
+    /// Which facts those are, in the words of the index made for them.
     const fn condition(self) -> &'static str {
         match self {
             Self::Slots => "type IN ('hold-placed', 'holder-released')",
             Self::SlotsOfAll => "type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released')",
             Self::Configuration => "type = 'config-replaced'",
+            Self::Strongbox => "type IN ('strongbox-made', 'secret-kept', 'secret-removed')",
         }
+    }
+
+    /// What reads a page, newest first: of the fact before it, the sequence and the place, and how long a page is.
+    pub(super) fn select(self) -> String {
+        format!(
+            "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
+             WHERE {} AND (sequence, place) < (?, ?) ORDER BY sequence DESC, place DESC LIMIT ? + 1",
+            self.condition()
+        )
+    }
+
+    /// What counts them.
+    pub(super) fn select_count(self) -> String {
+        format!("SELECT count(*) FROM facts WHERE {}", self.condition())
     }
 }
 
@@ -284,12 +304,7 @@ impl History {
         before: Option<FactCursor>,
     ) -> Result<FactPage, StoreError> {
         let before = before.unwrap_or(FactCursor { sequence: u64::MAX >> 1, place: 0 });
-        let select = format!(
-            "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
-             WHERE {} AND (sequence, place) < (?, ?) ORDER BY sequence DESC, place DESC LIMIT ? + 1",
-            audit.condition()
-        );
-        let select = query(sqlx::AssertSqlSafe(select)).bind(before.sequence.cast_signed());
+        let select = query(sqlx::AssertSqlSafe(audit.select())).bind(before.sequence.cast_signed());
         let rows = select.bind(before.place.cast_signed()).bind(limit).fetch(&self.pool);
         let items = collect(rows, FactRow::read).await?;
         let (items, next) = page(items, limit, FactRow::cursor);
@@ -301,8 +316,8 @@ impl History {
     /// # Errors
     /// The store cannot be read.
     pub async fn count_audit(&self, audit: Audit) -> Result<u64, StoreError> {
-        let select = format!("SELECT count(*) FROM facts WHERE {}", audit.condition());
-        let count: i64 = query_scalar(sqlx::AssertSqlSafe(select)).fetch_one(&self.pool).await?;
+        let select = sqlx::AssertSqlSafe(audit.select_count());
+        let count: i64 = query_scalar(select).fetch_one(&self.pool).await?;
         Ok(count.cast_unsigned())
     }
 

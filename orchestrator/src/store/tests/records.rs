@@ -274,3 +274,18 @@ async fn a_sync_writes_everything_back_into_the_file() {
     std::fs::copy(store.path(), &copy).unwrap();
     assert_eq!(dump(&copy).await, dump(&store.path()).await);
 }
+
+/// A site has far more facts of runs than of any of these.
+#[tokio::test]
+async fn every_audit_is_read_by_an_index_made_for_it() {
+    let store = TestStore::new().await;
+    let mut connection = connect(&store.path()).await;
+    for audit in Audit::ALL {
+        for select in [audit.select(), audit.select_count()] {
+            let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {select}"));
+            let plan = sqlx::query(plan).fetch_all(&mut connection).await.unwrap();
+            let plan: Vec<String> = plan.iter().map(|row| row.get("detail")).collect();
+            assert!(plan.len() == 1 && plan[0].contains("INDEX facts_of_"), "{audit:?}: {plan:?}");
+        }
+    }
+}
