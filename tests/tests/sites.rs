@@ -275,6 +275,11 @@ async fn what_is_larger_than_a_message_arrives_compressed_or_is_refused_with_wha
     // Whoever asks for less gets it.
     let (status, names) = hub.get(&format!("{path}&keys=true")).await;
     assert_eq!((status, names.as_array().map(Vec::len)), (200, Some(14)), "{names}");
+    let (status, page) = hub.get(&format!("{path}&limit=7")).await;
+    assert_eq!((status, &page["next"]), (200, &names[6]), "{names}");
+    let (status, rest) = hub.get(&format!("{path}&limit=7&after={}", names[6].as_str().unwrap())).await;
+    assert_eq!((status, rest["items"].as_array().map(Vec::len)), (200, Some(7)));
+    assert_eq!(rest.get("next"), None);
     assert_eq!(hub.get(&format!("{STATE}/hosts/h13?site=leaf")).await.0, 200);
 
     let padded = format!("{}{{}}", " ".repeat(MESSAGE_BYTES_MAX - 2));

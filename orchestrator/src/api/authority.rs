@@ -67,6 +67,7 @@ pub(super) static ROUTES: &[Route] = &[
     ("/v1/config/strongbox/secrets", &[(Method::GET, VIEWER)]),
     ("/v1/config/strongbox/secrets/{name}", &[(Method::PUT, ADMIN), (Method::DELETE, ADMIN)]),
     ("/v1/state/strongbox", &[(Method::GET, VIEWER)]),
+    ("/v1/state/strongbox/history", &[(Method::GET, VIEWER)]),
     ("/v1/state/strongbox/unseal", &[(Method::POST, ADMIN)]),
     ("/v1/state/fleet-lock", &[(Method::GET, VIEWER)]),
     ("/v1/state/fleet-lock/history", &[(Method::GET, VIEWER)]),

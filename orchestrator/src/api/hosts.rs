@@ -1,6 +1,6 @@
 //! `/v1/state/os-upgrade/hosts`: every host that is known, the versions it runs, and why it is not moving.
 //!
-//! A JSON list by hostname; `/hosts/{hostname}` is one entry of it, which a worker may read at its start to compare
+//! A JSON list by hostname, or with `limit` or `after` a page of it; `/hosts/{hostname}` is one entry of it, which a worker may read at its start to compare
 //! versions. A host is known when a worker has announced itself on it or has published versions for it.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use super::Api;
 use super::error::Problem;
 use super::extract::{Name, Nothing, Params};
-use super::listing::{Count, Listing, Wanted};
+use super::listing::{self, Count, Listing, Wanted, entry};
 use super::openapi::types::{HostStatusWord, ReachabilityWord};
 use super::openapi::{lists, tag};
 use super::reply::{self, ReasonFields, Stamp};
@@ -36,23 +36,39 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     summary = "List the hosts, by name: their versions, and why they are not moving",
     params(Listing),
     responses(
-        (status = 200, description = "every host that is known", body = lists::HostList),
+        (status = 200, description = "every host that is known, or a page of them", body = lists::HostList),
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<Listing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let hosts = present.view.hosts.len().max(present.versions.len());
     let wanted = params.wanted();
-    api.render(hosts, move || match wanted {
-        Wanted::Entries => {
-            let mut bytes = Vec::with_capacity(hosts * BYTES_PER_HOST);
-            serde_json::to_writer(&mut bytes, &HostList(&present))?;
-            Ok(bytes)
+    api.render(hosts, move || {
+        let known = known(&present);
+        if wanted == Wanted::Count {
+            return serde_json::to_vec(&Count { count: known.len() as u64 });
         }
-        Wanted::Keys => serde_json::to_vec(&known(&present)),
-        Wanted::Count => serde_json::to_vec(&Count { count: known(&present).len() as u64 }),
+        let (names, next) = params.page(known.into_iter(), ToString::to_string);
+        let outlook = &present.outlook(Utc::now());
+        let whole = |name| Entry { present: &present, outlook, name };
+        let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
+        let items: Vec<_> = names.into_iter().map(|name| entry(wanted, || name, || whole(name))).collect();
+        if params.is_paged() {
+            serde_json::to_writer(&mut bytes, &HostPage { items, next })?;
+        } else {
+            serde_json::to_writer(&mut bytes, &items)?;
+        }
+        Ok(bytes)
     })
     .await
+}
+
+/// A page of the list.
+#[derive(Serialize)]
+struct HostPage<'a> {
+    items: Vec<listing::Entry<&'a HostName, Entry<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// Every host that is known, by name.
@@ -85,16 +101,6 @@ async fn read(
             reply::json(&Entry { present: &present, outlook, name: &name })
         }
         None => Err(Problem::not_found(format!("there is no host {name:?}"))),
-    }
-}
-
-struct HostList<'a>(&'a Present);
-
-impl Serialize for HostList<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(present) = *self;
-        let outlook = &present.outlook(Utc::now());
-        serializer.collect_seq(known(present).into_iter().map(|name| Entry { present, outlook, name }))
     }
 }
 

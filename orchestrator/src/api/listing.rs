@@ -87,10 +87,16 @@ pub(super) fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     text.parse().map(Some).map_err(de::Error::custom)
 }
 
-/// The parameters of a list without pages.
+/// The parameters of a list by name, which is whole unless a page of it is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listing {
+    /// How many entries at most; all unless given.
+    #[param(minimum = 1, maximum = 500)]
+    #[serde(default, deserialize_with = "page")]
+    limit: Option<u32>,
+    /// The `next` of the page before: entries whose names come after this one.
+    after: Option<String>,
     /// Only the keys of the entries.
     #[param(inline)]
     keys: Option<True>,
@@ -100,13 +106,33 @@ pub(super) struct Listing {
 }
 
 impl Parameters for Listing {
-    const NAMES: &'static [&'static str] = &["keys", "count"];
+    const NAMES: &'static [&'static str] = &["limit", "after", "keys", "count"];
 }
 
 impl Listing {
     /// What is wanted.
     pub(super) fn wanted(&self) -> Wanted {
         Wanted::of(self.keys.as_ref(), self.count.as_ref())
+    }
+
+    /// Whether only a page is wanted.
+    pub(super) const fn is_paged(&self) -> bool {
+        self.limit.is_some() || self.after.is_some()
+    }
+
+    /// Of `entries`, which are in the order of their names, those that are wanted, and what the next page begins after.
+    pub(super) fn page<T>(
+        &self,
+        entries: impl Iterator<Item = T>,
+        name: impl Fn(&T) -> String,
+    ) -> (Vec<T>, Option<String>) {
+        let is_after = |entry: &T| self.after.as_ref().is_none_or(|after| name(entry) > *after);
+        let mut entries = entries.filter(is_after);
+        let limit = self.limit.map_or(usize::MAX, |limit| limit as usize);
+        let items: Vec<T> = entries.by_ref().take(limit).collect();
+        let is_last = entries.next().is_none();
+        let next = items.last().filter(|_| !is_last).map(name);
+        (items, next)
     }
 }
 

@@ -1,6 +1,8 @@
 //! `/v1/config/strongbox/secrets` and `/v1/state/strongbox`: the secrets that the site keeps, which can be written and never
 //! read, and the key to them.
 
+pub(super) mod history;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -15,7 +17,8 @@ use zeroize::Zeroizing;
 use super::Api;
 use super::error::Problem;
 use super::extract::{Actor, Body, Name, Nothing, Params};
-use super::openapi::{tag, types};
+use super::listing::{Count, Entry, Listing, Wanted, entry};
+use super::openapi::{lists, tag, types};
 use super::reply::{self, Stamp};
 use crate::strongbox::SECRET_BYTES_MAX;
 use crate::strongbox::key::Key;
@@ -26,6 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(put, remove))
         .routes(routes!(read))
         .routes(routes!(unseal))
+        .merge(history::routes())
 }
 
 impl From<Sealed> for Problem {
@@ -34,16 +38,17 @@ impl From<Sealed> for Problem {
     }
 }
 
-/// The secrets of a site.
-#[derive(Serialize, ToSchema)]
+/// The secrets of a site, or a page of them.
+#[derive(Serialize)]
 struct Secrets<'a> {
-    /// By name.
-    secrets: Vec<Secret<'a>>,
+    secrets: Vec<Entry<&'a str, Secret<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A secret, without its value.
 #[derive(Serialize, ToSchema)]
-struct Secret<'a> {
+pub(super) struct Secret<'a> {
     /// What it is called.
     #[schema(value_type = types::SecretNameText)]
     name: &'a str,
@@ -92,16 +97,28 @@ struct KeyBody {
 #[utoipa::path(
     get, path = "/v1/config/strongbox/secrets", operation_id = "list-secrets", tag = tag::CONFIGURATION,
     summary = "List the secrets that are kept, without their values",
-    responses((status = 200, description = "the secrets", body = Secrets))
+    params(Listing),
+    responses((status = 200, description = "the secrets, or a page of them", body = lists::SecretList))
 )]
-async fn list(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+async fn list(State(api): State<Api>, Params(params): Params<Listing>) -> Result<Response, Problem> {
     let present = api.site.present();
-    let secrets = present.state.strongbox.secrets.iter().map(|(name, secret)| Secret {
+    let kept = &present.state.strongbox.secrets;
+    let wanted = params.wanted();
+    if wanted == Wanted::Count {
+        return reply::json(&Count { count: kept.len() as u64 });
+    }
+    let secrets = kept.iter().map(|(name, secret)| Secret {
         name: name.as_str(),
         actor: &secret.actor,
         since: Stamp(secret.since),
     });
-    reply::json(&Secrets { secrets: secrets.collect() })
+    let (page, next) = params.page(secrets, |secret| secret.name.to_owned());
+    let secrets = page.into_iter().map(|secret| {
+        let name = secret.name;
+        entry(wanted, || name, || secret)
+    });
+    let secrets = secrets.collect();
+    reply::json(&Secrets { secrets, next })
 }
 
 /// 201 or 204 once it is durable, sealed; 503 without the key.

@@ -33,6 +33,8 @@ pub(super) enum Command {
     List(Asked),
     /// Keep a secret no longer
     Remove(Named),
+    /// List who had which secrets kept and removed, newest first
+    History(Past),
 }
 
 #[derive(Debug, Args)]
@@ -42,6 +44,15 @@ pub(super) struct Asked {
     /// How to print it
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Past {
+    /// How many to show, the newest first
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    #[command(flatten)]
+    asked: Asked,
 }
 
 #[derive(Debug, Args)]
@@ -74,6 +85,10 @@ pub(super) async fn run(command: Command) -> anyhow::Result<()> {
             rest::delete(&server, SECRETS, &[name.as_str()]).await?;
             outln!("removed: {name}");
         }
+        Command::History(Past { limit, asked: Asked { server, output } }) => {
+            let path = format!("{STATE}/history?limit={limit}");
+            show(&rest::get(&server, &path).await?, output, history)?;
+        }
     }
     Ok(())
 }
@@ -105,9 +120,47 @@ fn status(answer: &Value) -> String {
 }
 
 fn list(answer: &Value) -> String {
-    let row = |secret: &Value| {
-        ["name", "actor", "since"].map(|field| secret[field].as_str().unwrap_or_default().to_owned()).to_vec()
-    };
-    let rows = answer["secrets"].as_array().into_iter().flatten().map(row).collect();
-    table(&["NAME", "KEPT BY", "SINCE"], rows)
+    table(&["NAME", "KEPT BY", "SINCE"], rows(&answer["secrets"], ["name", "actor", "since"]))
+}
+
+fn history(answer: &Value) -> String {
+    let mut rows = rows(&answer["items"], ["time", "actor", "type", "name"]);
+    if rows.is_empty() {
+        return "nobody has had a secret kept or removed".to_owned();
+    }
+    for did in rows.iter_mut().filter_map(|row| row.get_mut(2)) {
+        let word = match did.as_str() {
+            "secret-kept" => "kept",
+            "secret-removed" => "removed",
+            "strongbox-made" => "new key",
+            other => other,
+        };
+        *did = word.to_owned();
+    }
+    table(&["TIME", "WHO", "DID", "SECRET"], rows)
+}
+
+fn rows<const N: usize>(entries: &Value, fields: [&str; N]) -> Vec<Vec<String>> {
+    let row =
+        |entry: &Value| fields.map(|field| entry[field].as_str().unwrap_or_default().to_owned()).to_vec();
+    entries.as_array().into_iter().flatten().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_what_was_done() {
+        let item = |kind: &str| json!({"time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "name": "x"});
+        let made = json!({"time": "2026-11-21T01:00:00.000Z", "type": "strongbox-made"});
+        let answer = json!({"items": [item("secret-removed"), item("secret-kept"), made], "next": "9.0"});
+        let expected = "\
+TIME                      WHO  DID      SECRET
+2026-11-21T01:00:00.000Z  api  removed  x
+2026-11-21T01:00:00.000Z  api  kept     x
+2026-11-21T01:00:00.000Z       new key";
+        assert_eq!(history(&answer).trim_end(), expected);
+        assert_eq!(history(&json!({"items": []})), "nobody has had a secret kept or removed");
+    }
 }

@@ -46,6 +46,14 @@ fn answer(path: &str, method: &str) -> Option<Value> {
             json!({"secrets": [{"name": "lock-server", "actor": "eve", "since": "2026-11-21T12:00:00Z"}]})
         }
         ("GET", "/v1/state/strongbox") => json!({"sealed": false, "secrets": 1}),
+        ("GET", "/v1/state/strongbox/history") => json!({"items": [{
+            "sequence": 12,
+            "place": 0,
+            "time": "2026-11-20T12:00:00.000Z",
+            "type": "secret-kept",
+            "actor": "anna",
+            "name": "lock-server",
+        }]}),
         ("GET", "/v1/state/os-upgrade/windows") => json!({"windows": [
             {"start": "2026-11-27T01:00:00Z", "end": "2026-11-27T05:00:00Z"},
             {"start": "2026-11-28T01:00:00Z", "end": "2026-11-28T05:00:00Z"},

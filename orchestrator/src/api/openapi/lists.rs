@@ -10,7 +10,9 @@ use super::super::changes::ChangeItem;
 use super::super::hosts::EntryBody;
 use super::super::listing::Count;
 use super::super::runs::{FactItem, RunItem};
-use super::types::{FactKeyText, NameText, RunIdText};
+use super::super::strongbox::Secret;
+use super::super::strongbox::history::StrongboxItem;
+use super::types::{FactKeyText, NameText, RunIdText, SecretNameText};
 
 /// One line a list: what it is, its name in the document, how it is put together, and its entries and their keys.
 macro_rules! lists {
@@ -43,24 +45,37 @@ macro_rules! lists {
 }
 
 lists! {
-    /// The hosts, by name; or their names; or how many there are.
+    /// The hosts, by name, or a page of them; or their names; or how many there are.
     HostList = whole of EntryBody<'static>, or NameText;
+    /// The secrets, by name; or their names; or how many there are.
+    SecretList = secrets of Secret<'static>, or SecretNameText;
     /// A page of runs, newest first; or of their ids; or how many there are.
     RunList = page of RunItem<'static>, or RunIdText;
     /// A page of what operators did about slots, newest first; or of the keys of that; or how much there is.
     OrderList = page of FactItem<'static>, or FactKeyText;
     /// A page of changes, newest first; or of their keys; or how many there are.
     ChangeList = page of ChangeItem<'static>, or FactKeyText;
+    /// A page of what was done about secrets, newest first; or of the keys of that; or how much there is.
+    StrongboxHistory = page of StrongboxItem<'static>, or FactKeyText;
 }
 
 fn whole(entries: ArrayBuilder) -> Schema {
-    entries.build().into()
+    let list: Schema = entries.into();
+    OneOfBuilder::new().item(list.clone()).item(page(list)).build().into()
 }
 
-fn page(entries: ArrayBuilder) -> Schema {
+fn page(entries: impl Into<RefOr<Schema>>) -> Schema {
+    page_of("items", entries)
+}
+
+fn secrets(entries: ArrayBuilder) -> Schema {
+    page_of("secrets", entries)
+}
+
+fn page_of(name: &str, entries: impl Into<RefOr<Schema>>) -> Schema {
     let next = ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::String);
     let next = next.description(Some("What `after` of the next page is; absent from the last one."));
-    ObjectBuilder::new().property("items", entries).property("next", next).required("items").build().into()
+    ObjectBuilder::new().property(name, entries).property("next", next).required(name).build().into()
 }
 
 fn either<T: ToSchema, K: ToSchema>() -> OneOfBuilder {

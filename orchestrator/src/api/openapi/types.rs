@@ -85,6 +85,8 @@ words! {
     WaiterWord = ["host", "client"];
     /// What an instance does.
     RoleWord = ["leader", "follower"];
+    /// What was done about the strongbox.
+    StrongboxWord = ["strongbox-made", "secret-kept", "secret-removed"];
     /// What a step of a JSON Patch does.
     PatchWord = ["add", "remove", "replace", "move", "copy", "test"];
     /// What becomes of a host that is unreachable when a run starts: it is left out, or fails.

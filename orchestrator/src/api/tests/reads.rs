@@ -166,6 +166,8 @@ async fn hosts_with_versions_and_why_they_are_not_moving() {
         "until": "2026-11-21T09:00:08Z",
     });
     assert_eq!(api.call(HOSTS, "").await, (200, json!([first, second])));
+    let page = json!({"items": [first], "next": "h01"});
+    assert_eq!(api.call(&format!("{HOSTS}?limit=1"), "").await, (200, page));
     assert_eq!(api.call(&format!("{HOSTS}/h02"), "").await, (200, second));
 
     // Versions may be there before a worker has announced itself.
@@ -237,6 +239,12 @@ async fn keys_and_numbers_of_lists() {
         ("os-upgrade/hosts", "?keys=true", json!(["h01", "h02"])),
         ("os-upgrade/hosts", "?count=true", json!({"count": 2})),
         ("os-upgrade/hosts", "?count=true&keys=true", json!({"count": 2})),
+        ("os-upgrade/hosts", "?keys=true&limit=1", json!({"items": ["h01"], "next": "h01"})),
+        ("os-upgrade/hosts", "?keys=true&limit=2", json!({"items": ["h01", "h02"]})),
+        ("os-upgrade/hosts", "?keys=true&after=h01", json!({"items": ["h02"]})),
+        ("os-upgrade/hosts", "?keys=true&after=h011", json!({"items": ["h02"]})),
+        ("os-upgrade/hosts", "?after=h02", json!({"items": []})),
+        ("os-upgrade/hosts", "?count=true&limit=1", json!({"count": 2})),
         ("os-upgrade/runs", "?keys=true", json!({"items": ["r2", "r1"]})),
         ("os-upgrade/runs", "?keys=true&limit=1", json!({"items": ["r2"], "next": "r2"})),
         ("os-upgrade/runs", "?keys=true&after=r2", json!({"items": ["r1"]})),
@@ -250,7 +258,7 @@ async fn keys_and_numbers_of_lists() {
         assert_eq!(found, (200, expected), "{list}{query}");
     }
     for list in ["os-upgrade/hosts", "os-upgrade/runs", "os-upgrade/config-history", "fleet-lock/history"] {
-        for query in ["?keys=false", "?count=1", "?keys="] {
+        for query in ["?keys=false", "?count=1", "?keys=", "?limit=0", "?limit=501"] {
             assert_eq!(api.call(&format!("GET /v1/state/{list}{query}"), "").await.0, 400, "{list}{query}");
         }
     }

@@ -65,6 +65,15 @@ async fn secrets_come_and_go_with_the_key() {
     let (status, list) = api.call("GET /v1/config/strongbox/secrets", "").await;
     assert_eq!((status, &list["secrets"][0]["name"]), (200, &json!("lock-server")));
     assert_eq!(list["secrets"][0].as_object().unwrap().len(), 3, "{list}");
+    for (query, expected) in [
+        ("?keys=true", json!({"secrets": ["lock-server"]})),
+        ("?keys=true&limit=1&after=lock", json!({"secrets": ["lock-server"]})),
+        ("?after=lock-server", json!({"secrets": []})),
+        ("?count=true", json!({"count": 1})),
+    ] {
+        let found = api.call(&format!("GET /v1/config/strongbox/secrets{query}"), "").await;
+        assert_eq!(found, (200, expected), "{query}");
+    }
     let state = serde_json::to_string(&api.site.present().state).unwrap();
     assert!(state.contains("lock-server") && !state.contains("clear"), "{state}");
     // The history and its write-ahead log.
@@ -93,6 +102,33 @@ async fn secrets_come_and_go_with_the_key() {
     assert_eq!(api.call(remove, "").await.0, 404);
     assert_eq!(api.call(UNSEAL, &key_body(&other)).await.0, 204);
     assert_eq!(api.call(SECRET, &value).await.0, 201);
+}
+
+/// Who did what about which secret, and nothing of what was sealed.
+#[tokio::test]
+async fn what_was_done_about_secrets() {
+    const HISTORY: &str = "GET /v1/state/strongbox/history";
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    assert_eq!(api.call(HISTORY, "").await, (200, json!({"items": []})));
+    assert_eq!(api.call(UNSEAL, &key_body(&Key::random().unwrap())).await.0, 204);
+    assert_eq!(api.call(SECRET, &json!({ "value": CLEAR }).to_string()).await.0, 201);
+    assert_eq!(api.call("DELETE /v1/config/strongbox/secrets/lock-server", "").await.0, 204);
+    let (status, mut page) = api.call(HISTORY, "").await;
+    for item in page["items"].as_array_mut().unwrap() {
+        assert!(item.as_object_mut().unwrap().remove("time").is_some(), "{item}");
+    }
+    let of = |sequence: u64, place: u64, kind: &str| json!({"sequence": sequence, "place": place, "type": kind, "actor": "api", "name": "lock-server"});
+    let made = json!({"sequence": 1, "place": 0, "type": "strongbox-made"});
+    let expected = json!({"items": [of(2, 0, "secret-removed"), of(1, 1, "secret-kept"), made]});
+    assert_eq!((status, page), (200, expected));
+    for (query, expected) in [
+        ("?count=true", json!({"count": 3})),
+        ("?keys=true&limit=1", json!({"items": ["2.0"], "next": "2.0"})),
+        ("?keys=true&after=2.0", json!({"items": ["1.1", "1.0"]})),
+    ] {
+        assert_eq!(api.call(&format!("{HISTORY}{query}"), "").await, (200, expected), "{query}");
+    }
+    assert_eq!(api.call(&format!("{HISTORY}?limit=0"), "").await.0, 400);
 }
 
 #[tokio::test]
