@@ -30,6 +30,7 @@ use crate::bus::journal::Followed;
 use crate::bus::workers::Said;
 use crate::fleetlock::client::{FleetLockClient, Operation, Reply};
 use crate::loss;
+use crate::news;
 use crate::site::{Call, Present, Readiness, Unavailable};
 use crate::store::History;
 use crate::strongbox::Strongbox;
@@ -377,6 +378,9 @@ impl Driver {
     /// Hands a record to the store, which must not hold up the runs: when it is too far behind, the history stops
     /// here, and goes on from the journal at the next start.
     fn project(&mut self, committed: Committed) {
+        if self.node.is_leading() {
+            news::tell(&committed.record);
+        }
         if self.store_left_behind {
             return;
         }
@@ -524,7 +528,9 @@ fn warn(warning: &Warning) {
             tracing::warn!(%host, %error, "what a worker said cannot be used");
         }
         Warning::Leading => tracing::info!("leading"),
-        Warning::Adopted(settings) => tracing::info!(slots = slots(settings), "other settings are in force"),
+        Warning::Adopted(settings) => {
+            tracing::info!(slots = slots(settings), timezone = %settings.timezone, "other settings are in force");
+        }
         Warning::MoreHolders { group, slots, holders } => {
             tracing::warn!(%group, slots, holders, "more hold a slot than there are: none is given until they are fewer");
         }

@@ -18,6 +18,7 @@ pub mod followed;
 pub mod http_client;
 pub mod loss;
 pub mod managed_nats;
+mod news;
 pub mod pem_file;
 pub mod plain_file;
 pub mod random;

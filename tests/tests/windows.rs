@@ -90,4 +90,9 @@ async fn a_host_that_is_off_does_not_hold_up_a_run_that_starts_by_itself() {
     let run = rest.ended(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "skipped"), ("h02", "upgraded")]));
+    // Nobody looked on: the log tells of it.
+    let log = site.orchestrator.log();
+    for line in ["a run has started", "the host is upgraded", "the run is completed"] {
+        assert!(log.lines().any(|said| said.contains(line) && said.contains(&id)), "{line}: {log}");
+    }
 }

@@ -32,7 +32,7 @@ pub fn explain(state: &State, view: &View, outlook: &Outlook, host: &HostName) -
         Some((run, in_run)) => Explanation {
             status: Some(in_run.status),
             since: Some(in_run.since),
-            why: in_active_run(state, run, host, in_run) + &clock_of(view, host, in_run),
+            why: in_active_run(state, run, host, in_run) + &seen_of(view, host, in_run),
             reason: in_run.reason.clone(),
             until: (!in_run.status.is_final()).then_some(run.not_after),
         },
@@ -43,7 +43,11 @@ pub fn explain(state: &State, view: &View, outlook: &Outlook, host: &HostName) -
             reason: None,
             until: match &state.run {
                 Some(run) => Some(run.not_after),
-                None => outlook.start().map(|start| start.at),
+                // What keeps it back does not end by time.
+                None => match outlook {
+                    Outlook::Next(start) => Some(start.at),
+                    Outlook::KeptBack { .. } | Outlook::Never(_) => None,
+                },
             },
         },
     }
@@ -108,15 +112,15 @@ fn its_old_slot(state: &State, name: &HostName) -> Option<&'static str> {
     }
 }
 
-/// A worker whose clock is wrong may take a command for one whose time is over.
-fn clock_of(view: &View, name: &HostName, host: &RunHost) -> String {
-    let seconds = view.hosts.get(name).and_then(|seen| seen.clock_skew_secs);
-    match seconds.filter(|seconds| seconds.saturating_abs() > CLOCK_SKEW_SECS_MAX) {
-        Some(seconds) if !host.status.is_final() => {
-            format!("; its clock differs from the bus's by {seconds} s")
-        }
-        Some(_) | None => String::new(),
-    }
+/// What is wrong with a host that has not come to its end in the run: that it may be off, and that a worker whose clock is
+/// wrong may take a command for one whose time is over.
+fn seen_of(view: &View, name: &HostName, host: &RunHost) -> String {
+    let Some(seen) = view.hosts.get(name).filter(|_| !host.status.is_final()) else { return String::new() };
+    let unreachable = (seen.reachability == Reachability::Unreachable)
+        .then(|| "; it is unreachable, as no heartbeat comes from it".to_owned());
+    let skew = seen.clock_skew_secs.filter(|seconds| seconds.saturating_abs() > CLOCK_SKEW_SECS_MAX);
+    let skew = skew.map(|seconds| format!("; its clock differs from the bus's by {seconds} s"));
+    unreachable.unwrap_or_default() + &skew.unwrap_or_default()
 }
 
 /// The slot that a host still holds outside of runs, and what it is held for.

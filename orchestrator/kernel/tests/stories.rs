@@ -33,6 +33,7 @@ macro_rules! stories {
 }
 
 stories! {
+    another_run,
     cancel,
     clock_skew,
     configuration,

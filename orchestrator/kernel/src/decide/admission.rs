@@ -88,8 +88,9 @@ fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<
 /// Why the first of our own hosts in `group` still holds its slot, when that is not because it is under way.
 fn why_held(state: &State, group: &GroupName) -> String {
     let unhappy = |host: &HostName| {
-        let ended = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host));
-        ended.filter(|in_run| !in_run.status.is_under_way()).find_map(|in_run| in_run.reason.clone())
+        let mut newest = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host)).peekable();
+        let is_under_way = newest.peek().is_some_and(|in_run| in_run.status.is_under_way());
+        newest.find_map(|in_run| in_run.reason.clone()).filter(|_| !is_under_way)
     };
     let mut held =
         state.slots.iter().filter(|(_, slot)| slot.group == *group && slot.standing == Standing::Held);

@@ -22,17 +22,17 @@
 # The window is open, and nobody is there.
 > due r0
 > explain h1
-  unreachable, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached | until=2026-11-21T01:30:00Z
+  unreachable, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached
 > host h1
 > skew 31
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the clocks of orchestrator and bus differ by 31 s | until=2026-11-21T01:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the clocks of orchestrator and bus differ by 31 s
 > skew none
 > sealed no-key
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file | until=2026-11-21T01:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file
 > trigger r0 validate
   = refused: the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows
 > sealed no-secret lock-server
@@ -44,14 +44,14 @@
 > host h2 awaited
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited
 > explain h2
-  its heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+  its heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited
 > host h2 unreachable
 > host h1 awaited
 > due r0
 > explain h1
-  its heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | until=2026-11-21T01:30:00Z
+  its heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited
 > gone h2
 > host h1
 > due r1

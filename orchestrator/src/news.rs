@@ -1,0 +1,32 @@
+//! What the log says of what has been decided: how runs go, and who changes the configuration. An operator who only reads
+//! the log learns there of a night that has failed.
+
+use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult};
+
+/// Tells what `record` says, on the instance that decided it.
+pub(crate) fn tell(record: &Record) {
+    record.facts.iter().for_each(tell_fact);
+}
+
+fn tell_fact(fact: &Fact) {
+    if let Fact::RunStarted { run, trigger, not_after, hosts, .. } = fact {
+        let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
+        let by = trigger.actor().unwrap_or("a maintenance window");
+        tracing::info!(%run, by, %not_after, hosts = hosts.len() - skipped, skipped, "a run has started");
+    } else if let Fact::RunEnded { run, result: RunResult::Completed } = fact {
+        tracing::info!(%run, "the run is completed");
+    } else if let Fact::RunEnded { run, result } = fact {
+        tracing::warn!(%run, result = result.as_str(), "the run has ended, and is not completed");
+    } else if let Fact::Host { run, host, event: HostEvent::Upgraded } = fact {
+        tracing::info!(%run, %host, "the host is upgraded");
+    } else if let Fact::Host {
+        run,
+        host,
+        event: HostEvent::Failed { reason } | HostEvent::TimedOut { reason },
+    } = fact
+    {
+        tracing::warn!(%run, %host, %reason, "the host is not upgraded");
+    } else if let Fact::ConfigReplaced { config, actor, .. } = fact {
+        tracing::info!(actor, deleted = config.is_none(), "the configuration has changed");
+    }
+}
