@@ -51,6 +51,7 @@ pub struct Inventory {
     /// For how long the bus has been there, all in all.
     listened: Duration,
     ticked_at: Option<Duration>,
+    is_read: bool,
 }
 
 /// The signs of life of a host that sends heartbeats.
@@ -93,6 +94,16 @@ impl Inventory {
         &self.versions
     }
 
+    /// Everything that was announced before this instance looked has been noted; what comes now is news.
+    pub fn has_been_read(&mut self) {
+        self.is_read = true;
+    }
+
+    /// Whether everything that was announced before has been noted.
+    pub fn is_read(&self) -> bool {
+        self.is_read
+    }
+
     /// Notes how the orchestrator's clock stands to the bus's.
     pub fn clocks_compared(&mut self, skew: TimeDelta) {
         self.view.clock_skew = Some(skew);
@@ -127,7 +138,8 @@ impl Inventory {
             let clock_skew_secs = announcement.time.map(|time| (time - at).num_seconds());
             self.announced.insert(key, Announced { announcement, clock_skew_secs });
         }
-        let is_new = (now.wall - at).abs() < TimeDelta::from_std(PRESENCE_TTL).expect("it is short");
+        let is_new =
+            self.is_read && (now.wall - at).abs() < TimeDelta::from_std(PRESENCE_TTL).expect("it is short");
         self.look_again_at(now, host, is_new && !payload.is_empty());
         Ok(())
     }
@@ -318,6 +330,7 @@ mod tests {
         for name in ["h1", "h2"] {
             announce_heartbeats(&mut inventory, name, 0, long_ago);
         }
+        inventory.has_been_read();
         let both = |inventory: &Inventory| ["h1", "h2"].map(|name| reachability(inventory, name));
         // The time in which the bus is away does not count, nor that in which the process stands still.
         tick(&mut inventory, 1_000, 1_100, false);
@@ -338,7 +351,10 @@ mod tests {
     #[test]
     fn nobody_is_awaited_for_longer_by_coming_and_going() {
         let mut inventory = Inventory::default();
-        announce_heartbeats(&mut inventory, "h1", 0, TimeDelta::hours(8));
+        // It may have been turned off since.
+        announce_heartbeats(&mut inventory, "h1", 0, TimeDelta::seconds(1));
+        assert_eq!(reachability(&inventory, "h1"), AWAITED);
+        inventory.has_been_read();
         for secs in 1..=40 {
             if secs % 20 == 0 {
                 say(&mut inventory, at(secs), "a", "h1", b"", at(secs).wall);

@@ -96,8 +96,6 @@ pub struct Node {
     inventory: Inventory,
     dispatcher: Dispatcher,
     forwards: Forwards,
-    /// Whether all hosts that had announced themselves are known: a run must not leave out those still unread.
-    inventory_read: bool,
     role: Role,
     connected: bool,
     inspection: Inspection,
@@ -159,7 +157,6 @@ impl Node {
             inventory: Inventory::default(),
             dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
             forwards: Forwards::default(),
-            inventory_read: false,
             role: Role::Starting,
             inspection: Inspection::Wanted { from: Duration::ZERO },
             inspections: 0,
@@ -238,7 +235,7 @@ impl Node {
             let not_yet = || "the streams have not been looked at yet".to_owned();
             return Some(self.unseen.clone().unwrap_or_else(not_yet));
         }
-        if !self.inventory_read {
+        if !self.inventory.is_read() {
             return Some(HOSTS_UNREAD.to_owned());
         }
         match &self.role {
@@ -324,7 +321,7 @@ impl Node {
                 self.warn_of_inventory(&host, noted);
             }
             Event::Heartbeat(host) => self.inventory.heartbeat(now, &host),
-            Event::InventoryRead => self.inventory_read = true,
+            Event::InventoryRead => self.inventory.has_been_read(),
             Event::Stop => self.stop(now),
         }
     }
@@ -549,7 +546,7 @@ impl Node {
             return;
         }
         // A run is not started without the hosts that are still unread, nor by one that is leaving.
-        let may_start = self.inventory_read && !self.stopping.is_asked_for();
+        let may_start = self.inventory.is_read() && !self.stopping.is_asked_for();
         let starter = may_start.then_some(self.settings.nonce.as_str());
         let view = self.inventory.view();
         let step = match leading.next_record(&mut self.follower.state, view, now, starter) {

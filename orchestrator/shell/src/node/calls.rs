@@ -60,7 +60,7 @@ impl Node {
                 let why = "the request was under way for too long; nothing was changed";
                 self.out.push(Action::Answer { call, answer: Err(why.to_owned()) });
             }
-            Role::Leading(_) if !self.inventory_read => {
+            Role::Leading(_) if !self.inventory.is_read() => {
                 self.untouched(call, HOSTS_UNREAD);
             }
             Role::Leading(leading) if !leading.is_full() => {
