@@ -18,6 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use self::difference::Difference;
 pub use self::tag::Expected;
 use crate::duration::Duration;
+use crate::read;
 use crate::window::{CalendarError, Window};
 
 /// The intended configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
@@ -25,13 +26,13 @@ use crate::window::{CalendarError, Window};
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
     /// Every host on which one of these has announced itself takes part; where several have, the first counts.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read::list")]
     pub worker_applications: Vec<WorkerApplication>,
     /// When runs start by themselves: whenever one of these windows is open. Without any, none does.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "read::list", skip_serializing_if = "Vec::is_empty")]
     pub maintenance_windows: Vec<Window>,
     /// When none does, whatever is open. An extension of the specification, as are the next two.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "read::list", skip_serializing_if = "Vec::is_empty")]
     pub deny_windows: Vec<Window>,
     /// How long after the start of an occurrence a run starts at the latest: sites with the same windows spread.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -120,13 +121,19 @@ impl Rollout {
 }
 
 /// What becomes of a host that is unreachable when a run starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnreachablePolicy {
     /// It is left out, and the history says so.
     Skip,
     /// It fails, and with it the run.
     Fail,
+}
+
+impl<'de> Deserialize<'de> for UnreachablePolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read::word(deserializer, &["skip", "fail"], [Self::Skip, Self::Fail])
+    }
 }
 
 /// A configuration that parses and cannot be meant.
@@ -347,6 +354,27 @@ mod tests {
                     (read, _) => panic!("{number}: {read:?}"),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn values_of_another_kind() {
+        for (json, message) in [
+            (r#"{"start-jitter":600}"#, r#"integer `600`, expected a text such as "4h" or "1d12h""#),
+            (r#"{"rollout":{"unreachable":true}}"#, r#"boolean `true`, expected "skip" or "fail""#),
+            (r#"{"rollout":{"unreachable":"wait"}}"#, "unknown variant `wait`, expected `skip` or `fail`"),
+            (
+                r#"{"rollout":{"max-concurrent":"2"}}"#,
+                "expected a whole number from 0 to 4294967295, without quotes",
+            ),
+            (
+                r#"{"worker-applications":{"name":"a"}}"#,
+                "invalid type: map, expected a list, [...], also of one",
+            ),
+            (r#"{"deny-windows":{}}"#, "invalid type: map, expected a list, [...], also of one"),
+        ] {
+            let found = parse(json).unwrap_err().to_string();
+            assert!(found.contains(message), "{json}: {found}");
         }
     }
 

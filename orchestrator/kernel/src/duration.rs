@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::TimeDelta;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+use crate::read::from_text;
 
 /// Units in the order in which they must stand, with their length in seconds. A year is 365 days.
 const UNITS: [(char, u64); 5] = [('y', 365 * 86_400), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
@@ -13,8 +15,8 @@ const UNITS: [(char, u64); 5] = [('y', 365 * 86_400), ('d', 86_400), ('h', 3_600
 const SECONDS_MAX: u64 = 100 * 365 * 86_400;
 
 /// A whole number of seconds, up to 100 years.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "String")]
 pub struct Duration {
     seconds: u64,
 }
@@ -87,13 +89,7 @@ impl fmt::Display for Duration {
     }
 }
 
-impl TryFrom<String> for Duration {
-    type Error = DurationError;
-
-    fn try_from(text: String) -> Result<Self, DurationError> {
-        text.parse()
-    }
-}
+from_text!(Duration: "a text such as \"4h\" or \"1d12h\"");
 
 impl From<Duration> for String {
     fn from(duration: Duration) -> String {

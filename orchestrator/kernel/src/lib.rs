@@ -24,6 +24,7 @@ pub mod fact;
 pub mod fence;
 pub mod input;
 pub mod outlook;
+mod read;
 pub mod reason;
 pub mod record;
 pub mod restoration;

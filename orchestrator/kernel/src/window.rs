@@ -4,6 +4,7 @@ mod calendar;
 mod date;
 mod days;
 mod local;
+mod mistake;
 mod schedule;
 mod series;
 mod start_time;
@@ -26,6 +27,7 @@ pub use timezone::{Timezone, TimezoneError};
 
 use crate::config::from_objects_only;
 use crate::duration::Duration;
+use crate::read;
 
 /// Longest duration of a window, and longest time for which windows may overlap one another: 366 days.
 const SPAN_MAX: TimeDelta = TimeDelta::days(366);
@@ -56,7 +58,7 @@ enum Starts {
 }
 
 /// When a window ends whose duration has a change of the local clock in it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DstPolicy {
     /// When its duration has elapsed.
@@ -64,6 +66,12 @@ pub enum DstPolicy {
     Elapsed,
     /// When the local clock shows the start time and its duration.
     WallClock,
+}
+
+impl<'de> Deserialize<'de> for DstPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read::word(deserializer, &["elapsed", "wall-clock"], [Self::Elapsed, Self::WallClock])
+    }
 }
 
 /// A time in which upgrades may run: from `start` on, and before `end`.

@@ -115,6 +115,11 @@ impl Conditions {
         self.is_matched(tag) && !is_excluded
     }
 
+    /// Whether there must be no configuration.
+    pub(super) fn want_none(&self) -> bool {
+        self.not_matching == Some(Tags::Any)
+    }
+
     /// The same for whoever decides; nothing when it cannot be said without knowing what is configured.
     pub(super) fn expected(&self) -> Option<Expected> {
         match (&self.matching, &self.not_matching) {

@@ -210,20 +210,36 @@ async fn conditional(
     ask: impl Fn(Expected) -> Request,
 ) -> Result<StatusCode, Problem> {
     if let Some(expected) = conditions.expected() {
-        return api.change(ask(expected)).await;
+        let answer = api.site.request(ask(expected)).await?;
+        return answer
+            .map(|accepted| reply::granted(&accepted))
+            .map_err(|refusal| unmet(conditions, refusal));
     }
     // Whoever decides can only be told what must be there: so it is what is there now, as far as that is wanted.
     let end = Instant::now() + RETRIED_WITHIN;
     loop {
         let tag = api.site.present().state.config_tag();
         if !conditions.hold(tag.as_deref()) {
-            return Err(Refusal::ConfigChanged { tag }.into());
+            return Err(unmet(conditions, Refusal::ConfigChanged { tag }));
         }
         match api.site.request(ask(exactly(tag.as_deref()))).await? {
             Ok(accepted) => return Ok(reply::granted(&accepted)),
             Err(Refusal::ConfigChanged { .. }) => again(api, tag.as_deref(), end).await?,
             Err(refusal) => return Err(refusal.into()),
         }
+    }
+}
+
+/// Why a write under `conditions` was refused.
+fn unmet(conditions: &Conditions, refusal: Refusal) -> Problem {
+    let is_there = matches!(refusal, Refusal::ConfigChanged { tag: Some(_) });
+    let problem = Problem::from(refusal);
+    if is_there && conditions.want_none() {
+        problem.with_message(
+            "there is a configuration already, and If-None-Match: * asks for none: leave it out",
+        )
+    } else {
+        problem
     }
 }
 
@@ -339,7 +355,7 @@ impl Change {
         let config = state.config.as_deref().ok_or(Refusal::NoConfiguration)?;
         let tag = state.config_tag();
         if !self.conditions.hold(tag.as_deref()) {
-            return Err(Refusal::ConfigChanged { tag }.into());
+            return Err(unmet(&self.conditions, Refusal::ConfigChanged { tag }));
         }
         let value = serde_json::to_value(config).map_err(|error| Problem::internal(error.to_string()))?;
         let config: Config = from_value(self.patch.apply(value)?)?;

@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
 use serde_json::{Map, Number, Value, json};
 use serde_path_to_error::{Path, Segment};
 use serde_saphyr::{NonFiniteFloatPolicy, Options, UserMessageFormatter};
@@ -47,8 +48,14 @@ pub(super) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem
 
 fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut reader)
-        .map_err(|error| misplaced(&place(error.path()), &error.inner().to_string()))?;
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let (place, error) = (place(error.path()), error.into_inner());
+        match error.classify() {
+            Category::Eof => misplaced(&place, &format!("the body is not complete JSON: {error}")),
+            Category::Syntax => misplaced(&place, &format!("the body is not JSON: {error}")),
+            Category::Data | Category::Io => misplaced(&place, &error.to_string()),
+        }
+    })?;
     reader.end().map_err(|error| Problem::bad_request(error.to_string()))?;
     Ok(value)
 }

@@ -92,6 +92,11 @@ impl Problem {
         self.message
     }
 
+    /// The same with another message.
+    pub(super) fn with_message(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
     /// The same with `info` for programs.
     pub(super) fn with_info(self, info: Value) -> Self {
         Self { info: Some(info), ..self }

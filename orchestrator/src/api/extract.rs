@@ -8,8 +8,8 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
@@ -47,11 +47,21 @@ pub(super) struct Validate {
     validate: Option<True>,
 }
 
-/// The only value that the specification has for `validate`.
-#[derive(Debug, Deserialize, ToSchema)]
+/// The only value that the specification has for `validate`; the name of a parameter alone means it too.
+#[derive(Debug, ToSchema)]
 pub(super) enum True {
-    #[serde(rename = "true")]
+    #[schema(rename = "true")]
     True,
+}
+
+impl<'de> Deserialize<'de> for True {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.is_empty() || text == "true" {
+            return Ok(Self::True);
+        }
+        Err(de::Error::custom(format!("{text:?} is not understood; write true, or leave the parameter out")))
+    }
 }
 
 impl Parameters for Validate {
@@ -161,6 +171,8 @@ impl Content {
         match essence.as_str() {
             "application/merge-patch+json" => Some(Self::MergePatch),
             "application/json-patch+json" => Some(Self::JsonPatch),
+            // A patch of another kind is not what it would be taken for.
+            other if other.contains("patch") => None,
             "application/json" | "*/*" => Some(Self::Document(Syntax::Json)),
             "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => {
                 Some(Self::Document(Syntax::Yaml))

@@ -3,7 +3,7 @@
 //! takes the result.
 
 use axum::http::{HeaderMap, StatusCode};
-use json_patch::{PatchErrorKind, PatchOperation};
+use json_patch::{CopyOperation, MoveOperation, PatchErrorKind, PatchOperation};
 use serde_json::{Value, json};
 
 use super::document::{from_value, parse_value};
@@ -81,10 +81,11 @@ impl Patch {
             Self::Merge(patch) => json_patch::merge(&mut document, patch),
             Self::Steps(steps) => {
                 for (index, step) in steps.iter().enumerate() {
-                    json_patch::patch(&mut document, std::slice::from_ref(step)).map_err(|error| {
-                        let message = format!("{:?}: {}", error.path.as_str(), error.kind);
-                        failed(index, &error.kind, &message)
-                    })?;
+                    if let Err(error) = json_patch::patch(&mut document, std::slice::from_ref(step)) {
+                        let why = why(&document, step, &error.kind);
+                        let message = format!("{:?}: {why}", error.path.as_str());
+                        return Err(failed(index, &error.kind, &message));
+                    }
                     if !is_bounded(&document, DEPTH_MAX, &mut SIZE_MAX.clone()) {
                         return Err(failed(
                             index,
@@ -96,6 +97,49 @@ impl Patch {
             }
         }
         Ok(document)
+    }
+}
+
+/// Why `step` cannot be done on `document`, and what to do.
+fn why(document: &Value, step: &PatchOperation, kind: &PatchErrorKind) -> String {
+    let is_addition =
+        matches!(step, PatchOperation::Add(_) | PatchOperation::Copy(_) | PatchOperation::Move(_));
+    match (kind, step) {
+        (
+            PatchErrorKind::InvalidFromPointer,
+            PatchOperation::Copy(CopyOperation { from, .. })
+            | PatchOperation::Move(MoveOperation { from, .. }),
+        ) => absent(document, from.as_str(), false),
+        (PatchErrorKind::InvalidPointer, _) => absent(document, step.path().as_str(), is_addition),
+        (kind, _) => kind.to_string(),
+    }
+}
+
+/// What is missing in `document` on the way to `path`, where something is to be added or is to be already.
+fn absent(document: &Value, path: &str, is_addition: bool) -> String {
+    let ends = path.match_indices('/').map(|(end, _)| end).filter(|end| *end > 0);
+    let mut ways = ends.map(|end| path.split_at(end));
+    if let Some((missing, rest)) = ways.find(|(above, _)| document.pointer(above).is_none()) {
+        let last = rest.rsplit('/').next().unwrap_or_default();
+        let is_list = rest.matches('/').count() == 1 && (last == "-" || last.parse::<usize>().is_ok());
+        let (what, value) = if is_list { ("list", "[]") } else { ("object", "{}") };
+        return format!(
+            "there is nothing at {missing:?}; add the {what} first: \
+             {{\"op\":\"add\",\"path\":{missing:?},\"value\":{value}}}"
+        );
+    }
+    let above = path.rsplit_once('/').and_then(|(above, _)| document.pointer(above));
+    match above {
+        Some(Value::Array(items)) => {
+            let most = if is_addition { items.len() } else { items.len().saturating_sub(1) };
+            if items.is_empty() && !is_addition {
+                "the list is empty".to_owned()
+            } else {
+                format!("an entry of the list is 0 to {most}, or - after the last one where one is added")
+            }
+        }
+        Some(Value::Object(_)) => "there is nothing; add puts something there".to_owned(),
+        _ => "there is neither a list nor an object above it".to_owned(),
     }
 }
 
@@ -175,8 +219,24 @@ mod tests {
             (json!([{"op": "test", "path": "/b/c", "value": 2}]), "step 0: \"/b/c\": value did not match"),
             (
                 json!([{"op": "remove", "path": "/b/c"}, {"op": "remove", "path": "/b/c"}]),
-                "step 1: \"/b/c\": path is invalid",
+                "step 1: \"/b/c\": there is nothing; add puts something there",
             ),
+            (
+                json!([{"op": "add", "path": "/list/-", "value": 1}]),
+                "step 0: \"/list/-\": there is nothing at \"/list\"; add the list first: \
+                 {\"op\":\"add\",\"path\":\"/list\",\"value\":[]}",
+            ),
+            (
+                json!([{"op": "replace", "path": "/b/x/y", "value": 1}]),
+                "step 0: \"/b/x/y\": there is nothing at \"/b/x\"; add the object first: \
+                 {\"op\":\"add\",\"path\":\"/b/x\",\"value\":{}}",
+            ),
+            (
+                json!([{"op": "remove", "path": "/a/2"}]),
+                "step 0: \"/a/2\": an entry of the list is 0 to 1, or - after the last one where one is added",
+            ),
+            (json!([{"op": "add", "path": "/b/c/d", "value": 1}]), "step 0: \"/b/c/d\": there is neither"),
+            (json!([{"op": "copy", "from": "/x", "path": "/y"}]), "step 0: "),
             (
                 json!(vec![json!({"op": "test", "path": "/b/c", "value": 1}); 257]),
                 "a JSON Patch has at most 256 steps",

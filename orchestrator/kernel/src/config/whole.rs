@@ -7,7 +7,7 @@ use serde::de::{Error, Unexpected, Visitor};
 
 /// Reads a whole number that `u32` can hold, also where it is written with a fraction that is zero, or an exponent.
 pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    deserializer.deserialize_u32(Whole)
+    deserializer.deserialize_any(Whole)
 }
 
 struct Whole;
@@ -17,6 +17,11 @@ impl Visitor<'_> for Whole {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a whole number from 0 to {}", u32::MAX)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<u32, E> {
+        let expected = format!("a whole number from 0 to {}, without quotes", u32::MAX);
+        Err(E::invalid_type(Unexpected::Str(text), &expected.as_str()))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<u32, E> {

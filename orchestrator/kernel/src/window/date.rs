@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::NaiveDate;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::quoted;
+use crate::read::from_text;
 
 /// A day, `YYYY-MM-DD`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "String")]
 pub struct Date(NaiveDate);
 
 /// A text is not a day.
@@ -44,13 +45,7 @@ impl fmt::Display for Date {
     }
 }
 
-impl TryFrom<String> for Date {
-    type Error = DateError;
-
-    fn try_from(text: String) -> Result<Self, DateError> {
-        text.parse()
-    }
-}
+from_text!(Date: "a text such as \"2027-01-31\"");
 
 impl From<Date> for String {
     fn from(date: Date) -> String {

@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::Weekday;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::quoted;
+use crate::read::from_text;
 
 /// The names, from Monday on.
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -15,8 +16,8 @@ const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"
 const ABBREVIATION_MIN: usize = 2;
 
 /// Some days of the week, at least one and none twice, in the order in which they were written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct DaysOfWeek {
     days: Vec<Weekday>,
 }
@@ -103,13 +104,7 @@ impl fmt::Display for DaysOfWeek {
     }
 }
 
-impl TryFrom<String> for DaysOfWeek {
-    type Error = DaysError;
-
-    fn try_from(text: String) -> Result<Self, DaysError> {
-        text.parse()
-    }
-}
+from_text!(DaysOfWeek: "a text as in \"Friday, Saturday\"");
 
 impl From<DaysOfWeek> for String {
     fn from(days: DaysOfWeek) -> String {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 use cron::{Schedule, TimeUnitSpec};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::mistake::mistake;
 use super::quoted;
+use crate::read::from_text;
 
 /// The years in which a schedule starts.
 const FIRST_YEAR: i32 = 1970;
@@ -18,8 +20,8 @@ const LAST_YEAR: i32 = 2100;
 /// Sunday) and, if wanted, year; or `@daily` and the like. Its years go up to 2100.
 ///
 /// It says what the local clock shows when a window starts, once a minute at most.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct Cron {
     schedule: Arc<Schedule>,
 }
@@ -35,7 +37,7 @@ pub enum CronError {
     Syntax {
         /// What stands there.
         text: String,
-        /// What the parser says, after a colon, or nothing.
+        /// Why, after a colon, or nothing.
         reason: String,
     },
     /// Many starts in one minute.
@@ -66,8 +68,11 @@ impl Cron {
     }
 }
 
-/// What the parser says, without the schedule it repeats and the caret under it.
-fn reason(error: &cron::error::Error) -> String {
+/// What is wrong with `text`, or else what the parser says, without the schedule it repeats and the caret under it.
+fn reason(text: &str, error: &cron::error::Error) -> String {
+    if let Some(mistake) = mistake(text) {
+        return format!(": {mistake}");
+    }
     let text = error.to_string();
     match text.lines().skip(2).map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ") {
         reason if reason.is_empty() => reason,
@@ -81,7 +86,7 @@ impl FromStr for Cron {
     fn from_str(text: &str) -> Result<Self, CronError> {
         let schedule = text
             .parse::<Schedule>()
-            .map_err(|error| CronError::Syntax { text: quoted(text), reason: reason(&error) })?;
+            .map_err(|error| CronError::Syntax { text: quoted(text), reason: reason(text, &error) })?;
         if schedule.seconds().count() != 1 {
             return Err(CronError::TooOften(quoted(text)));
         }
@@ -99,13 +104,7 @@ impl fmt::Display for Cron {
     }
 }
 
-impl TryFrom<String> for Cron {
-    type Error = CronError;
-
-    fn try_from(text: String) -> Result<Self, CronError> {
-        text.parse()
-    }
-}
+from_text!(Cron: "a text such as \"0 0 1 * * Fri\"");
 
 impl From<Cron> for String {
     fn from(cron: Cron) -> String {

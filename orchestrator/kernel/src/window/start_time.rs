@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::NaiveTime;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::quoted;
+use crate::read::from_text;
 
 /// A time of day, `HH:MM` from `00:00` to `23:59`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "String")]
 pub struct StartTime(NaiveTime);
 
 /// A text is not a time of day.
@@ -71,13 +72,7 @@ impl fmt::Display for StartTime {
     }
 }
 
-impl TryFrom<String> for StartTime {
-    type Error = StartTimeError;
-
-    fn try_from(text: String) -> Result<Self, StartTimeError> {
-        text.parse()
-    }
-}
+from_text!(StartTime: "a text such as \"01:00\"");
 
 impl From<StartTime> for String {
     fn from(start: StartTime) -> String {

@@ -82,6 +82,41 @@ fn changed(key: &str, value: Value) -> String {
 }
 
 #[test]
+fn schedules_that_are_not_understood() {
+    for (cron, mistake) in [
+        ("0 0 24 * * *", "24 is not an hour: 0 to 23"),
+        ("0 60 1 * * *", "60 is not a minute: 0 to 59"),
+        ("60 0 1 * * *", "60 is not a second: 0 to 59"),
+        ("0 0 1 0 * *", "0 is not a day of the month: 1 to 31"),
+        ("0 0 1 * 13 *", "13 is not a month: Jan to Dec, or 1 to 12"),
+        ("0 0 1 * * 0", "0 is not a day of the week: Sun to Sat, or 1 (Sunday) to 7"),
+        ("0 0 1 * * Mon,Fry", "Fry is not a day of the week: Sun to Sat, or 1 (Sunday) to 7"),
+        ("0 0 1 * * * 1969", "1969 is not a year: 1970 to 2100"),
+        ("0 0 1-24 * * *", "24 is not an hour: 0 to 23"),
+        ("0 0 1 , 24 * * *", "24 is not an hour: 0 to 23"),
+        ("0 0 Mon * * *", "Mon is not an hour: 0 to 23"),
+        ("0 0 1 * * Fri-Mon", "Fri-Mon goes backwards; list what it means, with commas"),
+        ("0 */0 1 * * *", "\"0\" is not a step, after a /: 1 to 59"),
+        ("0 1 * * *", "it has 5 fields; the second comes before them, such as 0"),
+        ("0 1", "it has 2 fields, not 6 or 7"),
+        ("@midnight", "there are @hourly, @daily, @weekly, @monthly and @yearly"),
+    ] {
+        let found = cron.parse::<Cron>().unwrap_err().to_string();
+        let expected = format!("{cron:?} is not a cron schedule: {mistake}; write second, minute");
+        assert!(found.starts_with(&expected), "{found}");
+    }
+    for cron in [
+        "0 0 1 * * Tues-thurs,SATURDAY",
+        "0 0 1 1-7 sept,May,december 2-6/2",
+        "0 5/15 0,12 ? * ? 2027-2030",
+        " @weekly ",
+    ] {
+        let wrong = mistake::mistake(cron).filter(|_| !cron.contains('@'));
+        assert_eq!(cron.parse::<Cron>().is_ok(), wrong.is_none(), "{cron}: {wrong:?}");
+    }
+}
+
+#[test]
 fn everything_else_that_is_not_a_window() {
     for (key, value, message) in [
         ("start-time", json!("24:00"), "24:00 is not a time of day; write 00:00, and the next day in"),
@@ -90,7 +125,7 @@ fn everything_else_that_is_not_a_window() {
         ("start-time", json!("24:01"), r#""24:01" is not a time of day; hours go from 00 to 23"#),
         ("start-time", json!("01:00:00"), r#""01:00:00" is not a time of day; write HH:MM"#),
         ("start-time", json!("+1:00"), r#""+1:00" is not a time of day; write HH:MM"#),
-        ("start-time", json!(100), "invalid type: integer `100`, expected a string"),
+        ("start-time", json!(100), "invalid type: integer `100`, expected a text such as \"01:00\""),
         ("duration", json!("0s"), "a window lasts longer than 0s; write how long"),
         ("duration", json!("367d"), "a window lasts 366d at most, not 1y2d"),
         ("duration", json!("4"), r#""4" is not a duration"#),
@@ -110,7 +145,13 @@ fn everything_else_that_is_not_a_window() {
         ("timezone", json!("site_local"), r#""site_local" is not a zone; did you mean site-local?"#),
         ("day-of-week", json!("Friday"), "unknown field `day-of-week`, expected one of `days-of-week`"),
         ("days-of-week", Value::Null, "days-of-week is missing: the days on which"),
-        ("days-of-week", json!([]), "invalid type: sequence, expected a string"),
+        (
+            "days-of-week",
+            json!(["Friday"]),
+            r#"invalid type: sequence, expected a text as in "Friday, Saturday""#,
+        ),
+        ("duration", json!(4), r#"invalid type: integer `4`, expected a text such as "4h" or "1d12h""#),
+        ("dst", json!(true), r#"invalid type: boolean `true`, expected "elapsed" or "wall-clock""#),
         ("start-time", Value::Null, "start-time is missing: the local time"),
         ("cron", json!("@daily"), "a window has either cron, or days-of-week and start-time"),
         ("cron", json!("0 1 * * *"), r#""0 1 * * *" is not a cron schedule"#),

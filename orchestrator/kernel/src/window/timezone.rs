@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono_tz::{TZ_VARIANTS, Tz};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::quoted;
+use crate::read::from_text;
 
 const SITE_LOCAL: &str = "site-local";
 
@@ -14,8 +15,8 @@ const SITE_LOCAL: &str = "site-local";
 const LIKENESS_MIN: f64 = 0.75;
 
 /// The site's zone, or one of the IANA database by its name.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub enum Timezone {
     /// The zone that the site is configured with.
     #[default]
@@ -94,13 +95,7 @@ impl fmt::Display for Timezone {
     }
 }
 
-impl TryFrom<String> for Timezone {
-    type Error = TimezoneError;
-
-    fn try_from(text: String) -> Result<Self, TimezoneError> {
-        text.parse()
-    }
-}
+from_text!(Timezone: "a text such as \"Europe/Stockholm\"");
 
 impl From<Timezone> for String {
     fn from(timezone: Timezone) -> String {

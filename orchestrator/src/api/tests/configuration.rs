@@ -86,6 +86,9 @@ async fn statuses() {
         ("PATCH", "", &[STEPS], impossible, 400, 404),
         ("PATCH", "", &[STEPS], r#"[{"op":"remove","path":"/worker-applications/0"}]"#, 204, 404),
         ("PATCH", "", &[("content-type", "text/plain")], "{}", 415, 415),
+        ("PATCH", "", &[("content-type", "application/json-patch+yaml")], "{}", 415, 415),
+        ("PATCH", "", &[("content-type", "application/merge-patch+yaml")], "{}", 415, 415),
+        ("PATCH", "", &[("content-type", "application/strategic-merge-patch+json")], "{}", 415, 415),
         ("DELETE", "", &[], "", 204, 404),
         ("DELETE", "?validate=true", &[], "", 204, 404),
         ("DELETE", "", &[("if-match", "\"x\"")], "", 412, 404),
@@ -112,6 +115,16 @@ async fn validation_changes_nothing() {
     for (method, body) in [("PUT", "{}"), ("PATCH", r#"{"rollout":{"max-failures":1}}"#), ("DELETE", "")] {
         assert_eq!(api.send(ask(method, "?validate=true", &[], body)).await.0, 204, "{method}");
         assert_eq!(api.configuration().await, before, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_was_not_to_be_there_is_said_to_be() {
+    let api = configured(ONE).await;
+    for method in ["PUT", "PATCH", "DELETE"] {
+        let (status, _, body) = api.send(ask(method, "", &[("if-none-match", "*")], ONE)).await;
+        let expected = "there is a configuration already, and If-None-Match: * asks for none: leave it out";
+        assert!(status == 412 && body.contains(expected), "{method}: {status} {body}");
     }
 }
 

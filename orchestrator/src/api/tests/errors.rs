@@ -26,7 +26,10 @@ async fn bodies_that_cannot_be_meant() {
             CONFIG,
             "{",
             400,
-            error_with("EOF while parsing an object at line 1 column 1", &json!({"place": ""})),
+            error_with(
+                "the body is not complete JSON: EOF while parsing an object at line 1 column 1",
+                &json!({"place": ""}),
+            ),
         ),
         (CONFIG, "{} {}", 400, error("trailing characters at line 1 column 4")),
         (
@@ -57,7 +60,7 @@ async fn bodies_that_cannot_be_meant() {
             TRIGGER,
             r#"{"timeout":"5x"}"#,
             400,
-            error_with(&format!("timeout: {duration} at line 1 column 16"), &json!({"place": "timeout"})),
+            error_with(&format!("timeout: {duration} at line 1 column 15"), &json!({"place": "timeout"})),
         ),
         (
             TRIGGER,
@@ -114,8 +117,21 @@ async fn queries_that_cannot_be_meant() {
             "PUT /v1/config/os-upgrade?validate=yes",
             "{}",
             400,
-            error("Failed to deserialize query string: validate: unknown variant `yes`, expected `true`"),
+            error(
+                "Failed to deserialize query string: validate: \"yes\" is not understood; write true, or leave the \
+                 parameter out",
+            ),
         ),
+        (
+            "GET /v1/state/os-upgrade/hosts?keys=false",
+            "",
+            400,
+            error(
+                "Failed to deserialize query string: keys: \"false\" is not understood; write true, or leave the \
+                 parameter out",
+            ),
+        ),
+        ("GET /v1/state/os-upgrade/runs?count", "", 200, json!({"count": 0})),
     ])
     .await;
 }

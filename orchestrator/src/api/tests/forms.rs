@@ -101,7 +101,10 @@ async fn yaml_that_cannot_be_meant() {
         (
             CONFIG,
             "worker-applications:\n",
-            placed("worker-applications", "worker-applications: invalid type: null, expected a sequence"),
+            placed(
+                "worker-applications",
+                "worker-applications: invalid type: null, expected a list, [...], also of one",
+            ),
         ),
         (
             CONFIG,

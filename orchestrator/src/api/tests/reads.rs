@@ -237,6 +237,7 @@ async fn keys_and_numbers_of_lists() {
     assert_eq!(api.call("PUT /v1/config/os-upgrade", "{}").await.0, 204);
     for (list, query, expected) in [
         ("os-upgrade/hosts", "?keys=true", json!(["h01", "h02"])),
+        ("os-upgrade/hosts", "?keys", json!(["h01", "h02"])),
         ("os-upgrade/hosts", "?count=true", json!({"count": 2})),
         ("os-upgrade/hosts", "?count=true&keys=true", json!({"count": 2})),
         ("os-upgrade/hosts", "?keys=true&limit=1", json!({"items": ["h01"], "next": "h01"})),
@@ -258,7 +259,7 @@ async fn keys_and_numbers_of_lists() {
         assert_eq!(found, (200, expected), "{list}{query}");
     }
     for list in ["os-upgrade/hosts", "os-upgrade/runs", "os-upgrade/config-history", "fleet-lock/history"] {
-        for query in ["?keys=false", "?count=1", "?keys=", "?limit=0", "?limit=501"] {
+        for query in ["?keys=false", "?count=1", "?keys=no", "?limit=0", "?limit=501"] {
             assert_eq!(api.call(&format!("GET /v1/state/{list}{query}"), "").await.0, 400, "{list}{query}");
         }
     }

@@ -1,0 +1,100 @@
+//! Reading what operators write, so that a value of another kind is refused with what to write instead.
+
+use std::fmt;
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// Reads types from texts; each is said to be expected as it stands behind its name.
+macro_rules! from_text {
+    ($($name:ident: $expected:literal),+) => {
+        $(impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::read::text(deserializer, $expected)
+            }
+        })+
+    };
+}
+
+pub(crate) use from_text;
+
+/// Reads a type from a text.
+pub(crate) fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+    expected: &'static str,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_str(Text { expected, of: PhantomData })
+}
+
+struct Text<T> {
+    expected: &'static str,
+    of: PhantomData<T>,
+}
+
+impl<T: FromStr<Err: Display>> Visitor<'_> for Text<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+/// Reads one of two words, each of which stands for the value in its place.
+pub(crate) fn word<'de, D: Deserializer<'de>, T: Copy>(
+    deserializer: D,
+    words: &'static [&'static str; 2],
+    values: [T; 2],
+) -> Result<T, D::Error> {
+    deserializer.deserialize_str(Word { words, values })
+}
+
+struct Word<T> {
+    words: &'static [&'static str; 2],
+    values: [T; 2],
+}
+
+impl<T: Copy> Visitor<'_> for Word<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [one, other] = self.words;
+        write!(f, "{one:?} or {other:?}")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        let found = self.words.iter().zip(self.values).find(|(word, _)| **word == text);
+        found.map(|(_, value)| value).ok_or_else(|| E::unknown_variant(text, self.words))
+    }
+}
+
+/// Reads a list.
+pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    deserializer.deserialize_seq(List(PhantomData))
+}
+
+struct List<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list, [...], also of one")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(items)
+    }
+}
