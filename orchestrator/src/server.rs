@@ -1,6 +1,7 @@
 //! One orchestrator instance, from its settings until it is told to end: everything is opened, wired and closed here.
 
 pub(crate) mod data_directory;
+mod means;
 mod open_files;
 mod projection;
 mod service_manager;
@@ -21,22 +22,18 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::data_directory::DataDirectory;
+pub use self::means::{Means, Unusable};
 pub use self::open_files::FilesError;
 use crate::api;
-use crate::auth::{FileError, Gate, KeptTokens, Oidc};
 use crate::bus::Bus;
 use crate::bus::connect::{ConnectError, connect};
 use crate::bus::streams::{Layout, StreamsError};
 use crate::cluster::{About, Cluster};
 use crate::config::{NatsMode, Settings};
 use crate::driver::{Driver, Parts};
-use crate::fleetlock::client::{BuildError, FleetLockClient};
-use crate::pem_file::PemError;
 use crate::recovery::plan::knowledge;
 use crate::site::{Present, SiteHandle};
 use crate::store::{History, OpenError, Position, Projector, StoreError};
-use crate::strongbox::Strongbox;
-use crate::strongbox::key_file::KeyFileError;
 
 /// Requests that wait for the driver.
 const CALLS_MAX: usize = 1024;
@@ -69,21 +66,6 @@ pub enum ServeError {
     /// Too few files may be open.
     #[error(transparent)]
     Files(#[from] FilesError),
-    /// Anybody could call the API.
-    #[error(
-        "the API would be open to everybody who reaches {address}: make a token with `os-upgrade token create`, name \
-         its file in [api] tokens, or listen on loopback"
-    )]
-    OpenToAll {
-        /// Where it was to listen.
-        address: SocketAddr,
-    },
-    /// It cannot be told who may call the API.
-    #[error(transparent)]
-    Tokens(#[from] FileError),
-    /// The identity provider cannot be asked.
-    #[error("cannot use the identity provider of [api.oidc]")]
-    Oidc(#[source] reqwest::Error),
     /// The data directory cannot be used.
     #[error("cannot use the data directory {}", path.display())]
     Directory {
@@ -110,15 +92,6 @@ pub enum ServeError {
     /// The bus has no usable streams.
     #[error(transparent)]
     Streams(#[from] StreamsError),
-    /// A file of `[api.tls]` cannot be used.
-    #[error("cannot serve HTTPS")]
-    Tls(#[from] PemError),
-    /// The key of the strongbox cannot be used.
-    #[error(transparent)]
-    Strongbox(#[from] KeyFileError),
-    /// The lock server cannot be asked.
-    #[error("cannot use the lock server")]
-    LockServer(#[from] BuildError),
     /// A task of the instance has panicked.
     #[error("the {task} has failed")]
     Task {
@@ -132,18 +105,19 @@ pub enum ServeError {
     Api(#[source] io::Error),
 }
 
-/// Runs an instance until `shutdown`. The message bus is up: `settings.nats` names servers. Each of `changes` is put in
-/// force as it comes, when this instance leads.
+/// Runs an instance until `shutdown`, with the `means` of its settings. The message bus is up: `settings.nats` names
+/// servers. Each of `changes` is put in force as it comes, when this instance leads.
 ///
 /// # Errors
 /// It cannot start or go on.
 pub async fn run(
     settings: Settings,
+    means: Means,
     changes: mpsc::Receiver<kernel::Settings>,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let opened = tokio::select! {
-        opened = open(settings) => opened?,
+        opened = open(settings, means) => opened?,
         // Nothing has been begun that anybody waits for.
         () = shutdown.cancelled() => return Ok(()),
     };
@@ -154,11 +128,8 @@ pub async fn run(
 struct Opened {
     settings: Settings,
     listener: TcpListener,
-    gate: Gate,
-    tls: Option<api::Tls>,
-    strongbox: Strongbox,
+    means: Means,
     directory: DataDirectory,
-    locks: Option<FleetLockClient>,
     projector: Projector,
     history: History,
     position: Option<Position>,
@@ -167,17 +138,13 @@ struct Opened {
     streams: Option<crate::store::Streams>,
 }
 
-async fn open(settings: Settings) -> Result<Opened, ServeError> {
+async fn open(settings: Settings, means: Means) -> Result<Opened, ServeError> {
     let address = settings.api.listen;
     open_files::allow(settings.api.connections.get().into())?;
-    let gate = gate(&settings)?;
-    let tls = api::Tls::of_settings(&settings.api_tls)?;
-    let strongbox = Strongbox::of_settings(&settings)?;
     let listening = TcpListener::bind(address).await;
     let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
-    tracing::info!(%address, tls = tls.is_some(), "the API listens");
+    tracing::info!(%address, tls = means.tls.is_some(), "the API listens");
     let directory = DataDirectory::lock(&settings.store.path)?;
-    let locks = FleetLockClient::of_settings(&settings.fleet_lock)?;
 
     let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
     let history = projector.history().await?;
@@ -195,21 +162,7 @@ async fn open(settings: Settings) -> Result<Opened, ServeError> {
     bus.ensure_lease(replicas).await?;
     let known = position.as_ref().map(|position| Known::of_store(&knowledge(position))).unwrap_or_default();
     let streams = store_streams(&bus.inspect(&known).await?);
-    Ok(Opened {
-        settings,
-        listener,
-        gate,
-        tls,
-        strongbox,
-        directory,
-        locks,
-        projector,
-        history,
-        position,
-        bus,
-        connected,
-        streams,
-    })
+    Ok(Opened { settings, listener, means, directory, projector, history, position, bus, connected, streams })
 }
 
 impl Opened {
@@ -221,11 +174,8 @@ impl Opened {
         let Self {
             settings,
             listener,
-            gate,
-            tls,
-            strongbox,
+            means: Means { gate, tls, strongbox, locks },
             directory,
-            locks,
             projector,
             history,
             position,
@@ -285,18 +235,6 @@ impl Opened {
         }
         served.map_err(ServeError::Api)
     }
-}
-
-/// Who may call the API. Where nobody is asked who he is, only those on this host may.
-fn gate(settings: &Settings) -> Result<Gate, ServeError> {
-    let tokens = settings.api.tokens.clone().map(KeptTokens::open).transpose()?;
-    let oidc = Oidc::of_settings(&settings.api_oidc).map_err(ServeError::Oidc)?;
-    let gate = Gate::new(tokens, oidc);
-    let address = settings.api.listen;
-    if gate.is_open() && !address.ip().is_loopback() {
-        return Err(ServeError::OpenToAll { address });
-    }
-    Ok(gate)
 }
 
 /// Runs `work` beside everything else; its end, orderly or by a panic, is the end of everything.

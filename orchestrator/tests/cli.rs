@@ -68,17 +68,18 @@ fn a_taken_port_is_one_line_and_exit_1() {
 }
 
 #[test]
-fn an_api_for_everybody_is_one_line_and_exit_1() {
+fn an_api_for_everybody_is_one_line_and_exit_2() {
     let dir = tempfile::tempdir().unwrap();
     let mut serve = os_upgrade(dir.path(), &["serve"]);
     serve.env("OS_UPGRADE_API__LISTEN", "0.0.0.0:1").env("RUST_LOG", "off");
     let expected = "error: the API would be open to everybody who reaches 0.0.0.0:1: make a token with `os-upgrade \
                     token create`, name its file in [api] tokens, or listen on loopback";
-    assert_eq!(ended(&serve.output().unwrap()), (Some(1), expected.to_owned()));
+    assert_eq!(ended(&serve.output().unwrap()), (Some(2), expected.to_owned()));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was made");
 }
 
 #[test]
-fn a_token_file_that_cannot_be_used_is_one_line_and_exit_1() {
+fn a_token_file_that_cannot_be_used_is_one_line_and_exit_2() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.toml");
     let start = || {
@@ -90,13 +91,48 @@ fn a_token_file_that_cannot_be_used_is_one_line_and_exit_1() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let (code, said) = start();
     assert!(
-        code == Some(1) && said.starts_with("error: the token file t.toml is not valid: line 2: "),
+        code == Some(2) && said.starts_with("error: the token file t.toml is not valid: line 2: "),
         "{said}"
     );
     fs::set_permissions(&file, fs::Permissions::from_mode(0o660)).unwrap();
     let expected = "error: the token file t.toml can be written by others (mode 660): chmod go-w it, and look at what \
                     it holds";
-    assert_eq!(start(), (Some(1), expected.to_owned()));
+    assert_eq!(start(), (Some(2), expected.to_owned()));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was made");
+}
+
+#[test]
+fn files_that_the_settings_name_and_that_cannot_be_used_are_one_line_and_exit_2() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("key"), "no key").unwrap();
+    fs::set_permissions(dir.path().join("key"), fs::Permissions::from_mode(0o644)).unwrap();
+    for (settings, expected) in [
+        (
+            &[("STRONGBOX__KEY_FILE", "key")][..],
+            "error: key, the `key-file` of [strongbox], can be read or written by others (mode 644): chmod 0400 it",
+        ),
+        (
+            &[("API_TLS__CERT", "c.pem"), ("API_TLS__KEY", "k.pem")],
+            "error: cannot serve HTTPS: cannot read c.pem, the `cert` of [api.tls]: No such file or directory",
+        ),
+        (
+            &[
+                ("FLEET_LOCK__URL", "https://h"),
+                ("FLEET_LOCK__CERTIFICATE", "c.pem"),
+                ("FLEET_LOCK__KEY", "k.pem"),
+            ],
+            "error: cannot use the lock server: cannot read c.pem, the `certificate` of [fleet-lock]: No such file",
+        ),
+    ] {
+        let mut serve = os_upgrade(dir.path(), &["serve"]);
+        let settings = settings.iter().map(|(key, value)| (format!("OS_UPGRADE_{key}"), value));
+        let (code, said) = ended(&serve.env("RUST_LOG", "off").envs(settings).output().unwrap());
+        assert!(
+            code == Some(2) && said.starts_with(expected) && said.lines().count() == 1,
+            "{code:?} {said}"
+        );
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was made");
+    }
 }
 
 #[test]

@@ -55,7 +55,7 @@ async fn a_file_for_the_lock_server_that_is_not_there_is_one_line() {
     let more = "[fleet-lock]\nurl = \"https://u:secret@h\"\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
     let text = "error: cannot use the lock server: cannot read c.pem, the `certificate` of [fleet-lock]: \
                 No such file or directory (os error 2)";
-    assert_eq!(failed(Orchestrator::new(&nats.url(), more)).await, line(text.to_owned()));
+    assert_eq!(failed(Orchestrator::new(&nats.url(), more)).await, (Some(2), vec![text.to_owned()]));
 }
 
 #[tokio::test]

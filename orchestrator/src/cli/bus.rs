@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{NatsMode, Settings};
 use crate::managed_nats::{self, ManagedNats};
-use crate::server;
+use crate::server::{self, Means};
 
 /// How often a managed nats-server may end within [`RESTARTS_WITHIN`] before its orchestrator gives up.
 const RESTARTS_MAX: usize = 5;
@@ -25,6 +25,7 @@ const NATS_ENDS_WITHIN: Duration = Duration::from_secs(4);
 /// `changes` is put in force as it comes.
 pub(super) async fn run(
     mut settings: Settings,
+    means: Means,
     changes: mpsc::Receiver<kernel::Settings>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -33,7 +34,7 @@ pub(super) async fn run(
         // What has been started ends with its handle.
         () = shutdown.cancelled() => return Ok(()),
     };
-    serve(settings, changes, bus, shutdown).await
+    serve(settings, means, changes, bus, shutdown).await
 }
 
 /// Starts the managed nats-server, if `settings` want one, and puts its address into them.
@@ -52,12 +53,13 @@ pub(super) async fn start(settings: &mut Settings) -> anyhow::Result<Option<Mana
 /// Runs an orchestrator whose bus is up, until `shutdown`.
 pub(super) async fn serve(
     settings: Settings,
+    means: Means,
     changes: mpsc::Receiver<kernel::Settings>,
     bus: Option<ManagedNats>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let Some(mut nats) = bus else {
-        return Ok(Box::pin(server::run(settings, changes, shutdown)).await?);
+        return Ok(Box::pin(server::run(settings, means, changes, shutdown)).await?);
     };
     let asked = tokio::spawn({
         let shutdown = shutdown.clone();
@@ -67,7 +69,7 @@ pub(super) async fn serve(
         }
     });
     let served = tokio::select! {
-        served = Box::pin(server::run(settings, changes, shutdown.clone())) => served.map_err(anyhow::Error::from),
+        served = Box::pin(server::run(settings, means, changes, shutdown.clone())) => served.map_err(anyhow::Error::from),
         lost = keep_up(&mut nats) => lost,
     };
     // Last: everything before it may still have something to say to the bus.

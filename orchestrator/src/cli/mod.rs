@@ -22,9 +22,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_shell::fleetlock::one_line;
 
 use crate::config;
+use crate::server::{Means, Unusable};
 use output::{errln, outln};
 
 /// Upgrades the operating systems of the hosts of a site.
@@ -95,6 +97,8 @@ struct Serve {
 enum Failure {
     /// Its configuration cannot be used.
     Config(config::Error),
+    /// What its configuration names cannot be.
+    Unusable(Unusable),
     /// What was asked for makes no sense.
     Usage(String),
     /// It could not run or go on.
@@ -106,6 +110,12 @@ enum Failure {
 impl From<config::Error> for Failure {
     fn from(error: config::Error) -> Self {
         Self::Config(error)
+    }
+}
+
+impl From<Unusable> for Failure {
+    fn from(unusable: Unusable) -> Self {
+        Self::Unusable(unusable)
     }
 }
 
@@ -127,6 +137,10 @@ pub fn main() -> ExitCode {
             }
             ExitCode::from(2)
         }
+        Err(Failure::Unusable(unusable)) => {
+            errln!("error: {}", one_line(&with_causes(&unusable), usize::MAX));
+            ExitCode::from(2)
+        }
         Err(Failure::Usage(wrong)) => {
             errln!("error: {wrong}");
             ExitCode::from(2)
@@ -144,10 +158,11 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(serve) => {
             logging::start("info");
             let settings = config::load(serve.config.as_deref(), std::env::vars_os())?;
-            Ok(block_on(async {
+            block_on(async {
+                let means = Means::of_settings(&settings)?;
                 let changes = reload::on_hangup(serve.config, settings.clone())?;
-                bus::run(settings, changes, shutdown::within(shutdown::LIMIT)?).await
-            })?)
+                Ok(bus::run(settings, means, changes, shutdown::within(shutdown::LIMIT)?).await?)
+            })
         }
         Command::Dev(options) => {
             logging::start("warn");

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::bus;
 use super::output::outln;
 use crate::config::{NatsMode, NatsUrls, Settings};
+use crate::server::Means;
 use api::Api;
 use host::DemoHost;
 use worker::Workers;
@@ -68,12 +69,13 @@ pub(super) async fn run(
     let program = worker::find_program()?;
     let hosts = DemoHost::make_all(&options.data_dir, options.hosts)?;
     let api = Api::new(settings.api.listen)?;
+    let means = Means::of_settings(&settings)?;
     let bus = bus::start(&mut settings).await?;
     let nats = servers(&settings)?;
 
     let end = CancellationToken::new();
     let (_, no_changes) = mpsc::channel(1);
-    let mut orchestrator = tokio::spawn(bus::serve(settings, no_changes, bus, end.clone()));
+    let mut orchestrator = tokio::spawn(bus::serve(settings, means, no_changes, bus, end.clone()));
     let workers = Workers::start(&program, &nats.servers().join(","), &hosts);
     let result = tokio::select! {
         result = attend(&api, &hosts, &nats, options.once) => result,

@@ -1,0 +1,77 @@
+//! What the settings name beside themselves: files, and the clients made with them. A mistake in one is a mistake in the
+//! settings, and is found before anything is started or written.
+
+use std::net::SocketAddr;
+
+use crate::api;
+use crate::auth::{FileError, Gate, KeptTokens, Oidc};
+use crate::config::Settings;
+use crate::fleetlock::client::{BuildError, FleetLockClient};
+use crate::pem_file::PemError;
+use crate::strongbox::Strongbox;
+use crate::strongbox::key_file::KeyFileError;
+
+/// Settings that can be read and cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Anybody could call the API.
+    #[error(
+        "the API would be open to everybody who reaches {address}: make a token with `os-upgrade token create`, name \
+         its file in [api] tokens, or listen on loopback"
+    )]
+    OpenToAll {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
+    /// It cannot be told who may call the API.
+    #[error(transparent)]
+    Tokens(#[from] FileError),
+    /// The identity provider cannot be asked.
+    #[error("cannot use the identity provider of [api.oidc]")]
+    Oidc(#[source] reqwest::Error),
+    /// A file of `[api.tls]` cannot be used.
+    #[error("cannot serve HTTPS")]
+    Tls(#[from] PemError),
+    /// The key of the strongbox cannot be used.
+    #[error(transparent)]
+    Strongbox(#[from] KeyFileError),
+    /// The lock server cannot be asked.
+    #[error("cannot use the lock server")]
+    LockServer(#[from] BuildError),
+}
+
+/// What an instance has by its settings, before it opens anything of its own.
+#[derive(Debug)]
+pub struct Means {
+    pub(super) gate: Gate,
+    pub(super) tls: Option<api::Tls>,
+    pub(super) strongbox: Strongbox,
+    pub(super) locks: Option<FleetLockClient>,
+}
+
+impl Means {
+    /// Reads what `settings` name. Nothing is written.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn of_settings(settings: &Settings) -> Result<Self, Unusable> {
+        Ok(Self {
+            gate: gate(settings)?,
+            tls: api::Tls::of_settings(&settings.api_tls)?,
+            strongbox: Strongbox::of_settings(settings)?,
+            locks: FleetLockClient::of_settings(&settings.fleet_lock)?,
+        })
+    }
+}
+
+/// Who may call the API. Where nobody is asked who he is, only those on this host may.
+fn gate(settings: &Settings) -> Result<Gate, Unusable> {
+    let tokens = settings.api.tokens.clone().map(KeptTokens::open).transpose()?;
+    let oidc = Oidc::of_settings(&settings.api_oidc).map_err(Unusable::Oidc)?;
+    let gate = Gate::new(tokens, oidc);
+    let address = settings.api.listen;
+    if gate.is_open() && !address.ip().is_loopback() {
+        return Err(Unusable::OpenToAll { address });
+    }
+    Ok(gate)
+}
