@@ -234,3 +234,37 @@
 > due r10
 > explain h2
   no run is active; the next starts by itself at 2026-12-15T01:00:00Z | until=2026-12-15T01:00:00Z
+# None starts in an occurrence of which less than minimum-remaining is left.
+> put-config debian windows=Wednesday~02:00~4h remaining=3h
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2 max-failures=0 unreachable=skip) path=rollout) (after=3h path=minimum-remaining)]
+  = done
+> explain h2
+  no run is active; the next starts by itself at 2026-12-09T01:00:00Z | until=2026-12-09T01:00:00Z
+> wait 23h
+> wait 60m
+> wait 1s
+> due r10
+> explain h2
+  no run is active; the next starts by itself at 2026-12-16T01:00:00Z | until=2026-12-16T01:00:00Z
+# A start that is drawn is the same for whoever takes over before it.
+> put-config debian windows=Thursday~02:00~4h jitter=2h
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] start-jitter=2h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=3h path=minimum-remaining) (after=2h path=start-jitter)]
+  = done
+> explain h2
+  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | until=2026-12-10T01:37:04Z
+> wait 23h
+> due r10
+> explain h2
+  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | until=2026-12-10T01:37:04Z
+> fence
+  + fenced leader=one sequence=14
+  + fence-passed sequence=14
+> explain h2
+  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | until=2026-12-10T01:37:04Z
+> wait 37m
+> wait 2s
+> due r10
+> wait 1s
+> due r11
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-12-10T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r11 trigger=(window end=2026-12-10T05:00:00Z start=2026-12-10T01:00:00Z)
+  ! send r11/h1/prepare/1 until 2026-12-10T05:00:00Z, send r11/h2/prepare/1 until 2026-12-10T05:00:00Z
