@@ -17,6 +17,7 @@ mod sites;
 mod slots;
 mod strongbox;
 mod tls;
+mod window_places;
 mod writes;
 
 use std::sync::Arc;
