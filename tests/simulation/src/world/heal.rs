@@ -87,7 +87,7 @@ impl World {
         if !self.until("the active run has ended and nothing is left to do", World::is_at_rest) {
             return;
         }
-        if !self.plan.config.maintenance_windows.is_empty() && !self.starts_by_itself() {
+        if self.may_start_by_itself() && !self.starts_by_itself() {
             return;
         }
         for last in 1..=LAST_RUNS {
@@ -126,6 +126,12 @@ impl World {
             host.process.is_some() && seen.is_some_and(|seen| seen.reachability != Reachability::Unreachable)
         };
         self.hosts.iter().all(seen)
+    }
+
+    /// Whether that can be asked for: not where a run has started by a clock that was ahead, and whose time is still to come.
+    fn may_start_by_itself(&self) -> bool {
+        let spent = self.leader().and_then(|leader| leader.state().spent_at);
+        !self.plan.config.maintenance_windows.is_empty() && spent.is_none_or(|spent| spent <= self.time())
     }
 
     /// Whether a run starts by itself once windows are configured, and ends.
