@@ -18,7 +18,7 @@ use crate::window::{Calendar, CalendarError, Occurrence};
 const OCCURRENCES_MAX: usize = 4_096;
 
 /// How long after an occurrence its having been made use of counts, should the clock go back.
-const REMEMBERED: TimeDelta = TimeDelta::days(1);
+pub(crate) const REMEMBERED: TimeDelta = TimeDelta::days(1);
 
 /// How long it may take until a lookout that has found none looks again.
 const LOOK_AGAIN: TimeDelta = TimeDelta::hours(1);

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, LockProvider, Settings, tag};
 use crate::fact::Fact;
 use crate::fence::Fence;
+use crate::outlook::REMEMBERED;
 use crate::record::Record;
 use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
@@ -137,7 +138,7 @@ impl State {
             Fact::RunStarted { run, trigger, not_after, rollout, hosts } => {
                 self.check_no_run(run)?;
                 if let Trigger::Window { .. } = trigger {
-                    self.spent_at = Some(at);
+                    self.spend(at);
                 }
                 let (trigger, rollout) = (trigger.clone(), rollout.clone());
                 self.run = Some(Run::start(run.clone(), trigger, at, *not_after, rollout, hosts));
@@ -241,6 +242,12 @@ impl State {
         self.slots.get_mut(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))
     }
 
+    /// The occurrence of `at` starts no run any more, nor does a later one that was made use of before a clock went back.
+    fn spend(&mut self, at: DateTime<Utc>) {
+        let later = self.spent_at.filter(|spent| *spent < at + REMEMBERED);
+        self.spent_at = Some(later.map_or(at, |spent| spent.max(at)));
+    }
+
     fn apply_fence_passed(&mut self, sequence: u64) -> Result<(), ApplyError> {
         let fence = self
             .fence
@@ -262,7 +269,7 @@ impl State {
             StopCause::Cancelled { .. } => {
                 // One that has failed stays failed.
                 run.stopping.get_or_insert_with(|| cause.clone());
-                self.spent_at = Some(at);
+                self.spend(at);
             }
             StopCause::Failed { .. } | StopCause::Restored { .. } => run.stopping = Some(cause.clone()),
         }

@@ -15,6 +15,10 @@ pub(super) fn begin(state: &State, view: &View, run: &RunId, now: DateTime<Utc>)
     let Some(occurrence) = due(state, view, now).map(|start| start.occurrence) else {
         return Vec::new();
     };
+    // Its id names the occurrence: where clocks have deceived everybody, the same run is still not started again.
+    if state.last_run.as_ref().is_some_and(|last| last.id == *run) {
+        return Vec::new();
+    }
     let trigger = Trigger::Window { start: occurrence.start, end: occurrence.end };
     // What is due can be started: it was looked at for that.
     start(state, view, run, trigger, occurrence.end).unwrap_or_default()

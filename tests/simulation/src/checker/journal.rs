@@ -53,7 +53,7 @@ impl Checker {
             }
             Fact::RunStopping { run, cause } => {
                 if let StopCause::Cancelled { .. } = cause {
-                    self.occurrence_spent = Some(at);
+                    self.occurrence_spent = self.occurrence_spent.max(Some(at));
                 }
                 let now = self.now;
                 if let Some(run) = self.runs.get_mut(run) {
@@ -121,7 +121,7 @@ impl Checker {
         if self.occurrence_spent.is_some_and(|spent| occurrence.start <= spent) {
             self.violated("window", format!("a second run starts by itself at {at} in {occurrence:?}"));
         }
-        self.occurrence_spent = Some(at);
+        self.occurrence_spent = self.occurrence_spent.max(Some(at));
         self.scheduled += 1;
     }
 
