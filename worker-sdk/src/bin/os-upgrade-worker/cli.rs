@@ -46,8 +46,19 @@ The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug.
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::doc_markdown, reason = "these texts are shown to users as they stand")]
 pub(crate) struct ExecArgs {
+    #[command(flatten)]
+    pub(crate) worker: WorkerArgs,
+
+    /// Directory of the scripts
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}
+
+/// What every worker is told, whatever it does to its host.
+#[derive(Debug, Args)]
+#[expect(clippy::doc_markdown, reason = "these texts are shown to users as they stand")]
+pub(crate) struct WorkerArgs {
     /// NATS server, nats://USER:PASSWORD@HOST:PORT, of which only HOST is required; several with commas between
     #[arg(
         long,
@@ -65,10 +76,6 @@ pub(crate) struct ExecArgs {
     /// Worker application that this is an instance of, as configured at the orchestrator
     #[arg(long, value_name = "NAME")]
     pub(crate) application: String,
-
-    /// Directory of the scripts
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: PathBuf,
 
     /// FleetLock group whose slot the host needs [default: the site's default group]
     #[arg(long, value_name = "GROUP")]

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 use tracing_subscriber::EnvFilter;
 
-use cli::{Cli, Command, ExecArgs};
+use cli::{Cli, Command, ExecArgs, WorkerArgs};
 use leftover::Leftover;
 use scripts::Scripts;
 
@@ -47,11 +47,18 @@ fn init_log() {
 }
 
 async fn exec(args: ExecArgs) -> anyhow::Result<()> {
-    let host = host(args.host.as_deref())?;
     let directory = std::path::absolute(&args.dir)
         .and_then(|path| std::fs::read_dir(&path).map(|_| path))
         .with_context(|| format!("cannot use the scripts in {}", args.dir.display()))?;
-    let mut builder = WorkerBuilder::new(&host, &args.application)?
+    let host = host(args.worker.host.as_deref())?;
+    let leftover = Leftover::of_host(&args.worker.state_dir, &host)?;
+    builder(args.worker, &host)?.run(Scripts::new(directory, leftover)).await?;
+    Ok(())
+}
+
+/// A worker of `host` as the command line describes it, ended by signals.
+fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
+    let mut builder = WorkerBuilder::new(host, &args.application)?
         .nats_url(&args.nats)
         .state_dir(&args.state_dir)
         .reboot_wait(args.reboot_wait);
@@ -67,13 +74,10 @@ async fn exec(args: ExecArgs) -> anyhow::Result<()> {
     if let Some(file) = args.boot_id_file {
         builder = builder.boot_id(BootIdSource::File(file));
     }
-    let leftover = Leftover::of_host(&args.state_dir, &host)?;
-    let builder = builder.shutdown(shutdown_on_signals()?);
-    builder.run(Scripts::new(directory, leftover)).await?;
-    Ok(())
+    Ok(builder.shutdown(shutdown_on_signals()?))
 }
 
-/// The host's name: as given, else as the site gives it in `SYS_HOST` (see [`ExecArgs::host`]), else this machine's.
+/// The host's name: as given, else as the site gives it in `SYS_HOST` (see [`WorkerArgs::host`]), else this machine's.
 fn host(given: Option<&str>) -> anyhow::Result<String> {
     if let Some(host) = given.filter(|host| !host.is_empty()) {
         return Ok(host.to_owned());
