@@ -7,7 +7,6 @@ mod projection;
 mod service_manager;
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,6 @@ use arc_swap::ArcSwap;
 use os_upgrade_kernel as kernel;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::node::{Known, NodeSettings, StoreKnowledge, Streams};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -55,17 +53,6 @@ const REST_WITHIN: Duration = Duration::from_millis(500);
 /// Why an instance could not start, or could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The API's address cannot be had.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// Too few files may be open.
-    #[error(transparent)]
-    Files(#[from] FilesError),
     /// The data directory cannot be used.
     #[error("cannot use the data directory {}", path.display())]
     Directory {
@@ -127,7 +114,6 @@ pub async fn run(
 /// An instance with everything it needs, which does not run yet.
 struct Opened {
     settings: Settings,
-    listener: TcpListener,
     means: Means,
     directory: DataDirectory,
     projector: Projector,
@@ -139,11 +125,6 @@ struct Opened {
 }
 
 async fn open(settings: Settings, means: Means) -> Result<Opened, ServeError> {
-    let address = settings.api.listen;
-    open_files::allow(settings.api.connections.get().into())?;
-    let listening = TcpListener::bind(address).await;
-    let listener = listening.map_err(|source| ServeError::Listen { address, source })?;
-    tracing::info!(%address, tls = means.tls.is_some(), "the API listens");
     let directory = DataDirectory::lock(&settings.store.path)?;
 
     let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
@@ -162,7 +143,7 @@ async fn open(settings: Settings, means: Means) -> Result<Opened, ServeError> {
     bus.ensure_lease(replicas).await?;
     let known = position.as_ref().map(|position| Known::of_store(&knowledge(position))).unwrap_or_default();
     let streams = store_streams(&bus.inspect(&known).await?);
-    Ok(Opened { settings, listener, means, directory, projector, history, position, bus, connected, streams })
+    Ok(Opened { settings, means, directory, projector, history, position, bus, connected, streams })
 }
 
 impl Opened {
@@ -173,8 +154,7 @@ impl Opened {
     ) -> Result<(), ServeError> {
         let Self {
             settings,
-            listener,
-            means: Means { gate, tls, strongbox, locks },
+            means: Means { gate, tls, strongbox, locks, listener },
             directory,
             projector,
             history,
@@ -214,6 +194,8 @@ impl Opened {
         let driver = spawn(&shutdown, driver.run());
         let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
         let followed = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
+        let address = settings.api.listen;
+        tracing::info!(%address, tls = tls.is_some(), "the API listens");
         let limits = api::Limits::of_settings(&settings.api);
         let options = api::Options { tls, limits, strongbox, sites };
         let served = api::serve(listener, handle, history, gate, options, shutdown.clone()).await;

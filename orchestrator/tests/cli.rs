@@ -57,14 +57,40 @@ fn an_unusable_configuration_is_exit_2_with_every_error() {
 }
 
 #[test]
-fn a_taken_port_is_one_line_and_exit_1() {
+fn a_taken_port_is_one_line_and_exit_2() {
     let dir = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let mut serve = os_upgrade(dir.path(), &["serve"]);
     serve.env("OS_UPGRADE_API__LISTEN", address.to_string()).env("RUST_LOG", "off");
     let expected = format!("error: cannot listen on {address}: Address already in use (os error 98)");
-    assert_eq!(ended(&serve.output().unwrap()), (Some(1), expected));
+    assert_eq!(ended(&serve.output().unwrap()), (Some(2), expected));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was made, no nats-server either");
+}
+
+#[test]
+fn an_address_that_this_host_does_not_have_yet_is_exit_1() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("t.toml"), "").unwrap();
+    fs::set_permissions(dir.path().join("t.toml"), fs::Permissions::from_mode(0o600)).unwrap();
+    let mut serve = os_upgrade(dir.path(), &["serve"]);
+    // Of a network for documentation.
+    serve.env("OS_UPGRADE_API__LISTEN", "192.0.2.1:8646").env("OS_UPGRADE_API__TOKENS", "t.toml");
+    let expected = "error: cannot listen on 192.0.2.1:8646: Cannot assign requested address (os error 99)";
+    assert_eq!(ended(&serve.env("RUST_LOG", "off").output().unwrap()), (Some(1), expected.to_owned()));
+}
+
+#[test]
+fn too_few_open_files_are_one_line_and_exit_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_os-upgrade");
+    let mut serve = Command::new("sh");
+    serve.args(["-c", "ulimit -n 500 && exec \"$0\" serve", program]).current_dir(dir.path());
+    serve.env("OS_UPGRADE_API__LISTEN", "127.0.0.1:0").env("OS_UPGRADE_API__CONNECTIONS", "300");
+    let expected = "error: 300 `connections` of [api] need 556 open files, and no more than 500 may be: allow more with \
+                    LimitNOFILE= of the service, or set fewer connections";
+    assert_eq!(ended(&serve.env("RUST_LOG", "off").output().unwrap()), (Some(2), expected.to_owned()));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was made, no nats-server either");
 }
 
 #[test]

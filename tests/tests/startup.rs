@@ -46,7 +46,7 @@ async fn a_taken_port_is_one_line() {
     let address = orchestrator.address();
     let _taken = TcpListener::bind(address).await.expect("a free port");
     let text = format!("error: cannot listen on {address}: Address already in use (os error 98)");
-    assert_eq!(failed(orchestrator).await, line(text));
+    assert_eq!(failed(orchestrator).await, (Some(2), vec![text]));
 }
 
 #[tokio::test]

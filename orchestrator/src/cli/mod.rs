@@ -1,7 +1,7 @@
 //! The command line: arguments, exit codes, logging, and what the commands need around the orchestrator itself.
 //!
-//! Exit codes: 0 done; 1 it could not run or go on, one line on standard error says why; 2 wrong usage or an unusable
-//! configuration, every error of which is on standard error. `lock run` ends as its command does.
+//! Exit codes: 0 done; 1 it could not run or go on, one line on standard error says why; 2 wrong usage, or a
+//! configuration that stays unusable until somebody does something, every error of which is on standard error. `lock run` ends as its command does.
 
 mod bus;
 mod cluster;
@@ -139,7 +139,7 @@ pub fn main() -> ExitCode {
         }
         Err(Failure::Unusable(unusable)) => {
             errln!("error: {}", one_line(&with_causes(&unusable), usize::MAX));
-            ExitCode::from(2)
+            ExitCode::from(if unusable.may_pass() { 1 } else { 2 })
         }
         Err(Failure::Usage(wrong)) => {
             errln!("error: {wrong}");
@@ -159,7 +159,7 @@ fn run(command: Command) -> Result<(), Failure> {
             logging::start("info");
             let settings = config::load(serve.config.as_deref(), std::env::vars_os())?;
             block_on(async {
-                let means = Means::of_settings(&settings)?;
+                let means = Means::of_settings(&settings).await?;
                 let changes = reload::on_hangup(serve.config, settings.clone())?;
                 Ok(bus::run(settings, means, changes, shutdown::within(shutdown::LIMIT)?).await?)
             })

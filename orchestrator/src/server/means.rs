@@ -1,8 +1,12 @@
-//! What the settings name beside themselves: files, and the clients made with them. A mistake in one is a mistake in the
-//! settings, and is found before anything is started or written.
+//! What the settings name beside themselves: files, the clients made with them, the address of the API. A mistake in one
+//! is a mistake in the settings, and is found before anything is started or written.
 
+use std::io;
 use std::net::SocketAddr;
 
+use tokio::net::TcpListener;
+
+use super::open_files::{self, FilesError};
 use crate::api;
 use crate::auth::{FileError, Gate, KeptTokens, Oidc};
 use crate::config::Settings;
@@ -38,30 +42,67 @@ pub enum Unusable {
     /// The lock server cannot be asked.
     #[error("cannot use the lock server")]
     LockServer(#[from] BuildError),
+    /// Too few files may be open.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// The API's address cannot be had.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
 }
 
-/// What an instance has by its settings, before it opens anything of its own.
+impl Unusable {
+    /// Whether it may be otherwise without anybody's doing, so that trying again is worth it: an address that this host
+    /// does not have yet.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Listen { source, .. } => source.kind() == io::ErrorKind::AddrNotAvailable,
+            Self::OpenToAll { .. }
+            | Self::Tokens(_)
+            | Self::Oidc(_)
+            | Self::Tls(_)
+            | Self::Strongbox(_)
+            | Self::LockServer(_)
+            | Self::Files(_) => false,
+        }
+    }
+}
+
+/// What an instance has by its settings, before it opens anything in its data directory.
 #[derive(Debug)]
 pub struct Means {
     pub(super) gate: Gate,
     pub(super) tls: Option<api::Tls>,
     pub(super) strongbox: Strongbox,
     pub(super) locks: Option<FleetLockClient>,
+    pub(super) listener: TcpListener,
 }
 
 impl Means {
-    /// Reads what `settings` name. Nothing is written.
+    /// Reads what `settings` name, allows itself as many open files as it may, and listens. Nothing is written.
     ///
     /// # Errors
     /// It cannot be used.
-    pub fn of_settings(settings: &Settings) -> Result<Self, Unusable> {
+    pub async fn of_settings(settings: &Settings) -> Result<Self, Unusable> {
         Ok(Self {
             gate: gate(settings)?,
             tls: api::Tls::of_settings(&settings.api_tls)?,
             strongbox: Strongbox::of_settings(settings)?,
             locks: FleetLockClient::of_settings(&settings.fleet_lock)?,
+            listener: {
+                open_files::allow(settings.api.connections.get().into())?;
+                listen(settings.api.listen).await?
+            },
         })
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Unusable> {
+    TcpListener::bind(address).await.map_err(|source| Unusable::Listen { address, source })
 }
 
 /// Who may call the API. Where nobody is asked who he is, only those on this host may.

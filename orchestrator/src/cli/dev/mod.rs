@@ -69,7 +69,7 @@ pub(super) async fn run(
     let program = worker::find_program()?;
     let hosts = DemoHost::make_all(&options.data_dir, options.hosts)?;
     let api = Api::new(settings.api.listen)?;
-    let means = Means::of_settings(&settings)?;
+    let means = Means::of_settings(&settings).await?;
     let bus = bus::start(&mut settings).await?;
     let nats = servers(&settings)?;
 
