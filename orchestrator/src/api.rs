@@ -66,7 +66,7 @@ pub use self::sites::Sites;
 pub use self::tls::Tls;
 pub(crate) use self::tls::WARN_BEFORE;
 use crate::auth::Gate;
-use crate::site::SiteHandle;
+use crate::site::{Present, SiteHandle};
 use crate::store::History;
 use crate::strongbox::Strongbox;
 
@@ -95,6 +95,18 @@ struct Api {
 }
 
 impl Api {
+    /// The present state.
+    ///
+    /// # Errors
+    /// It has not been read since the start: an empty one would be taken for the site's.
+    fn present(&self) -> Result<Arc<Present>, Problem> {
+        let present = self.site.present();
+        match present.readiness.why_not() {
+            Some(why) if !present.is_read => Err(Problem::unavailable(why)),
+            Some(_) | None => Ok(present),
+        }
+    }
+
     /// The history, with everything that the present state shows: who has read there of a run finds it here.
     async fn history(&self) -> &History {
         let has = self.history.has(self.site.present().recorded);

@@ -26,12 +26,15 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use async_nats::jetstream::{self, Context, kv};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, SetOnce};
 
 /// How long the answer to a publish or a request may take before its outcome counts as unknown.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// How many publishes may be without an answer at once; the dispatcher's own bound is lower.
 const UNANSWERED_MAX: usize = 4096;
+
+/// The bus, once it has come.
+pub type LateBus = Arc<SetOnce<Bus>>;
 
 /// The bus as the adapters use it. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::bus::Bus;
+use crate::bus::LateBus;
 use crate::bus::instances::StreamCopies;
-use crate::site::{Present, Readiness};
+use crate::site::Present;
 
 /// Time between two heartbeats.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
@@ -113,17 +113,13 @@ impl About {
             Leadership::Here(_) => Role::Leader,
             Leadership::At(_) | Leadership::Unknown => Role::Follower,
         };
-        let not_ready = match &present.readiness {
-            Readiness::Ready => None,
-            Readiness::NotReady(why) | Readiness::Halted(why) => Some(why.clone()),
-        };
         Heartbeat {
             instance: self.instance.clone(),
             role,
             position: present.position,
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            not_ready,
+            not_ready: present.readiness.why_not().map(str::to_owned),
         }
     }
 }
@@ -133,13 +129,13 @@ impl About {
 pub struct Cluster {
     about: About,
     instances: Arc<ArcSwap<Instances>>,
-    bus: Option<Bus>,
+    bus: LateBus,
 }
 
 impl Cluster {
     /// The view of the instance `about` over `bus`. Nobody is known until [`Self::watch`] runs.
-    pub fn new(about: About, bus: Bus) -> Self {
-        Self { about, instances: Arc::default(), bus: Some(bus) }
+    pub fn new(about: About, bus: LateBus) -> Self {
+        Self { about, instances: Arc::default(), bus }
     }
 
     /// Everyone who has been heard of, and this instance as it is now.
@@ -151,15 +147,15 @@ impl Cluster {
 
     /// The streams, and whether each copy of theirs is current; none when the bus does not say so in time.
     pub async fn streams(&self) -> Vec<StreamCopies> {
-        match &self.bus {
+        match self.bus.get() {
             Some(bus) => bus.copies().await,
             None => Vec::new(),
         }
     }
 
-    /// Sends and notes heartbeats until `stop`.
+    /// Sends and notes heartbeats until `stop`, once there is a bus.
     pub async fn watch(self, present: Arc<ArcSwap<Present>>, stop: CancellationToken) {
-        let Some(bus) = self.bus.clone() else { return };
+        let Some(bus) = stop.run_until_cancelled(self.bus.wait()).await.cloned() else { return };
         let (sender, mut heard) = mpsc::channel(WAITING_MAX);
         let reader = {
             let (bus, stop) = (bus.clone(), stop.clone());

@@ -82,10 +82,6 @@ pub struct Driver {
 /// What the driver is given.
 #[derive(Debug)]
 pub struct Parts {
-    /// The bus.
-    pub bus: Bus,
-    /// Whether the bus is there.
-    pub connected: watch::Receiver<bool>,
     /// The node's settings.
     pub settings: NodeSettings,
     /// The lock server, when there is one.
@@ -100,8 +96,6 @@ pub struct Parts {
     pub store_problem: watch::Receiver<Option<String>>,
     /// Where the present state is shown.
     pub present: Arc<ArcSwap<Present>>,
-    /// Requests.
-    pub calls: mpsc::Receiver<Call>,
     /// Settings that are to be in force from now on.
     pub changes: mpsc::Receiver<Settings>,
     /// Counts the turns of the driver's loop, at least one each 100 ms: a driver that makes none is stuck.
@@ -151,11 +145,14 @@ enum Incoming {
 }
 
 impl Driver {
-    /// A driver of a node that knows nothing yet.
-    pub fn new(parts: Parts) -> Self {
+    /// A driver of a node that knows nothing yet, over `bus`, which is there as long as `connected` says so.
+    pub fn new(
+        parts: Parts,
+        bus: Bus,
+        connected: watch::Receiver<bool>,
+        calls: mpsc::Receiver<Call>,
+    ) -> Self {
         let Parts {
-            bus,
-            connected,
             settings,
             locks,
             strongbox,
@@ -163,7 +160,6 @@ impl Driver {
             projection,
             store_problem,
             present,
-            calls,
             changes,
             turns,
             shutdown,
@@ -322,6 +318,7 @@ impl Driver {
             view: self.node.inventory().view().clone(),
             versions: self.node.inventory().versions().clone(),
             readiness,
+            is_read: self.node.has_read(),
             leadership: self.node.leadership(),
             position: self.node.position(),
             recorded: self.recorded,

@@ -1,5 +1,6 @@
 //! One orchestrator instance, from its settings until it is told to end: everything is opened, wired and closed here.
 
+mod arrival;
 pub(crate) mod data_directory;
 mod means;
 mod open_files;
@@ -15,19 +16,19 @@ use arc_swap::ArcSwap;
 use os_upgrade_kernel as kernel;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::node::{Known, NodeSettings, StoreKnowledge, Streams};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+use self::arrival::{Arrived, Waiting};
 use self::data_directory::DataDirectory;
 pub use self::means::{Means, Unusable};
 pub use self::open_files::FilesError;
 use crate::api;
-use crate::bus::Bus;
-use crate::bus::connect::{ConnectError, connect};
-use crate::bus::streams::{Layout, StreamsError};
+use crate::bus::LateBus;
+use crate::bus::streams::StreamsError;
 use crate::cluster::{About, Cluster};
-use crate::config::{NatsMode, Settings};
+use crate::config::Settings;
 use crate::driver::{Driver, Parts};
 use crate::recovery::plan::knowledge;
 use crate::site::{Present, SiteHandle};
@@ -73,10 +74,7 @@ pub enum ServeError {
     /// The store cannot be read.
     #[error("cannot read the store")]
     Store(#[from] StoreError),
-    /// There is no bus.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The bus has no usable streams.
+    /// The bus has streams that must not be used.
     #[error(transparent)]
     Streams(#[from] StreamsError),
     /// A task of the instance has panicked.
@@ -92,8 +90,8 @@ pub enum ServeError {
     Api(#[source] io::Error),
 }
 
-/// Runs an instance until `shutdown`, with the `means` of its settings. The message bus is up: `settings.nats` names
-/// servers. Each of `changes` is put in force as it comes, when this instance leads.
+/// Runs an instance until `shutdown`, with the `means` of its settings. `settings.nats` names servers; they are waited for.
+/// Each of `changes` is put in force as it comes, when this instance leads.
 ///
 /// # Errors
 /// It cannot start or go on.
@@ -111,7 +109,7 @@ pub async fn run(
     opened.run(changes, shutdown).await
 }
 
-/// An instance with everything it needs, which does not run yet.
+/// An instance with everything of its own, which does not run yet.
 struct Opened {
     settings: Settings,
     means: Means,
@@ -119,31 +117,14 @@ struct Opened {
     projector: Projector,
     history: History,
     position: Option<Position>,
-    bus: Bus,
-    connected: watch::Receiver<bool>,
-    streams: Option<crate::store::Streams>,
 }
 
 async fn open(settings: Settings, means: Means) -> Result<Opened, ServeError> {
     let directory = DataDirectory::lock(&settings.store.path)?;
-
     let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
     let history = projector.history().await?;
     let position = projector.position().await?;
-
-    let (servers, credentials) = match settings.nats.mode() {
-        NatsMode::External { urls, credentials } => (urls.servers().to_vec(), credentials),
-        NatsMode::Managed => (Vec::new(), None),
-    };
-    let name = format!("os-upgrade {}", settings.site.name.as_str());
-    let (bus, connected) = connect(&servers, credentials, &name).await?;
-    let replicas = settings.nats.replicas.get() as usize;
-    let layout = Layout { site: settings.site.name.as_str(), replicas };
-    bus.ensure_streams(&layout, position.is_some()).await?;
-    bus.ensure_lease(replicas).await?;
-    let known = position.as_ref().map(|position| Known::of_store(&knowledge(position))).unwrap_or_default();
-    let streams = store_streams(&bus.inspect(&known).await?);
-    Ok(Opened { settings, means, directory, projector, history, position, bus, connected, streams })
+    Ok(Opened { settings, means, directory, projector, history, position })
 }
 
 impl Opened {
@@ -159,39 +140,47 @@ impl Opened {
             projector,
             history,
             position,
-            bus,
-            connected,
-            streams,
         } = self;
         let (present, handle, calls) = site();
+        let bus = LateBus::default();
         let about =
             About { instance: directory.instance().to_owned(), address: settings.api.listen.to_string() };
-        let cluster = Cluster::new(about, bus.clone());
+        let cluster = Cluster::new(about, Arc::clone(&bus));
         let handle = handle.with_cluster(cluster.clone());
         let cluster = spawn(&shutdown, cluster.watch(Arc::clone(&present), shutdown.clone()));
-        let sites = api::Sites::new(settings.site.name.as_str(), bus.clone());
+        let sites = api::Sites::new(settings.site.name.as_str(), Arc::clone(&bus));
         let (projection, committed) = mpsc::channel(PROJECTION_MAX);
+        let (found, streams) = oneshot::channel();
         let (problem, store_problem) = watch::channel(None);
         let turns = Arc::default();
-        let driver = Driver::new(Parts {
+        let store = position.as_ref().map(knowledge);
+        let core = Core {
+            waiting: Waiting {
+                settings: settings.clone(),
+                known: store.as_ref().map(Known::of_store),
+                present: Arc::clone(&present),
+                calls,
+                turns: Arc::clone(&turns),
+            },
             bus,
-            connected,
-            settings: node_settings(&settings, directory.instance(), position.as_ref().map(knowledge)),
-            locks: locks.map(|locks| locks.with_credentials(strongbox.credentials(&present))),
-            strongbox: strongbox.clone(),
-            history: history.clone(),
-            projection,
-            store_problem,
-            present,
-            calls,
-            changes,
-            turns: Arc::clone(&turns),
-            shutdown: shutdown.clone(),
-        });
+            found,
+            parts: Parts {
+                settings: node_settings(&settings, directory.instance(), store),
+                locks: locks.map(|locks| locks.with_credentials(strongbox.credentials(&present))),
+                strongbox: strongbox.clone(),
+                history: history.clone(),
+                projection,
+                store_problem,
+                present,
+                changes,
+                turns: Arc::clone(&turns),
+                shutdown: shutdown.clone(),
+            },
+        };
 
         // Whichever ends first ends the others: an API that shows a state nobody keeps any more would be a lie.
         let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
-        let driver = spawn(&shutdown, driver.run());
+        let core = spawn(&shutdown, core.run(shutdown.clone()));
         let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
         let followed = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
         let address = settings.api.listen;
@@ -200,13 +189,13 @@ impl Opened {
         let options = api::Options { tls, limits, strongbox, sites };
         let served = api::serve(listener, handle, history, gate, options, shutdown.clone()).await;
         shutdown.cancel();
-        let driver = driver.await;
+        let core = core.await;
         // Only then has the store been given everything.
         let rest = async { tokio::join!(projection, cluster, told, followed) };
         let rest = tokio::time::timeout(REST_WITHIN, rest).await;
         drop(directory);
         let failed = |task| move |source| ServeError::Task { task, source };
-        driver.map_err(failed("driver"))?;
+        core.map_err(failed("driver"))??;
         if let Ok((projection, cluster, told, followed)) = rest {
             projection.map_err(failed("projection"))?;
             cluster.map_err(failed("view of the instances"))?;
@@ -219,12 +208,41 @@ impl Opened {
     }
 }
 
+/// What waits for the bus, and then drives the node.
+struct Core {
+    waiting: Waiting,
+    /// Where the bus is handed to everything else that needs it.
+    bus: LateBus,
+    /// Where it is said which streams the store is filled from.
+    found: oneshot::Sender<Option<crate::store::Streams>>,
+    parts: Parts,
+}
+
+impl Core {
+    async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
+        let Self { waiting, bus: late, found, parts } = self;
+        let Some(arrived) = shutdown.run_until_cancelled(waiting.arrived()).await else {
+            // Nothing has been begun that anybody waits for.
+            return Ok(());
+        };
+        let Arrived { bus, connected, streams, calls } = arrived?;
+        // Both are said once, here; whoever does not listen has ended.
+        drop(late.set(bus.clone()));
+        let _ = found.send(store_streams(&streams));
+        Driver::new(parts, bus, connected, calls).run().await;
+        Ok(())
+    }
+}
+
 /// Runs `work` beside everything else; its end, orderly or by a panic, is the end of everything.
-fn spawn(shutdown: &CancellationToken, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+fn spawn<T: Send + 'static>(
+    shutdown: &CancellationToken,
+    work: impl Future<Output = T> + Send + 'static,
+) -> JoinHandle<T> {
     let end_all = shutdown.clone().drop_guard();
     tokio::spawn(async move {
         let _end_all = end_all;
-        work.await;
+        work.await
     })
 }
 

@@ -28,6 +28,8 @@ pub struct Present {
     pub versions: OrdMap<HostName, HostVersions>,
     /// Whether a write can be taken, or passed on, or why not.
     pub readiness: Readiness,
+    /// Whether the journal has been read to its end since the start: before, the state is none that the site is in.
+    pub is_read: bool,
     /// Who leads.
     pub leadership: Leadership,
     /// The sequence up to which this instance has the journal.
@@ -52,6 +54,16 @@ pub enum Readiness {
     NotReady(String),
     /// It cannot until an operator has looked, for this reason.
     Halted(String),
+}
+
+impl Readiness {
+    /// Why it cannot, if so.
+    pub fn why_not(&self) -> Option<&str> {
+        match self {
+            Self::Ready => None,
+            Self::NotReady(reason) | Self::Halted(reason) => Some(reason),
+        }
+    }
 }
 
 impl Default for Readiness {
@@ -146,10 +158,7 @@ impl SiteHandle {
     /// It may have been begun, whatever is the matter now.
     fn why_silent(&self) -> String {
         let present = self.present();
-        let why = match &present.readiness {
-            Readiness::Ready => "the journal did not confirm the change in time",
-            Readiness::NotReady(reason) | Readiness::Halted(reason) => reason,
-        };
+        let why = present.readiness.why_not().unwrap_or("the journal did not confirm the change in time");
         format!("{why}: it may still come to be, look at the state")
     }
 }

@@ -77,6 +77,13 @@ impl NatsServer {
         async_nats::connect(self.url()).await.unwrap()
     }
 
+    /// Kills the server, and starts it again on its port and directory with other lines in its configuration.
+    pub async fn restart_with(&mut self, options: &str) {
+        self.kill();
+        options.clone_into(&mut self.options);
+        self.start_again().await;
+    }
+
     /// Kills the server, and waits until it is gone.
     pub fn kill(&mut self) {
         self.child = None;

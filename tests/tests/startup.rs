@@ -1,12 +1,15 @@
-//! What keeps an instance from starting, or from going on: said in one line, or never passed over.
+//! What keeps an instance from starting, or from going on: said in one line, waited for, or never passed over.
 
 use std::fs;
 
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::orchestrator::Orchestrator;
 use os_upgrade_tests::site::Site;
+use os_upgrade_tests::wait::{PATIENCE, eventually};
+use reqwest::Method;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixDatagram};
 
 /// Starts an instance that cannot start: its exit code and what it says, without its log.
 async fn failed(mut orchestrator: Orchestrator) -> (Option<i32>, Vec<String>) {
@@ -99,14 +102,151 @@ async fn a_data_directory_in_use_is_one_line() {
     site.orchestrator.ready().await;
 }
 
+/// Waits until an instance waits for NATS for a reason that contains `why`: all that it says.
+async fn waits(orchestrator: &Orchestrator, why: &str) -> String {
+    eventually("it to wait for NATS", async || {
+        let said = orchestrator.readiness().await?;
+        (said.starts_with("waiting for NATS since 20") && said.contains(why)).then_some(said)
+    })
+    .await
+}
+
+/// How often it has logged that it waits.
+fn lines_about_waiting(orchestrator: &Orchestrator) -> Vec<String> {
+    orchestrator.log().lines().filter(|line| line.contains("waiting for NATS: ")).map(str::to_owned).collect()
+}
+
 #[tokio::test]
-async fn a_bus_that_is_not_there_is_one_line() {
+async fn a_bus_that_is_not_there_is_waited_for() {
     let mut nats = NatsServer::start().await;
     let url = nats.url();
     nats.kill();
-    let (code, said) = failed(Orchestrator::new(&url, "")).await;
-    assert_eq!((code, said.len()), (Some(1), 1), "{said:?}");
-    assert!(said[0].starts_with(&format!("error: cannot connect to NATS at {url}: ")), "{said:?}");
+    let mut orchestrator = Orchestrator::new(&url, "");
+    orchestrator.start();
+    let said = waits(&orchestrator, "cannot connect to NATS").await;
+    assert!(said.contains(&format!("Z: cannot connect to NATS at {url}: ")), "{said}");
+    let rest = orchestrator.rest.clone();
+    let message = |(status, body): (u16, Value)| {
+        (status, body["errors"][0]["error-message"].as_str().map(str::to_owned))
+    };
+    assert_eq!(rest.get("/healthz").await.0, 200);
+    // What nobody has read yet is not there to be shown; what the store has, is.
+    for path in ["/v1/state/os-upgrade", "/v1/config/os-upgrade", "/v1/state/fleet-lock"] {
+        assert_eq!(message(rest.get(path).await), (503, Some(said.clone())), "{path}");
+    }
+    assert_eq!(rest.get("/v1/state/os-upgrade/runs").await.0, 200);
+    let refused = (503, Some(format!("{said}; nothing was changed")));
+    assert_eq!(message(rest.trigger("").await), refused);
+    let body = r#"{"worker-applications":[]}"#;
+    assert_eq!(message(rest.call(Method::PUT, "/v1/config/os-upgrade", body).await), refused);
+    let shown = orchestrator.cluster_status().await.expect("an answer");
+    assert_eq!(shown["instances"][0]["not-ready-reason"], said.as_str());
+    // Another site cannot be asked.
+    assert_eq!(rest.get("/v1/state/os-upgrade?site=lund").await.0, 503);
+
+    nats.start_again().await;
+    orchestrator.ready().await;
+    rest.configure("os-upgrade-demo").await;
+    assert!(orchestrator.log().contains("NATS can be used"), "{}", orchestrator.log());
+    // And an instance that knows its site, with what that has come to meanwhile.
+    orchestrator.kill().await;
+    nats.kill();
+    orchestrator.start();
+    waits(&orchestrator, "cannot connect to NATS").await;
+    nats.start_again().await;
+    orchestrator.ready().await;
+    assert_eq!(rest.get("/v1/config/os-upgrade").await.0, 200);
+    assert_eq!(orchestrator.terminate().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn one_that_waits_logs_it_once_and_ends_when_it_is_asked_to() {
+    // It takes connections, and closes them.
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("nats://{}", listener.local_addr().expect("an address"));
+    let mut orchestrator = Orchestrator::new(&url, "");
+    orchestrator.start();
+    for _ in 0..4 {
+        drop(listener.accept().await.expect("a connection"));
+    }
+    let lines = lines_about_waiting(&orchestrator);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(orchestrator.terminate().await.code(), Some(0));
+}
+
+/// `systemctl start` neither fails nor waits for ever.
+#[tokio::test]
+async fn the_service_manager_is_told_that_it_is_up_while_it_waits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    let mut nats = NatsServer::start().await;
+    nats.kill();
+    let mut orchestrator = Orchestrator::new(&nats.url(), "");
+    orchestrator.set_environment("NOTIFY_SOCKET", path.to_str().expect("a path"));
+    orchestrator.set_environment("WATCHDOG_USEC", "400000");
+    orchestrator.start();
+    let mut heard = Vec::new();
+    let mut hear = async |wanted: &str| {
+        let found = |heard: &[String]| heard.iter().any(|line| line.starts_with(wanted));
+        while !found(&heard) {
+            let mut buffer = [0; 4096];
+            let received = tokio::time::timeout(PATIENCE, socket.recv(&mut buffer)).await;
+            let length = received.expect("something to be said").expect("a message");
+            heard.extend(String::from_utf8_lossy(&buffer[..length]).lines().map(str::to_owned));
+        }
+        std::mem::take(&mut heard)
+    };
+    let before = hear("READY=1").await;
+    assert!(before.iter().any(|line| line.starts_with("STATUS=waiting for NATS since ")), "{before:?}");
+    assert!(before.iter().filter(|line| *line == "WATCHDOG=1").count() > 5, "{before:?}");
+    nats.start_again().await;
+    let after = hear("STATUS=ready").await;
+    assert!(!after.contains(&"READY=1".to_owned()), "it is said once: {after:?}");
+}
+
+#[tokio::test]
+async fn credentials_that_are_refused_are_waited_for_to_be_right() {
+    let mut nats = NatsServer::start_with("authorization { user: \"o\", password: \"other\" }").await;
+    let address = nats.address();
+    let mut orchestrator = Orchestrator::new(&format!("nats://o:secret@{address}"), "");
+    orchestrator.start();
+    let said = waits(&orchestrator, "authorization violation").await;
+    let expected = format!("NATS at nats://{address} refuses this orchestrator");
+    assert!(said.contains(&expected) && said.contains("[nats]"), "{said}");
+    assert!(!orchestrator.log().contains("secret"), "{said}");
+    nats.restart_with("").await;
+    orchestrator.ready().await;
+}
+
+#[tokio::test]
+async fn a_bus_without_jetstream_is_waited_for_to_have_it() {
+    let account = |jetstream: &str| {
+        format!("accounts: {{ A: {{ {jetstream} users: [{{ user: o, password: p }}] }} }}\nno_auth_user: o")
+    };
+    let mut nats = NatsServer::start_with(&account("")).await;
+    let mut orchestrator = Orchestrator::new(&nats.url(), "");
+    orchestrator.start();
+    let said = waits(&orchestrator, "JetStream").await;
+    let expected =
+        "NATS gives no JetStream: enable it in the configuration of the server, and for this account";
+    assert!(said.ends_with(expected), "{said}");
+    nats.restart_with(&account("jetstream: enabled,")).await;
+    orchestrator.ready().await;
+}
+
+#[tokio::test]
+async fn a_credentials_file_that_cannot_be_used_is_one_line() {
+    let nats = NatsServer::start().await;
+    for content in [None, Some("not one")] {
+        let orchestrator = Orchestrator::new(&nats.url(), "credentials = \"o.creds\"");
+        if let Some(content) = content {
+            fs::write(orchestrator.directory().join("o.creds"), content).expect("written");
+        }
+        let (code, said) = failed(orchestrator).await;
+        assert_eq!((code, said.len()), (Some(2), 1), "{said:?}");
+        assert!(said[0].starts_with("error: cannot use the NATS credentials in o.creds: "), "{said:?}");
+    }
 }
 
 /// A server that says it is this version, and answers every ping.
@@ -134,10 +274,14 @@ async fn fake_nats(version: &str) -> (String, tokio::task::JoinHandle<()>) {
 }
 
 #[tokio::test]
-async fn a_bus_that_is_too_old_is_one_line() {
+async fn a_bus_that_is_too_old_is_waited_for_to_be_newer() {
     let (url, server) = fake_nats("2.9.0").await;
-    let text = format!("error: the nats-server at {url} has version 2.9.0; at least 2.11 is needed");
-    assert_eq!(failed(Orchestrator::new(&url, "")).await, line(text));
+    let mut orchestrator = Orchestrator::new(&url, "");
+    orchestrator.start();
+    let said = waits(&orchestrator, "2.9.0").await;
+    let expected = format!("Z: the nats-server at {url} has version 2.9.0; at least 2.11 is needed");
+    assert!(said.ends_with(&expected), "{said}");
+    assert_eq!(orchestrator.terminate().await.code(), Some(0));
     server.abort();
 }
 

@@ -107,6 +107,8 @@ pub struct Node {
     unseen: Option<String>,
     /// Since when something that had been acknowledged has not been found.
     missing: Option<Missing>,
+    /// Whether the journal has been read to its end.
+    has_read: bool,
     store: Option<StoreKnowledge>,
     stopping: Stopping,
     out: Vec<Action>,
@@ -166,6 +168,7 @@ impl Node {
                 .map_or((None, None), |store| (Some(store.journal_created), Some(store.control_created))),
             unseen: None,
             missing: None,
+            has_read: false,
             connected: true,
             store: settings.store.clone(),
             stopping: Stopping::No,
@@ -177,6 +180,11 @@ impl Node {
     /// The committed state.
     pub fn state(&self) -> &State {
         &self.follower.state
+    }
+
+    /// Whether it has been at the journal's end: before, its state is none that the site is in.
+    pub fn has_read(&self) -> bool {
+        self.has_read
     }
 
     /// What is seen of the site.
@@ -487,6 +495,7 @@ impl Node {
     fn journal_end(&mut self, now: Now) {
         if let Role::Following { at_end } = &mut self.role {
             *at_end = true;
+            self.has_read = true;
             // Before it leads, the streams are compared with all that has been read.
             self.want_inspection();
         }

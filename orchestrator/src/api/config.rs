@@ -121,7 +121,7 @@ async fn read(
     Params(params): Params<ReadParameters>,
 ) -> Result<Response, Problem> {
     let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, &FIELDS))?;
-    let present = api.site.present();
+    let present = api.present()?;
     let (Some(config), Some(tag)) = (present.state.config.as_deref(), present.state.config_tag()) else {
         return Err(Problem::not_found("there is no configuration"));
     };
@@ -218,7 +218,7 @@ async fn conditional(
     // Whoever decides can only be told what must be there: so it is what is there now, as far as that is wanted.
     let end = Instant::now() + RETRIED_WITHIN;
     loop {
-        let tag = api.site.present().state.config_tag();
+        let tag = api.present()?.state.config_tag();
         if !conditions.hold(tag.as_deref()) {
             return Err(unmet(conditions, Refusal::ConfigChanged { tag }));
         }
@@ -255,7 +255,7 @@ async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem
             "the configuration was changed by others again and again; nothing was changed: try again";
         return Err(Problem::unavailable(message));
     }
-    if api.site.present().state.config_tag().as_deref() == tag {
+    if api.present()?.state.config_tag().as_deref() == tag {
         tokio::time::sleep(BEHIND_PAUSE).await;
     }
     Ok(())
@@ -301,7 +301,7 @@ async fn change(
     let change = Change { patch, conditions, actor, validate: params.only() };
     let end = Instant::now() + RETRIED_WITHIN;
     loop {
-        let present = api.site.present();
+        let present = api.present()?;
         if let Some(accepted) = change.attempt(&api, &present).await? {
             return Ok(reply::granted(&accepted).into_response());
         }

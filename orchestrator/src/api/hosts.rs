@@ -40,7 +40,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<Listing>) -> Result<Response, Problem> {
-    let present = api.site.present();
+    let present = api.present()?;
     let hosts = present.view.hosts.len().max(present.versions.len());
     let wanted = params.wanted();
     api.render(hosts, move || {
@@ -91,7 +91,7 @@ async fn read(
     Name(name): Name,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Response, Problem> {
-    let present = api.site.present();
+    let present = api.present()?;
     let known = HostName::new(&name)
         .ok()
         .filter(|host| present.view.hosts.contains_key(host) || present.versions.contains_key(host));

@@ -28,7 +28,7 @@ use super::error::Problem;
 use super::extract;
 use super::serve::DRAIN_TIMEOUT;
 use crate::auth::Caller;
-use crate::bus::Bus;
+use crate::bus::LateBus;
 use crate::bus::sites::{AnswerSites, NoAnswer};
 use crate::site::{Readiness, SiteHandle};
 
@@ -53,12 +53,12 @@ pub(super) fn takes_site(path: &str) -> bool {
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
     own: Arc<str>,
-    bus: Option<Bus>,
+    bus: Option<LateBus>,
 }
 
 impl Sites {
     /// The site `own`, with others over `bus`.
-    pub fn new(own: &str, bus: Bus) -> Self {
+    pub fn new(own: &str, bus: LateBus) -> Self {
         Self { own: own.into(), bus: Some(bus) }
     }
 
@@ -69,7 +69,8 @@ impl Sites {
 
     /// Answers other sites with `router`, as long as `site` can take a write, until `stop`.
     pub(super) async fn answer(self, site: SiteHandle, router: Router, stop: CancellationToken) {
-        let Some(bus) = self.bus else { return };
+        let Some(bus) = &self.bus else { return };
+        let Some(bus) = stop.run_until_cancelled(bus.wait()).await else { return };
         let answers = Answers { site, router, under_way: Arc::new(Semaphore::new(UNDER_WAY_MAX)) };
         let late = async {
             stop.cancelled().await;
@@ -88,7 +89,10 @@ impl Sites {
                  ready, and whether their bus is connected to this one"
             ))
         };
+        let not_delivered =
+            |why: &str| Problem::unavailable(format!("the site {name:?} cannot be asked: {why}"));
         let bus = self.bus.as_ref().ok_or_else(nobody)?;
+        let bus = bus.get().ok_or_else(|| not_delivered("the bus is not there yet"))?;
         let caller = request.extensions().get::<Caller>();
         let caller = caller.ok_or_else(|| Problem::internal("a request by nobody knows whom"))?;
         let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::to_str).transpose();
@@ -112,9 +116,7 @@ impl Sites {
             Ok(message) => answered(name, message).await,
             Err(NoAnswer::NoName(error)) => Err(Problem::bad_request(format!("{PARAMETER}: {error}"))),
             Err(NoAnswer::Nobody) => Err(nobody()),
-            Err(NoAnswer::NotDelivered { why }) => {
-                Err(Problem::unavailable(format!("the site {name:?} cannot be asked: {why}")))
-            }
+            Err(NoAnswer::NotDelivered { why }) => Err(not_delivered(&why)),
             Err(NoAnswer::TooLarge) => {
                 let message = format!("the body is too large to be sent to the site {name:?}");
                 Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, message))

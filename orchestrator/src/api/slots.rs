@@ -116,7 +116,7 @@ pub(super) struct WaiterState<'a> {
     )
 )]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.site.present();
+    let present = api.present()?;
     let now = Utc::now();
     let entries = entries(&present.state);
     api.render(entries, move || serde_json::to_vec(&slots(&present.state, now))).await

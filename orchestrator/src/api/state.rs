@@ -135,7 +135,7 @@ impl ReadParameters {
 )]
 async fn read(State(api): State<Api>, Params(params): Params<ReadParameters>) -> Result<Response, Problem> {
     let keep = params.keep()?;
-    let present = api.site.present();
+    let present = api.present()?;
     let hosts = size(&present, &keep);
     api.render(hosts, move || write(&present, &keep, Utc::now())).await
 }

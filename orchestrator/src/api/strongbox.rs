@@ -101,7 +101,7 @@ struct KeyBody {
     responses((status = 200, description = "the secrets, or a page of them", body = lists::SecretList))
 )]
 async fn list(State(api): State<Api>, Params(params): Params<Listing>) -> Result<Response, Problem> {
-    let present = api.site.present();
+    let present = api.present()?;
     let kept = &present.state.strongbox.secrets;
     let wanted = params.wanted();
     if wanted == Wanted::Count {
@@ -145,7 +145,7 @@ async fn put(
     if value.is_empty() || value.len() > SECRET_BYTES_MAX {
         return Err(Problem::bad_request(format!("value: expected 1 to {SECRET_BYTES_MAX} bytes")));
     }
-    let present = api.site.present();
+    let present = api.present()?;
     let request = api.options.strongbox.keep(&present.state.strongbox, name, &value, actor)?;
     let request = request.map_err(|error| Problem::internal(error.to_string()))?;
     api.change(request).await
@@ -178,7 +178,7 @@ async fn remove(
     responses((status = 200, description = "whether it can", body = Strongbox))
 )]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.site.present();
+    let present = api.present()?;
     let kept = &present.state.strongbox;
     let sealed = api.options.strongbox.sealed(kept);
     reply::json(&Strongbox {
@@ -206,7 +206,7 @@ async fn unseal(
 ) -> Result<StatusCode, Problem> {
     let key =
         Key::parse(&only(body, "key")?).map_err(|error| Problem::bad_request(format!("key: {error}")))?;
-    if api.options.strongbox.unseal(&api.site.present().state.strongbox, key) {
+    if api.options.strongbox.unseal(&api.present()?.state.strongbox, key) {
         tracing::info!(actor, "the strongbox was unsealed");
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -65,7 +65,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Ut
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let present = api.site.present();
+    let present = api.present()?;
     let config =
         present.state.config.clone().ok_or_else(|| Problem::not_found("there is no configuration"))?;
     let from = params.from.unwrap_or_else(Utc::now);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use async_nats::{ConnectOptions, Event};
+use async_nats::{ConnectErrorKind, ConnectOptions, Event};
 use tokio::sync::watch;
 
 use super::Bus;
@@ -23,6 +23,17 @@ pub enum ConnectError {
         path: String,
         /// Why not.
         source: std::io::Error,
+    },
+    /// The server does not let this program in.
+    #[error(
+        "NATS at {servers} refuses this orchestrator ({source}): check [nats] credentials, or user and password in \
+         [nats] url, and its user at the server"
+    )]
+    Refused {
+        /// The addresses, without passwords.
+        servers: String,
+        /// Why not.
+        source: async_nats::ConnectError,
     },
     /// No server answers.
     #[error("cannot connect to NATS at {servers}: {source}")]
@@ -70,19 +81,38 @@ pub async fn connect(
             std::future::ready(())
         });
     if let Some(path) = credentials {
-        let failed = |source| ConnectError::Credentials { path: path.display().to_string(), source };
-        options = options.credentials_file(path).await.map_err(failed)?;
+        options = with_credentials(options, path).await?;
     }
     let shown = || servers.iter().map(|server| without_userinfo(server)).collect::<Vec<_>>().join(", ");
-    let client = options
-        .connect(servers)
-        .await
-        .map_err(|source| ConnectError::Connect { servers: shown(), source })?;
+    let client = options.connect(servers).await.map_err(|source| match source.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+            ConnectError::Refused { servers: shown(), source }
+        }
+        ConnectErrorKind::ServerParse
+        | ConnectErrorKind::Dns
+        | ConnectErrorKind::TimedOut
+        | ConnectErrorKind::Tls
+        | ConnectErrorKind::Io
+        | ConnectErrorKind::MaxReconnects => ConnectError::Connect { servers: shown(), source },
+    })?;
     let info = client.server_info();
     if !client.is_server_compatible(SERVER_MIN.0, SERVER_MIN.1, 0) {
         return Err(ConnectError::TooOld { server: shown(), found: info.version });
     }
     Ok((Bus::new(client), news))
+}
+
+/// Whether the credentials in `path` can be used, as far as that is seen without a server.
+///
+/// # Errors
+/// See [`ConnectError::Credentials`].
+pub async fn check_credentials(path: &Path) -> Result<(), ConnectError> {
+    with_credentials(ConnectOptions::new(), path).await.map(drop)
+}
+
+async fn with_credentials(options: ConnectOptions, path: &Path) -> Result<ConnectOptions, ConnectError> {
+    let failed = |source| ConnectError::Credentials { path: path.display().to_string(), source };
+    options.credentials_file(path).await.map_err(failed)
 }
 
 fn without_userinfo(server: &str) -> String {

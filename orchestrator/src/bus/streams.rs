@@ -6,10 +6,11 @@ mod check;
 pub mod inspect;
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind, RequestError, RequestErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::journal::JournalError;
@@ -32,6 +33,9 @@ const RESTORING: &str = "os-upgrade.restoring";
 /// A stream cannot be had as it is needed.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamsError {
+    /// The server has none to give.
+    #[error("NATS gives no JetStream: enable it in the configuration of the server, and for this account")]
+    NoJetStream,
     /// The server does not give it.
     #[error("cannot use the stream {stream}: {source}")]
     Unusable {
@@ -270,6 +274,7 @@ impl Bus {
         match self.jetstream.get_stream(name).await {
             Ok(stream) => Ok(Some(stream)),
             Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) if has_no_jetstream(&error) => Err(StreamsError::NoJetStream),
             Err(error) => Err(unusable(name, error)),
         }
     }
@@ -277,6 +282,20 @@ impl Bus {
 
 fn is_not_found(error: &GetStreamError) -> bool {
     matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
+}
+
+fn has_no_jetstream(error: &GetStreamError) -> bool {
+    match error.kind() {
+        GetStreamErrorKind::JetStream(error) => {
+            [ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT]
+                .contains(&error.error_code())
+        }
+        GetStreamErrorKind::Request => {
+            let source = error.source().and_then(|source| source.downcast_ref::<RequestError>());
+            source.is_some_and(|source| source.kind() == RequestErrorKind::NoResponders)
+        }
+        GetStreamErrorKind::EmptyName | GetStreamErrorKind::InvalidStreamName => false,
+    }
 }
 
 fn unusable(stream: &str, source: impl Into<async_nats::Error>) -> StreamsError {

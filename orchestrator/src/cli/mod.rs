@@ -156,7 +156,8 @@ pub fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(serve) => {
-            logging::start("info");
+            // The client library says each failed attempt to connect; this program says what is new.
+            logging::start("info,async_nats::connector=off");
             let settings = config::load(serve.config.as_deref(), std::env::vars_os())?;
             block_on(async {
                 let means = Means::of_settings(&settings).await?;

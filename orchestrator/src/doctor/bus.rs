@@ -87,7 +87,7 @@ fn stream_advice(error: &StreamsError) -> &'static str {
         }
         StreamsError::OtherSite { .. } => "check [site] name and [nats] url",
         StreamsError::Restoring { .. } => "run the restoration again",
-        StreamsError::Unusable { .. } | StreamsError::Journal(_) => "check NATS",
+        StreamsError::NoJetStream | StreamsError::Unusable { .. } | StreamsError::Journal(_) => "check NATS",
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use super::open_files::{self, FilesError};
 use crate::api;
 use crate::auth::{FileError, Gate, KeptTokens, Oidc};
+use crate::bus::connect::{ConnectError, check_credentials};
 use crate::config::Settings;
 use crate::fleetlock::client::{BuildError, FleetLockClient};
 use crate::pem_file::PemError;
@@ -42,6 +43,9 @@ pub enum Unusable {
     /// The lock server cannot be asked.
     #[error("cannot use the lock server")]
     LockServer(#[from] BuildError),
+    /// NATS cannot be asked.
+    #[error(transparent)]
+    Nats(#[from] ConnectError),
     /// Too few files may be open.
     #[error(transparent)]
     Files(#[from] FilesError),
@@ -67,6 +71,7 @@ impl Unusable {
             | Self::Tls(_)
             | Self::Strongbox(_)
             | Self::LockServer(_)
+            | Self::Nats(_)
             | Self::Files(_) => false,
         }
     }
@@ -88,6 +93,9 @@ impl Means {
     /// # Errors
     /// It cannot be used.
     pub async fn of_settings(settings: &Settings) -> Result<Self, Unusable> {
+        if let Some(credentials) = &settings.nats.credentials {
+            check_credentials(credentials).await?;
+        }
         Ok(Self {
             gate: gate(settings)?,
             tls: api::Tls::of_settings(&settings.api_tls)?,

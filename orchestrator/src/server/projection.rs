@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_shell::committed::Committed;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::store::{ApplyError, Position, Projector, StoreError, Streams};
 
@@ -16,15 +16,18 @@ const LINGER: Duration = Duration::from_millis(20);
 /// How long to wait before the store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Takes in what comes, until nothing more can come. `problem` says what is wrong with the store, while something is.
+/// Takes in what comes, until nothing more can come; `streams`, from which it comes, are said before the first of it.
+/// `problem` says what is wrong with the store, while something is.
 pub(super) async fn run(
     mut projector: Projector,
     position: Option<Position>,
-    streams: Option<Streams>,
+    streams: oneshot::Receiver<Option<Streams>>,
     mut committed: mpsc::Receiver<Committed>,
     problem: watch::Sender<Option<String>>,
 ) {
     let mut reached = position.map(|position| position.sequence);
+    // Nothing comes when nobody has said it.
+    let streams = streams.await.ok().flatten();
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
         linger(&mut committed, &mut batch).await;

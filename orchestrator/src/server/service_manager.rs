@@ -11,6 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::site::{Readiness, SiteHandle};
 
+/// How long it may take to be ready before it is told that it is up all the same. Whoever starts the service, or waits
+/// for it at boot, must not wait for a bus that is away.
+const UP_WITHIN: Duration = Duration::from_secs(10);
+
 /// Time between two looks at whether there is something to tell.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -72,6 +76,8 @@ impl Line {
 #[derive(Debug)]
 struct News {
     ready: bool,
+    /// When it is up at the latest.
+    up_at: Instant,
     status: String,
     /// How often to say that it is alive: half of what the service manager waits.
     alive_every: Option<Duration>,
@@ -83,7 +89,14 @@ struct News {
 impl News {
     fn new(watchdog: Option<Duration>, now: Instant) -> Self {
         let alive_every = watchdog.map(|within| within / 2);
-        Self { ready: false, status: String::new(), alive_every, alive_at: now, turns: None }
+        Self {
+            ready: false,
+            up_at: now + UP_WITHIN,
+            status: String::new(),
+            alive_every,
+            alive_at: now,
+            turns: None,
+        }
     }
 
     fn look(&mut self, readiness: &Readiness, turns: u64, now: Instant) -> Vec<Line> {
@@ -94,7 +107,7 @@ impl News {
             // It is up, for an operator to see why.
             Readiness::Halted(why) => (true, why.as_str()),
         };
-        if up && !self.ready {
+        if (up || self.up_at <= now) && !self.ready {
             self.ready = true;
             lines.push(Line::Ready);
         }
@@ -134,6 +147,17 @@ mod tests {
         assert_eq!(news.look(&Readiness::Ready, 3, now), [Line::Ready, status("ready")]);
         assert_eq!(news.look(&away, 4, now), [status("the bus is away")]);
         assert_eq!(news.look(&Readiness::Ready, 5, now), [status("ready")]);
+    }
+
+    #[test]
+    fn one_that_waits_for_long_is_up() {
+        let start = Instant::now();
+        let mut news = News::new(None, start);
+        let waiting = Readiness::NotReady("waiting for NATS".to_owned());
+        assert_eq!(news.look(&waiting, 1, start), [status("waiting for NATS")]);
+        assert_eq!(news.look(&waiting, 2, start + UP_WITHIN - Duration::from_millis(1)), []);
+        assert_eq!(news.look(&waiting, 3, start + UP_WITHIN), [Line::Ready]);
+        assert_eq!(news.look(&Readiness::Ready, 4, start + UP_WITHIN), [status("ready")]);
     }
 
     #[test]
