@@ -30,12 +30,22 @@ type Ended = (Option<i32>, String, String);
 impl Running {
     fn start(arguments: &[&str], directory: &Path) -> Self {
         let program = programs::path(programs::ORCHESTRATOR);
-        Self::start_program(&program, &[&["lock"], arguments].concat(), directory)
+        Self::start_program(&program, &[&["lock"], arguments].concat(), directory, &[])
     }
 
-    fn start_program(program: &Path, arguments: &[&str], directory: &Path) -> Self {
+    fn start_with(arguments: &[&str], directory: &Path, variables: &[(&str, &str)]) -> Self {
+        let program = programs::path(programs::ORCHESTRATOR);
+        Self::start_program(&program, &[&["lock"], arguments].concat(), directory, variables)
+    }
+
+    fn start_program(
+        program: &Path,
+        arguments: &[&str],
+        directory: &Path,
+        variables: &[(&str, &str)],
+    ) -> Self {
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(directory).kill_on_drop(true);
+        command.args(arguments).envs(variables.iter().copied()).current_dir(directory).kill_on_drop(true);
         // Not in the foreground of a terminal, where a SIGINT would be taken for one that the command has had too.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { child: command.spawn().unwrap() }
@@ -353,7 +363,7 @@ async fn a_hangup_that_is_ignored_stays_so() {
         program.display(),
         server.url()
     );
-    let running = Running::start_program(Path::new("sh"), &["-c", &nohup], place.directory.path());
+    let running = Running::start_program(Path::new("sh"), &["-c", &nohup], place.directory.path(), &[]);
     place.await_log("begin a").await;
     for _ in 0..20 {
         running.signal_group(Signal::SIGHUP);
@@ -407,6 +417,50 @@ async fn a_server_that_wants_to_be_left_alone_is_and_gets_the_password() {
     let answer = "the server does not speak FleetLock: status 429: not a FleetLock error: later";
     assert_eq!((code, said), (Some(0), format!("{waiting}{answer}")));
     assert_eq!((server.limited(), server.holder()), (2, None));
+}
+
+/// What stands on a command line can be read by everybody on the machine.
+#[tokio::test]
+async fn credentials_come_from_a_file_or_a_variable() {
+    const CREDENTIALS: &str = "us%er:pa:ss /ü";
+    let server = LockServer::start(Say::OneSlot).await;
+    server.demand(CREDENTIALS);
+    let place = Place::new();
+    fs::write(place.path("credentials"), format!("{CREDENTIALS}\n")).unwrap();
+    let (url, directory) = (server.url(), place.directory.path());
+    let in_file = ["--credentials-file", "credentials"];
+    let variable = [("OS_UPGRADE_LOCK_CREDENTIALS", CREDENTIALS)];
+    let run = ["run", "--url", &url, "--id", "a", "--wait", "0s"];
+    let unlock = ["unlock", "--url", &url, "--id", "a"];
+    let command = ["--", "true"];
+    let granted = server.calls().len();
+    for arguments in [[&run[..], &in_file, &command].concat(), [&unlock[..], &in_file].concat()] {
+        let (code, _, said) = Running::start(&arguments, directory).ended().await;
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+    for arguments in [[&run[..], &command].concat(), unlock.to_vec()] {
+        let (code, _, said) = Running::start_with(&arguments, directory, &variable).ended().await;
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{arguments:?}");
+        // And it is they that make the difference.
+        let (code, _, _) = Running::start(&arguments, directory).ended().await;
+        assert_ne!(code, Some(0), "{arguments:?}");
+    }
+    assert!(server.calls().len() > granted);
+    // Nothing of them is shown, and two of them are one too many.
+    fs::write(place.path("wrong"), "secret").unwrap();
+    let wrong = [&unlock[..], &["--credentials-file", "wrong"]].concat();
+    let expected = "error: user:password is expected, on one line";
+    assert_eq!(
+        Running::start(&wrong, directory).ended().await,
+        (Some(1), String::new(), expected.to_owned())
+    );
+    let twice = url.replacen("http://", "http://u:p@", 1);
+    let twice = ["unlock", "--url", &twice, "--id", "a", "--credentials-file", "credentials"];
+    let expected = "error: --credentials-file: there are user and password in --url";
+    assert_eq!(
+        Running::start(&twice, directory).ended().await,
+        (Some(2), String::new(), expected.to_owned())
+    );
 }
 
 #[tokio::test]

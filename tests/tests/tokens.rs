@@ -138,6 +138,15 @@ async fn fleet_lock_clients_have_a_password_for_their_group() {
         assert_eq!(code, Some(0), "{rows}\n{said}");
     }
 
+    // Nothing of it need stand where everybody on the machine can read it.
+    let url = format!("http://{address}/fleetlock/");
+    fs::write(guarded.path("credentials"), format!("root:{admin}\n")).unwrap();
+    for (more, expected) in [(&["--credentials-file", "credentials"][..], Some(0)), (&[], Some(1))] {
+        let conformance = [&["lock", "conformance", "--url", &url], more].concat();
+        let (code, rows, said) = guarded.command(&conformance, "").await;
+        assert_eq!(code, expected, "{rows}\n{said}");
+    }
+
     for (url, group, expected) in [
         (format!("http://{address}/"), "default", "unauthorized"),
         (format!("http://zincati:osup_wrong@{address}/"), "default", "unauthorized"),

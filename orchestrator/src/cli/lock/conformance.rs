@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::Failure;
 use super::super::output::{Output, errln, outln};
 use super::super::rest::http_url;
+use super::credentials::Credentials;
 use super::signals::Signals;
 use super::tls::Tls;
 use crate::config::HttpUrl;
@@ -20,10 +21,12 @@ const EXPECTED_WIDTH: usize = 52;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
-    /// The server's base URL, with or without a slash at its end; a user and password in it are sent as HTTP Basic
-    /// authentication
+    /// The server's base URL, with or without a slash at its end; user and password are better not in it, as
+    /// everybody on the machine can read a command line
     #[arg(long, value_name = "URL", value_parser = http_url)]
     url: HttpUrl,
+    #[command(flatten)]
+    credentials: Credentials,
     #[command(flatten)]
     tls: Tls,
     /// The group whose slots are taken
@@ -53,9 +56,10 @@ fn count() -> impl TypedValueParser<Value = usize> {
 
 /// Examines the server.
 pub(super) async fn run(options: Options) -> Result<(), Failure> {
-    let Options { url, tls, group, strict, slots, slots_max, output } = options;
+    let Options { url, credentials, tls, group, strict, slots, slots_max, output } = options;
     let level = if strict { Level::Strict } else { Level::Protocol };
     let tls = Some(tls.files(&url)?);
+    let (url, _) = credentials.in_url(&url)?;
     let wanted = conformance::Options { url, tls, group, level, slots, slots_max };
     Ok(examine(&wanted, output).await?)
 }

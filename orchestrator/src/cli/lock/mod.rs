@@ -1,6 +1,7 @@
 //! `os-upgrade lock`: FleetLock slots from the command line, of our server and of others.
 
 mod conformance;
+mod credentials;
 mod history;
 mod list;
 mod operator;

@@ -19,6 +19,7 @@ use super::super::Failure;
 use super::super::output::errln;
 use super::super::rest::{DEFAULT_URL, http_url};
 use super::client_id;
+use super::credentials::Credentials;
 use super::signals::{Signals, is_typed};
 use super::slot::{Slot, Waited};
 use super::tls::Tls;
@@ -41,12 +42,15 @@ const RETRY_MAX: Duration = Duration::from_hours(24);
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit status: the command's own, 128 + n if signal n has ended it or the wait; 75 when there was no slot in time; 69 when \
-the server was never reached; 127 when there is no such command, 126 when it cannot be started; 2 on wrong usage, 1 when a file of --ca, --cert or --key cannot be used. When \
+the server was never reached; 127 when there is no such command, 126 when it cannot be started; 2 on wrong usage, 1 when a file of --ca, --cert, --key or --credentials-file cannot be used. When \
 the slot cannot be given back, it says what gives it back.")]
 pub(in crate::cli) struct Run {
-    /// The lock server's base URL; a user and password in it are sent as HTTP Basic authentication
+    /// The lock server's base URL; user and password are better not in it, as everybody
+    /// on the machine can read a command line
     #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
     url: HttpUrl,
+    #[command(flatten)]
+    credentials: Credentials,
     #[command(flatten)]
     tls: Tls,
     /// The group whose slot is taken
@@ -88,11 +92,12 @@ fn retry(text: &str) -> Result<Duration, String> {
 
 /// Takes a slot, runs the command, gives the slot back.
 pub(super) async fn run(options: Run) -> Result<(), Failure> {
-    let Run { url, tls, group, id, wait, retry, command } = options;
+    let Run { url, credentials, tls, group, id, wait, retry, command } = options;
     let tls = tls.files(&url)?;
+    let (url, found) = credentials.in_url(&url)?;
     let mut signals = Signals::listen()?;
     let mut command = prepared(&command, &group, &id);
-    let slot = Slot::new(&url, &tls, group, id).context("no slot can be asked for")?;
+    let slot = Slot::new(&url, &found, &tls, group, id).context("no slot can be asked for")?;
     let status = match slot.wait(wait.0, retry, &mut signals).await {
         Waited::TimedOut => TIMED_OUT,
         Waited::Unreachable => UNREACHABLE,

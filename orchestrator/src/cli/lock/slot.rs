@@ -10,6 +10,7 @@ use os_upgrade_shell::fleetlock::{self, RetryAfter};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::super::output::errln;
+use super::credentials::Found;
 use super::signals::Signals;
 use super::unlock;
 use crate::config::HttpUrl;
@@ -88,13 +89,14 @@ impl Known {
 impl Slot {
     pub(super) fn new(
         url: &HttpUrl,
+        found: &Found,
         tls: &TlsFiles,
         group: GroupName,
         id: ClientId,
     ) -> Result<Self, BuildError> {
         let timeouts = Timeouts { connect: CONNECT_TIMEOUT, total: ANSWER_TIMEOUT };
         let client = FleetLockClient::new(url, timeouts, Some(tls))?;
-        let by_hand = unlock::by_hand(url, tls, &group, &id);
+        let by_hand = unlock::by_hand(url, found, tls, &group, &id);
         Ok(Self { client, server: url.to_string(), by_hand, group, id })
     }
 

@@ -9,6 +9,7 @@ use super::super::Failure;
 use super::super::output::outln;
 use super::super::rest::{DEFAULT_URL, http_url};
 use super::client_id;
+use super::credentials::{Credentials, Found, VARIABLE};
 use super::slot::words;
 use super::tls::Tls;
 use crate::config::HttpUrl;
@@ -17,9 +18,12 @@ use crate::fleetlock::client::{FleetLockClient, Timeouts};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Unlock {
-    /// The lock server's base URL; a user and password in it are sent as HTTP Basic authentication
+    /// The lock server's base URL; user and password are better not in it, as everybody
+    /// on the machine can read a command line
     #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
     url: HttpUrl,
+    #[command(flatten)]
+    credentials: Credentials,
     #[command(flatten)]
     tls: Tls,
     /// The group whose slot is given back
@@ -32,8 +36,9 @@ pub(in crate::cli) struct Unlock {
 
 /// Asks once.
 pub(super) async fn run(options: Unlock) -> Result<(), Failure> {
-    let Unlock { url, tls, group, id } = options;
+    let Unlock { url, credentials, tls, group, id } = options;
     let files = tls.files(&url)?;
+    let (url, _) = credentials.in_url(&url)?;
     Ok(unlock(&url, &files, &group, &id).await?)
 }
 
@@ -47,9 +52,23 @@ async fn unlock(url: &HttpUrl, files: &TlsFiles, group: &GroupName, id: &ClientI
     Ok(())
 }
 
-/// The command that gives the slot back, for a shell. A password is not shown; it says then that it has to be filled in.
-pub(super) fn by_hand(url: &HttpUrl, files: &TlsFiles, group: &GroupName, id: &ClientId) -> String {
+/// The command that gives the slot back, for a shell. A password is not shown; it says then where it has to stand.
+pub(super) fn by_hand(
+    url: &HttpUrl,
+    found: &Found,
+    files: &TlsFiles,
+    group: &GroupName,
+    id: &ClientId,
+) -> String {
     let TlsFiles { ca, certificate, key, roles: _ } = files;
+    let (url, credentials, remark) = match found {
+        Found::Url if url.has_credentials() => {
+            (url.clone(), None, Some("(with user:password in place of ***)".to_owned()))
+        }
+        Found::Url => (url.clone(), None, None),
+        Found::File(path) => (url.without_credentials(), Some(path), None),
+        Found::Variable => (url.without_credentials(), None, Some(format!("(with {VARIABLE} as here)"))),
+    };
     let mut words = vec![
         "os-upgrade lock unlock".to_owned(),
         format!("--url {}", quoted(&url.to_string())),
@@ -57,12 +76,16 @@ pub(super) fn by_hand(url: &HttpUrl, files: &TlsFiles, group: &GroupName, id: &C
         // An id may begin with a dash.
         format!("--id={}", quoted(id.as_str())),
     ];
-    for (option, path) in [("--ca", ca), ("--cert", certificate), ("--key", key)] {
-        words.extend(path.as_ref().map(|path| format!("{option} {}", quoted(&path.to_string_lossy()))));
+    let files = [
+        ("--ca", ca.as_ref()),
+        ("--cert", certificate.as_ref()),
+        ("--key", key.as_ref()),
+        ("--credentials-file", credentials),
+    ];
+    for (option, path) in files {
+        words.extend(path.map(|path| format!("{option} {}", quoted(&path.to_string_lossy()))));
     }
-    if !url.url().username().is_empty() || url.url().password().is_some() {
-        words.push("(with user:password in place of ***)".to_owned());
-    }
+    words.extend(remark);
     words.join(" ")
 }
 
@@ -79,14 +102,24 @@ mod tests {
         let (group, id) = (GroupName::new("g").unwrap(), ClientId::new("-it's").unwrap());
         let mut files = TlsFiles { ca: None, certificate: None, key: None, roles: ["a", "b", "c"] };
         assert_eq!(
-            by_hand(&"http://h/base/".parse().unwrap(), &files, &group, &id),
+            by_hand(&"http://h/base/".parse().unwrap(), &Found::Url, &files, &group, &id),
             r"os-upgrade lock unlock --url 'http://h/base/' --group g --id='-it'\''s'"
         );
         files.ca = Some("a b.pem".into());
         (files.certificate, files.key) = (Some("c".into()), Some("k".into()));
+        let url: HttpUrl = "https://user:secret@h/".parse().unwrap();
         assert_eq!(
-            by_hand(&"https://user:secret@h/".parse().unwrap(), &files, &group, &id),
+            by_hand(&url, &Found::Url, &files, &group, &id),
             r"os-upgrade lock unlock --url 'https://***@h/' --group g --id='-it'\''s' --ca 'a b.pem' --cert 'c' --key 'k' (with user:password in place of ***)"
+        );
+        files = TlsFiles { ca: None, certificate: None, key: None, ..files };
+        assert_eq!(
+            by_hand(&url, &Found::File("my file".into()), &files, &group, &id),
+            r"os-upgrade lock unlock --url 'https://h/' --group g --id='-it'\''s' --credentials-file 'my file'"
+        );
+        assert_eq!(
+            by_hand(&url, &Found::Variable, &files, &group, &id),
+            r"os-upgrade lock unlock --url 'https://h/' --group g --id='-it'\''s' (with OS_UPGRADE_LOCK_CREDENTIALS as here)"
         );
     }
 }

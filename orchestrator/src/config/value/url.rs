@@ -86,6 +86,31 @@ impl HttpUrl {
         &self.0
     }
 
+    /// Whether there are user or password in it.
+    pub fn has_credentials(&self) -> bool {
+        !self.0.username().is_empty() || self.0.password().is_some()
+    }
+
+    /// The same URL with this user and password, whatever characters they have.
+    #[must_use]
+    pub fn with_credentials(&self, user: &str, password: &str) -> Self {
+        self.with_userinfo(user, Some(password))
+    }
+
+    /// The same URL without user and password.
+    #[must_use]
+    pub fn without_credentials(&self) -> Self {
+        self.with_userinfo("", None)
+    }
+
+    fn with_userinfo(&self, user: &str, password: Option<&str>) -> Self {
+        let mut url = self.0.clone();
+        // One with a host takes both.
+        let taken = url.set_username(user).and_then(|()| url.set_password(password));
+        debug_assert!(taken.is_ok(), "an http:// URL has a host");
+        Self(url)
+    }
+
     fn text(&self) -> String {
         self.0.to_string()
     }
