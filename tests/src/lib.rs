@@ -25,3 +25,4 @@ pub mod streams;
 pub mod wait;
 pub mod worker;
 pub mod wrong_lock_server;
+pub mod wrong_worker;

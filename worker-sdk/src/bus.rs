@@ -168,6 +168,13 @@ pub(crate) async fn connect(
     application: &ApplicationName,
     host: &HostName,
 ) -> Result<Client, Error> {
+    let (addresses, options) = options(url, &header::worker_producer(application, host))?;
+    let options = options.retry_on_initial_connect();
+    options.connect(addresses).await.map_err(|error| Error::Connect(error.into()))
+}
+
+/// The servers that the URL names, and how to connect to them.
+pub(crate) fn options(url: &str, name: &str) -> Result<(Vec<ServerAddr>, ConnectOptions), Error> {
     let mut addresses = Vec::new();
     for part in url.split(',') {
         let address: ServerAddr =
@@ -175,8 +182,7 @@ pub(crate) async fn connect(
         addresses.push(address);
     }
     let mut options = ConnectOptions::new()
-        .name(header::worker_producer(application, host))
-        .retry_on_initial_connect()
+        .name(name)
         .ping_interval(PING_EVERY)
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| {
@@ -193,7 +199,7 @@ pub(crate) async fn connect(
             None => options.token(user),
         };
     }
-    options.connect(addresses).await.map_err(|error| Error::Connect(error.into()))
+    Ok((addresses, options))
 }
 
 fn userinfo(address: &ServerAddr) -> Option<(String, Option<String>)> {

@@ -6,6 +6,8 @@
 //!
 //! The decisions are in `os-upgrade-worker-rules`, without any I/O; here is what carries them out: the state
 //! directory (`store`), NATS (`bus`), and the loop between them (`driver`).
+//!
+//! With the feature `testing`, the module `testing` checks any worker, in any language, against all these rules.
 
 mod boot_id;
 mod builder;
@@ -13,6 +15,8 @@ mod bus;
 mod driver;
 mod error;
 mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod worker;
 
 pub use boot_id::BootIdSource;

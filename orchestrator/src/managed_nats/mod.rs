@@ -7,8 +7,6 @@
 //! start), `jetstream/`, `port` (the one it had last, for workers find it there), `nats-server.log`,
 //! `nats-server.err` (what it says before it has a log).
 
-mod find;
-
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +15,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-pub use find::{ENV, NatsServer, NotFound, OLDEST, Unfit, Version, find};
+pub use os_upgrade_nats_server::{ENV, NatsServer, NotFound, OLDEST, Unfit, Version, find};
 
 use crate::child::{self, Child};
 use crate::file_lock;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use os_upgrade_worker_sdk::GroupName;
 
 /// Carries out OS upgrades on this host.
@@ -43,6 +43,73 @@ three times in all, and then the command is answered with an error.",
 The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug."
     )]
     Exec(ExecArgs),
+
+    /// Checks a running worker, in whatever language, against the rules of the protocol
+    #[command(
+        long_about = "Checks a running worker, in whatever language, against the rules of the protocol.
+
+It plays the orchestrator, on a nats-server of its own that the worker is connected to, and prints one row for each
+rule. The worker really prepares, upgrades, and reboots, several times: let it do nothing that matters. Its state is
+to be as after a finished run, or empty.
+
+Rules that need the worker to be restarted or its host to be rebooted are skipped unless commands say how; both are
+run by sh. The restart command ends the worker as a crash would, and starts it again. The reboot command is run once
+the worker has been told to reboot; where that really reboots the host, it is `true`, and elsewhere it gives the
+worker another boot id and restarts it.",
+        after_long_help = "Exit status: 0 when all rules hold, 1 when one is broken or skipped or nothing could be \
+checked, 2 for a wrong command line."
+    )]
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// NATS server, as for exec; a user that may do everything there
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OS_UPGRADE_NATS_URL",
+        hide_env_values = true,
+        value_parser = nats_url
+    )]
+    pub(crate) nats: String,
+
+    /// Name of the host that the worker serves
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: String,
+
+    /// How to print the rows
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+
+    /// Shell command that kills the worker and starts it again
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart_command: Option<String>,
+
+    /// Shell command that reboots the worker's host, or seems to
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) reboot_command: Option<String>,
+
+    /// How long the worker may take for what needs no work
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive_duration)]
+    pub(crate) patience: Duration,
+
+    /// How long a prepare, an upgrade or a reboot may take
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = positive_duration)]
+    pub(crate) work_wait: Duration,
+
+    /// End with 0 also when rules were skipped
+    #[arg(long)]
+    pub(crate) allow_skipped: bool,
+}
+
+/// How rows are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    Text,
+    /// JSON, for programs
+    Json,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
-//! `os-upgrade-worker`: a worker whose handlers are scripts.
+//! `os-upgrade-worker`: a worker whose handlers are scripts, and a check of any worker.
 
+mod check;
 mod cli;
 mod leftover;
 mod process;
@@ -23,8 +24,11 @@ use scripts::Scripts;
 async fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     init_log();
-    let Command::Exec(args) = command;
-    match exec(args).await {
+    let ended = match command {
+        Command::Exec(args) => exec(args).await,
+        Command::Check(args) => check::run(args).await,
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             #[expect(clippy::print_stderr, reason = "the one line that says why the process ends")]

@@ -1,4 +1,5 @@
-//! Finding a nats-server that is new enough.
+//! Finding a nats-server that is new enough. The orchestrator starts it as its own, the test kit for workers as one to
+//! test with.
 //!
 //! `OS_UPGRADE_NATS_SERVER` decides alone when set; else the first good one of every directory of `PATH`, then of
 //! `.tools/bin` in the current directory and those above it, then in the executable's and those above it.

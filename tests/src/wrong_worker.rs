@@ -1,0 +1,378 @@
+//! A worker that can be wrong in one way at a time: what the test kit for workers has to find. Without a fault it keeps
+//! all rules, with none of this project's code.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::stream::Stream;
+use async_nats::jetstream::{self, AckKind};
+use async_nats::{Client, HeaderMap};
+use chrono::{DateTime, Utc};
+use futures::StreamExt;
+use os_upgrade_worker_sdk::testing::Rule;
+use serde_json::{Value, json};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// How long an upgrade takes, and what else only has to take some time.
+const WORK: Duration = Duration::from_millis(300);
+/// How long the stream waits for a sign of life.
+const ACK_WAIT: Duration = Duration::from_secs(3);
+/// How long the first prepare takes: long enough for signs of life to be due.
+const LONG_WORK: Duration = Duration::from_millis(1800);
+/// How long one request for a command lasts.
+const FETCH: Duration = Duration::from_millis(500);
+const BEAT_EVERY: Duration = Duration::from_secs(5);
+
+/// One way to be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It breaks this rule in the most obvious way.
+    Of(Rule),
+    /// It publishes replies without asking the stream to confirm them.
+    UnconfirmedReplies,
+    /// Its consumer is made anew for new commands only.
+    SkipsCommands,
+    /// It announces another host.
+    AnnouncesAnother,
+}
+
+impl Fault {
+    /// The rule that it breaks.
+    pub const fn breaks(self) -> Rule {
+        match self {
+            Self::Of(rule) => rule,
+            Self::UnconfirmedReplies => Rule::AckAfterReply,
+            Self::SkipsCommands => Rule::ConsumerRemade,
+            Self::AnnouncesAnother => Rule::Announced,
+        }
+    }
+}
+
+/// The run that it is prepared for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Prepared {
+    not_after: Option<DateTime<Utc>>,
+}
+
+/// What it knows; kept across restarts.
+#[derive(Debug, Default)]
+struct Memory {
+    boot: u32,
+    prepared: Option<Prepared>,
+    /// The boot in which the upgrade asked for a reboot.
+    reboot_due: Option<u32>,
+    reboots_asked: u32,
+    /// The upgrade that was begun.
+    upgrading: Option<u64>,
+    /// The last answer, and up to where commands are settled.
+    answer: Option<(u64, String)>,
+    settled: u64,
+    prepares: u32,
+    hinted: bool,
+}
+
+#[derive(Debug)]
+struct Host {
+    url: String,
+    name: String,
+    fault: Option<Fault>,
+    memory: Mutex<Memory>,
+}
+
+/// The worker, in this process.
+#[derive(Debug)]
+pub struct WrongWorker {
+    host: Arc<Host>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl WrongWorker {
+    /// A worker that runs.
+    pub fn start(url: &str, name: &str, fault: Option<Fault>) -> Arc<Self> {
+        let unprepared = fault == Some(Fault::Of(Rule::UpgradeUnprepared));
+        let memory = Memory { prepared: unprepared.then(Prepared::default), ..Memory::default() };
+        let host = Host { url: url.to_owned(), name: name.to_owned(), fault, memory: Mutex::new(memory) };
+        let worker = Arc::new(Self { host: Arc::new(host), task: Mutex::new(None) });
+        worker.run();
+        worker
+    }
+
+    fn run(&self) {
+        let task = tokio::spawn(Arc::clone(&self.host).serve());
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+
+    /// Kills it and starts it again.
+    pub async fn restart(&self) {
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            task.abort();
+            drop(task.await);
+        }
+        if self.host.is(Rule::RestartRemembers) {
+            self.host.memory().prepared = None;
+        }
+        self.run();
+    }
+
+    /// Restarts it in another boot of its host.
+    pub async fn reboot(&self) {
+        self.host.memory().boot += 1;
+        self.restart().await;
+    }
+}
+
+impl Drop for WrongWorker {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            task.abort();
+        }
+    }
+}
+
+impl Host {
+    fn is(&self, rule: Rule) -> bool {
+        self.fault == Some(Fault::Of(rule))
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn serve(self: Arc<Self>) {
+        let client = async_nats::connect(&self.url).await.unwrap();
+        let jetstream = jetstream::new(client.clone());
+        let stream = loop {
+            match jetstream.get_stream("os-upgrade:control").await {
+                Ok(stream) => break stream,
+                Err(_) => tokio::time::sleep(FETCH).await,
+            }
+        };
+        self.announce(&jetstream).await;
+        let mut tasks = JoinSet::new();
+        if !self.is(Rule::Heartbeats) {
+            tasks.spawn(beat(client.clone(), self.name.clone()));
+        }
+        let mut hints = client.subscribe(format!("os-upgrade.hint.{}", self.name)).await.unwrap();
+        let this = Arc::clone(&self);
+        tasks.spawn(async move {
+            while hints.next().await.is_some() {
+                this.memory().hinted = true;
+            }
+        });
+        let mut consumer = self.consumer(&stream, None).await;
+        loop {
+            let Some(message) = fetch(&consumer).await else {
+                let name = &consumer.cached_info().name;
+                if stream.consumer_info(name).await.is_err() {
+                    if self.fault == Some(Fault::SkipsCommands) {
+                        // Commands are sent meanwhile.
+                        tokio::time::sleep(LONG_WORK).await;
+                    }
+                    let settled = self.memory().settled;
+                    consumer = self.consumer(&stream, Some(settled)).await;
+                }
+                continue;
+            };
+            let command = Arc::clone(&self).execute(jetstream.clone(), message);
+            if self.is(Rule::DeliveredTwice) {
+                tasks.spawn(command);
+            } else {
+                command.await;
+            }
+        }
+    }
+
+    async fn announce(&self, jetstream: &jetstream::Context) {
+        let name = if self.fault == Some(Fault::AnnouncesAnother) { "another" } else { &self.name };
+        let says = json!({ "host": name, "application": "wrong", "heartbeats": true });
+        if !self.is(Rule::Announced) {
+            self.publish(jetstream, format!("os-upgrade:workers.wrong.{}", self.name), &says).await;
+        }
+        if self.memory().settled > 0 {
+            return;
+        }
+        let versions = if self.is(Rule::Versions) { json!({ "a": { "b": 1 } }) } else { json!({ "a": "1" }) };
+        self.publish(jetstream, format!("os-upgrade:versions.{}", self.name), &versions).await;
+    }
+
+    async fn publish(&self, jetstream: &jetstream::Context, subject: String, payload: &Value) {
+        let stored = jetstream.publish(subject, payload.to_string().into()).await.unwrap();
+        stored.await.unwrap();
+    }
+
+    /// The consumer, or a new one that goes on after what is settled.
+    async fn consumer(&self, stream: &Stream, remade_after: Option<u64>) -> PullConsumer {
+        let is_remade = remade_after.is_some();
+        let deliver_policy = match remade_after {
+            Some(_) if self.is(Rule::ConsumerRemade) => DeliverPolicy::All,
+            Some(_) if self.fault == Some(Fault::SkipsCommands) => DeliverPolicy::New,
+            Some(settled) if settled > 0 => DeliverPolicy::ByStartSequence { start_sequence: settled + 1 },
+            Some(_) | None => DeliverPolicy::LastPerSubject,
+        };
+        if is_remade && self.is(Rule::ConsumerRemade) {
+            *self.memory() = Memory::default();
+        }
+        let name = format!("wrong-{}", self.name);
+        if let (false, Ok(there)) = (is_remade, stream.get_consumer(&name).await) {
+            return there;
+        }
+        let own = format!("os-upgrade:control.command.{}", self.name);
+        let config = pull::Config {
+            durable_name: (!self.is(Rule::DurableConsumer)).then_some(name),
+            deliver_policy,
+            ack_policy: if self.is(Rule::ExplicitAcks) { AckPolicy::All } else { AckPolicy::Explicit },
+            ack_wait: ACK_WAIT,
+            max_ack_pending: if self.is(Rule::OneAtATime) { 1000 } else { 1 },
+            filter_subject: if self.is(Rule::OwnSubject) {
+                "os-upgrade:control.command.*".to_owned()
+            } else {
+                own
+            },
+            ..pull::Config::default()
+        };
+        stream.create_consumer(config).await.unwrap()
+    }
+
+    async fn execute(self: Arc<Self>, jetstream: jetstream::Context, message: jetstream::Message) {
+        let sequence = message.info().unwrap().stream_sequence;
+        let command: Value = serde_json::from_slice(&message.payload).unwrap();
+        let action = command["action"].as_str().unwrap();
+        let known = self.memory().answer.clone().filter(|(answered, _)| *answered == sequence);
+        let result = match known {
+            _ if sequence <= self.memory().settled => None,
+            Some((_, result)) => Some(result),
+            None => match action {
+                "prepare" => self.prepare(&command, &message).await,
+                "upgrade" => self.upgrade(sequence).await,
+                _ => self.reboot(sequence).await,
+            },
+        };
+        let Some(result) = result else {
+            return self.settle(&message, sequence).await;
+        };
+        self.memory().answer = Some((sequence, result.clone()));
+        if self.is(Rule::AckAfterReply) {
+            self.settle(&message, sequence).await;
+        }
+        let reply = json!({ "action": action, "result": result });
+        let subject = format!("os-upgrade:control.reply.{}", self.name);
+        if self.fault == Some(Fault::UnconfirmedReplies) {
+            jetstream.client().publish(subject.clone(), reply.to_string().into()).await.unwrap();
+        } else {
+            let mut headers = HeaderMap::new();
+            headers.insert("Os-Upgrade-In-Reply-To", sequence.to_string());
+            let stored =
+                jetstream.publish_with_headers(subject.clone(), headers, reply.to_string().into()).await;
+            stored.unwrap().await.unwrap();
+        }
+        self.settle(&message, sequence).await;
+        if action == "reboot" && self.is(Rule::Replies) {
+            self.publish(&jetstream, subject, &json!({ "state": "idle" })).await;
+        }
+    }
+
+    async fn settle(&self, message: &jetstream::Message, sequence: u64) {
+        message.ack().await.unwrap();
+        let mut memory = self.memory();
+        memory.settled = memory.settled.max(sequence);
+    }
+
+    async fn prepare(&self, command: &Value, message: &jetstream::Message) -> Option<String> {
+        let named = command["hosts"].as_array().is_some_and(|hosts| hosts.contains(&json!(self.name)));
+        let not_after = command["not-after"].as_str().and_then(|at| at.parse().ok());
+        if (!named && !self.is(Rule::PrepareOfOthers)) || (past(not_after) && !self.is(Rule::PrepareLate)) {
+            return None;
+        }
+        if command.get("unknown").is_some() && self.is(Rule::UnknownFields) {
+            return Some("what is unknown?".to_owned());
+        }
+        if self.memory().hinted && self.is(Rule::HintIdle) {
+            self.memory().hinted = false;
+            return Some("cancelled".to_owned());
+        }
+        self.memory().prepares += 1;
+        if self.memory().prepares == 1 {
+            self.work_long(message).await;
+        }
+        self.memory().prepared = Some(Prepared { not_after });
+        Some(if self.is(Rule::Prepare) { "ok" } else { "done" }.to_owned())
+    }
+
+    async fn work_long(&self, message: &jetstream::Message) {
+        if self.is(Rule::InProgress) {
+            return tokio::time::sleep(ACK_WAIT + WORK).await;
+        }
+        for _ in 0..6 {
+            tokio::time::sleep(LONG_WORK / 6).await;
+            message.ack_with(AckKind::Progress).await.unwrap();
+        }
+    }
+
+    async fn upgrade(&self, sequence: u64) -> Option<String> {
+        let resumed = self.memory().upgrading == Some(sequence);
+        if resumed && self.is(Rule::UpgradeCut) {
+            return None;
+        }
+        let twice = self.is(Rule::DeliveredTwice);
+        if !resumed || twice {
+            let mut memory = self.memory();
+            let late = memory.prepared.is_some_and(|prepared| past(prepared.not_after))
+                && !self.is(Rule::UpgradeLate);
+            if memory.prepared.is_none() || late {
+                return None;
+            }
+            memory.upgrading = Some(sequence);
+            if !self.is(Rule::UpgradeTwice) && !twice {
+                memory.prepared = None;
+            }
+        }
+        tokio::time::sleep(WORK).await;
+        let mut memory = self.memory();
+        if twice {
+            memory.prepared = None;
+        }
+        memory.reboot_due = Some(memory.boot);
+        Some(if self.is(Rule::Upgrade) { "ok" } else { "reboot-required" }.to_owned())
+    }
+
+    async fn reboot(&self, sequence: u64) -> Option<String> {
+        let (due, boot, asked) = {
+            let memory = self.memory();
+            (memory.reboot_due, memory.boot, memory.reboots_asked)
+        };
+        let again = self.is(Rule::RebootTwice) && asked > 0 && due.is_none();
+        let begun = self.memory().upgrading == Some(sequence);
+        if (due == Some(boot) || again) && !self.is(Rule::RebootPending) {
+            self.memory().reboots_asked += 1;
+            // Noted as begun, so that a worker that is wrong about it knows.
+            self.memory().upgrading = Some(sequence);
+            if !(begun && self.is(Rule::RestartIsNoReboot)) {
+                return std::future::pending().await;
+            }
+        }
+        self.memory().reboot_due = None;
+        if due.is_none() && self.is(Rule::RebootNotDue) {
+            return None;
+        }
+        let lost = begun && self.is(Rule::Rebooted);
+        Some(if lost { "the disk is gone" } else { "done" }.to_owned())
+    }
+}
+
+fn past(not_after: Option<DateTime<Utc>>) -> bool {
+    not_after.is_some_and(|at| at < Utc::now())
+}
+
+async fn beat(client: Client, name: String) {
+    loop {
+        client.publish(format!("os-upgrade.presence.{name}"), "".into()).await.unwrap();
+        tokio::time::sleep(BEAT_EVERY).await;
+    }
+}
+
+async fn fetch(consumer: &PullConsumer) -> Option<jetstream::Message> {
+    let mut batch = consumer.fetch().max_messages(1).expires(FETCH).messages().await.ok()?;
+    batch.next().await?.ok()
+}

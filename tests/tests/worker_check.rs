@@ -1,0 +1,163 @@
+//! The test kit for workers: it passes those that keep the rules, and finds each that breaks one.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use os_upgrade_tests::nats_server::NatsServer;
+use os_upgrade_tests::worker::worker_binary;
+use os_upgrade_tests::wrong_worker::{Fault, WrongWorker};
+use os_upgrade_worker_sdk::testing::{self, Check, CheckError, Report, Rule, Verdict};
+use serde_json::Value;
+use tokio::process::Command;
+
+/// How many wrong workers are checked at the same time; most of a check is waiting.
+const AT_ONCE: usize = 10;
+/// How long a wrong worker may take; what it does not do takes so long to be found out.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// The check of a worker that can be restarted and rebooted.
+async fn checked(fault: Option<Fault>, wait: Duration) -> Report {
+    let server = testing::NatsServer::start().await.unwrap();
+    let worker = WrongWorker::start(server.url(), "h01", fault);
+    let restarted = Arc::clone(&worker);
+    let rebooted = Arc::clone(&worker);
+    let check = Check::new("h01")
+        .unwrap()
+        .patience(wait)
+        .work_wait(wait)
+        .on_restart(move || {
+            let worker = Arc::clone(&restarted);
+            async move {
+                worker.restart().await;
+                Ok(())
+            }
+        })
+        .on_reboot(move || {
+            let worker = Arc::clone(&rebooted);
+            async move {
+                worker.reboot().await;
+                Ok(())
+            }
+        });
+    check.run_at(server.url()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_worker_that_keeps_all_rules_passes() {
+    let report = checked(None, Duration::from_mins(1)).await;
+    assert!(report.all_hold(), "{report}");
+    assert_eq!(report.rows.len(), Rule::ALL.len());
+}
+
+#[tokio::test]
+async fn every_rule_that_is_broken_is_found() {
+    let others = [Fault::UnconfirmedReplies, Fault::SkipsCommands, Fault::AnnouncesAnother];
+    let faults = Rule::ALL.into_iter().map(Fault::Of).chain(others);
+    let checks = futures::stream::iter(faults).map(|fault| async move {
+        let report = checked(Some(fault), SHORT).await;
+        let verdict = report.row(fault.breaks()).map(|row| row.verdict);
+        (verdict != Some(Verdict::Broken)).then(|| format!("{fault:?}\n{report}"))
+    });
+    let missed: Vec<_> = checks.buffer_unordered(AT_ONCE).filter_map(async |missed| missed).collect().await;
+    assert!(missed.is_empty(), "not found:\n{}", missed.join("\n"));
+}
+
+#[tokio::test]
+async fn without_a_worker_or_with_an_orchestrator_nothing_is_checked() {
+    let server = NatsServer::with_streams().await;
+    let check = || Check::new("h01").unwrap().patience(Duration::from_millis(200));
+    let report = check().run_at(&server.url()).await.unwrap();
+    assert_eq!(report.count(Verdict::Holds), 0, "{report}");
+    assert_eq!(report.row(Rule::DurableConsumer).unwrap().verdict, Verdict::Broken);
+    assert_eq!(report.row(Rule::Prepare).unwrap().verdict, Verdict::Skipped);
+
+    let jetstream = async_nats::jetstream::new(server.client().await);
+    let journal = async_nats::jetstream::stream::Config {
+        name: "os-upgrade:journal".to_owned(),
+        ..async_nats::jetstream::stream::Config::default()
+    };
+    jetstream.create_stream(journal).await.unwrap();
+    assert!(matches!(check().run_at(&server.url()).await, Err(CheckError::InUse)));
+    let nobody = check().run_at("nats://127.0.0.1:1").await;
+    assert!(matches!(nobody, Err(CheckError::Nats(_))), "{nobody:?}");
+}
+
+/// A script that keeps a worker's command line running, and what restarts and reboots it.
+fn supervise(directory: &Path, worker: &str) -> (String, String) {
+    let at = directory.display();
+    std::fs::write(directory.join("worker"), format!("#!/bin/sh\ncd '{at}'\nexec {worker}\n")).unwrap();
+    let start = format!("cd '{at}'; sh worker >>log 2>&1 </dev/null & echo $! >'{at}/pid'");
+    // It may take a moment to be gone, and holds its state so long.
+    let gone = "while kill -0 $pid 2>/dev/null; do sleep 0.05; done";
+    let restart = format!("pid=$(cat '{at}/pid'); kill -9 $pid; {gone}; {start}");
+    let reboot = format!("cat /proc/sys/kernel/random/uuid >'{at}/boot-id'; {restart}");
+    std::fs::write(directory.join("boot-id"), "boot-1\n").unwrap();
+    assert!(std::process::Command::new("sh").args(["-c", &start]).status().unwrap().success());
+    (restart, reboot)
+}
+
+/// Ends what [`supervise`] started.
+struct Supervised<'a>(&'a Path);
+
+impl Drop for Supervised<'_> {
+    fn drop(&mut self) {
+        let pid = std::fs::read_to_string(self.0.join("pid")).unwrap_or_default();
+        let _ = std::process::Command::new("kill").args(["-9", pid.trim()]).status();
+    }
+}
+
+/// Runs `os-upgrade-worker check`, and returns its exit code and what it printed.
+async fn check_command(url: &str, more: &[&str]) -> (i32, String) {
+    let output = Command::new(worker_binary())
+        .args(["check", "--nats", url, "--host", "h01"])
+        .args(more)
+        .env_remove("RUST_LOG")
+        .output()
+        .await
+        .unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// The script of a handler.
+fn script(directory: &Path, name: &str, body: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = directory.join("scripts").join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn the_sdks_own_worker_passes_the_command() {
+    let server = NatsServer::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    // Once longer than half the time after which a command comes again.
+    script(directory.path(), "prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
+    script(directory.path(), "upgrade", "sleep 0.3; exit 3");
+    script(directory.path(), "reboot", "true");
+    script(directory.path(), "versions", r#"echo '{"linux":"1"}'"#);
+    let worker = format!(
+        "{} exec --nats {} --host h01 --application test --dir scripts --state-dir state --boot-id-file boot-id",
+        worker_binary().display(),
+        server.url()
+    );
+    let (restart, reboot) = supervise(directory.path(), &worker);
+    let _supervised = Supervised(directory.path());
+    let commands = ["--restart-command", &restart, "--reboot-command", &reboot, "--output", "json"];
+    let (code, text) = check_command(&server.url(), &commands).await;
+    let log = std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
+    assert_eq!(code, 0, "{text}\n{log}");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["holds"], Rule::ALL.len());
+
+    // Without the commands there is something that nobody has seen.
+    let (code, text) = check_command(&server.url(), &[]).await;
+    assert_eq!(code, 1, "{text}");
+    assert!(text.lines().last().unwrap().contains(" 0 broken, "), "{text}");
+    assert!(text.contains("SKIPPED  rebooted") && !text.contains('\u{1b}'), "{text}");
+    let (code, text) = check_command(&server.url(), &["--allow-skipped"]).await;
+    assert_eq!(code, 0, "{text}");
+}

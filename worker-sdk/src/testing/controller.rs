@@ -1,0 +1,357 @@
+//! The controller as a worker sees it: streams, commands, and the wait for what comes of them.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_nats::jetstream::consumer;
+use async_nats::jetstream::stream::{Config, StorageType, Stream};
+use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
+use async_nats::{Client, HeaderMap};
+use chrono::{DateTime, SecondsFormat, Utc};
+use futures::TryStreamExt;
+use os_upgrade_protocol::{Action, HostName, Reply, header, subject};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::CheckError;
+use super::wire::{self, Event, Seen, Wire};
+
+/// How long after an acknowledgement a reply that is not due may still come.
+const QUIET: Duration = Duration::from_millis(300);
+/// Set to a number because nats-server 2.15 allows 1 000 otherwise.
+const CONSUMERS_MAX: i32 = 20_000;
+/// How often to look for what is only in the streams.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A command that was sent.
+#[derive(Debug, Clone)]
+pub(super) struct Sent {
+    pub(super) sequence: u64,
+    pub(super) action: Action,
+    /// What had been seen before.
+    pub(super) mark: usize,
+    /// It must not be answered.
+    pub(super) silent: bool,
+    /// The check had it delivered again, or the worker restarted: this says nothing of in-progress acks.
+    pub(super) disturbed: bool,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// A reply, with its place in what was seen.
+    Reply { result: String, place: usize },
+    /// Something that is none.
+    NoReply { error: String, place: usize },
+    /// It was acknowledged without one.
+    Acked,
+    /// Neither.
+    Nothing,
+}
+
+impl Answer {
+    /// What to say of it.
+    pub(super) fn seen(&self, patience: Duration) -> String {
+        match self {
+            Self::Reply { result, .. } => format!("answered with {result:?}"),
+            Self::NoReply { error, .. } => format!("answered with what is no reply: {error}"),
+            Self::Acked => "acknowledged, no reply".to_owned(),
+            Self::Nothing => format!("neither answered nor acknowledged within {} s", patience.as_secs()),
+        }
+    }
+
+    pub(super) const fn place(&self) -> Option<usize> {
+        match self {
+            Self::Reply { place, .. } | Self::NoReply { place, .. } => Some(*place),
+            Self::Acked | Self::Nothing => None,
+        }
+    }
+
+    pub(super) fn result(&self) -> Option<&str> {
+        match self {
+            Self::Reply { result, .. } => Some(result),
+            Self::NoReply { .. } | Self::Acked | Self::Nothing => None,
+        }
+    }
+}
+
+/// The controller.
+#[derive(Debug)]
+pub(super) struct Controller {
+    pub(super) host: HostName,
+    pub(super) client: Client,
+    pub(super) jetstream: jetstream::Context,
+    pub(super) wire: Wire,
+    pub(super) patience: Duration,
+    pub(super) work_wait: Duration,
+    pub(super) sent: Vec<Sent>,
+    /// The worker is restarted or loses its consumer from time to time, and what is sent may be delivered twice.
+    pub(super) restarting: bool,
+    check: u128,
+    runs: u32,
+}
+
+pub(super) fn nats(error: impl std::error::Error) -> CheckError {
+    CheckError::Nats(os_upgrade_protocol::error::with_causes(&error))
+}
+
+impl Controller {
+    /// Makes the streams that are not there, and listens.
+    pub(super) async fn start(
+        client: Client,
+        host: HostName,
+        patience: Duration,
+        work_wait: Duration,
+    ) -> Result<Self, CheckError> {
+        let jetstream = jetstream::new(client.clone());
+        match jetstream.get_stream(subject::JOURNAL_STREAM).await {
+            Ok(_) => return Err(CheckError::InUse),
+            Err(error) if is_absent(&error.kind()) => {}
+            Err(error) => return Err(nats(error)),
+        }
+        for (name, subject, per_subject) in [
+            (subject::CONTROL_STREAM, "os-upgrade:control.>", -1),
+            (subject::VERSIONS_STREAM, subject::VERSIONS, 64),
+            (subject::WORKERS_STREAM, subject::WORKERS, 1),
+        ] {
+            let config = Config {
+                name: name.to_owned(),
+                subjects: vec![subject.to_owned()],
+                storage: StorageType::File,
+                max_messages_per_subject: per_subject,
+                max_consumers: CONSUMERS_MAX,
+                ..Config::default()
+            };
+            jetstream.get_or_create_stream(config).await.map_err(nats)?;
+        }
+        let mut wire = Wire::new(client.clone(), host.clone());
+        wire.listen_to_all().await.map_err(CheckError::Nats)?;
+        client.publish(wire::probe(&host), "".into()).await.map_err(nats)?;
+        let is_probe = |event: &Event| event.seen == Seen::Probe;
+        let hears = wire.until(patience, |events| events.iter().any(is_probe).then_some(())).await;
+        hears.ok_or(CheckError::Deaf)?;
+        let check = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        Ok(Self {
+            host,
+            client,
+            jetstream,
+            wire,
+            patience,
+            work_wait,
+            sent: Vec::new(),
+            restarting: false,
+            check,
+            runs: 0,
+        })
+    }
+
+    /// A `prepare` of this host, of a new run.
+    pub(super) async fn prepare(&mut self, not_after: Option<DateTime<Utc>>) -> Result<Sent, CheckError> {
+        let hosts = json!([self.host]);
+        self.prepare_of(hosts, not_after, false).await
+    }
+
+    /// A `prepare` of these hosts, of a new run.
+    pub(super) async fn prepare_of(
+        &mut self,
+        hosts: Value,
+        not_after: Option<DateTime<Utc>>,
+        silent: bool,
+    ) -> Result<Sent, CheckError> {
+        self.runs += 1;
+        let at = not_after.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true)).unwrap_or_default();
+        let command = json!({ "action": "prepare", "hosts": hosts, "not-after": at });
+        self.send(Action::Prepare, &command, silent).await
+    }
+
+    /// An `upgrade` or `reboot` of this host, of the present run.
+    pub(super) async fn command(&mut self, action: Action, silent: bool) -> Result<Sent, CheckError> {
+        let command = json!({ "action": action, "host": self.host });
+        self.send(action, &command, silent).await
+    }
+
+    pub(super) async fn send(
+        &mut self,
+        action: Action,
+        command: &Value,
+        silent: bool,
+    ) -> Result<Sent, CheckError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::PRODUCER_NAME, header::CONTROLLER);
+        headers.insert(header::RUN, format!("check-{}-{}", self.check, self.runs));
+        let mark = self.wire.mark();
+        let payload = command.to_string().into();
+        let publish = self.jetstream.publish_with_headers(subject::command(&self.host), headers, payload);
+        let sequence = publish.await.map_err(nats)?.await.map_err(nats)?.sequence;
+        let sent = Sent { sequence, action, mark, silent, disturbed: self.restarting };
+        self.sent.push(sent.clone());
+        Ok(sent)
+    }
+
+    /// Says of a command that the check itself has it delivered again or the worker restarted.
+    pub(super) fn disturb(&mut self, sent: &Sent) {
+        for known in self.sent.iter_mut().filter(|known| known.sequence == sent.sequence) {
+            known.disturbed = true;
+        }
+    }
+
+    /// Waits until a command is handed to a worker, and returns where it is acknowledged.
+    pub(super) async fn delivered(&self, sent: &Sent) -> Result<Option<String>, CheckError> {
+        let until = Instant::now() + self.patience;
+        while Instant::now() < until {
+            if let Some(ack) = self.open(sent).await? {
+                return Ok(Some(ack));
+            }
+            if self.wire.look(|events| acked(events, sent)).is_some() {
+                return Ok(None);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(None)
+    }
+
+    /// Where a command is acknowledged that a worker has been handed and has not acknowledged.
+    async fn open(&self, sent: &Sent) -> Result<Option<String>, CheckError> {
+        let consumers = self.consumers().await?;
+        let has = |info: &&consumer::Info| {
+            info.num_ack_pending > 0 && info.delivered.stream_sequence == sent.sequence
+        };
+        // As the server writes it; of the last two tokens, the time and what is left, it takes any.
+        Ok(consumers.iter().find(has).map(|info| {
+            let (stream, name, place) =
+                (subject::CONTROL_STREAM, &info.name, info.delivered.consumer_sequence);
+            format!("$JS.ACK.{stream}.{name}.1.{}.{place}.0.0", sent.sequence)
+        }))
+    }
+
+    /// Waits for what comes of a command, at most as long as work may take.
+    pub(super) async fn answer(&self, sent: &Sent) -> Answer {
+        self.answer_within(sent, self.work_wait).await
+    }
+
+    /// Waits for what comes of a command: a reply and its acknowledgement, or the latter alone.
+    pub(super) async fn answer_within(&self, sent: &Sent, wait: Duration) -> Answer {
+        let first =
+            |events: &[Event]| reply(events, sent).or_else(|| acked(events, sent).map(|_| Answer::Acked));
+        match self.wire.until(wait, first).await {
+            None => Answer::Nothing,
+            Some(Answer::Acked) => {
+                // Replies that come too late, or need not come, are seen too.
+                let late = self.wire.until(QUIET, |events| reply(events, sent)).await;
+                late.unwrap_or(Answer::Acked)
+            }
+            Some(answer) => {
+                self.wire.until(self.patience, |events| acked(events, sent)).await;
+                answer
+            }
+        }
+    }
+
+    /// Acknowledges a command in place of a worker that has not, so that the next one can come.
+    pub(super) async fn settle(&self, sent: &Sent) -> Result<(), CheckError> {
+        if self.wire.look(|events| acked(events, sent)).is_none()
+            && let Some(ack) = self.open(sent).await?
+        {
+            self.client.publish(ack, "+ACK".into()).await.map_err(nats)?;
+            self.client.flush().await.map_err(nats)?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn stream(&self, name: &str) -> Result<Stream, CheckError> {
+        self.jetstream.get_stream(name).await.map_err(nats)
+    }
+
+    /// The consumers that are handed this host's commands.
+    pub(super) async fn consumers(&self) -> Result<Vec<consumer::Info>, CheckError> {
+        let stream = self.stream(subject::CONTROL_STREAM).await?;
+        let all: Vec<consumer::Info> = stream.consumers().try_collect().await.map_err(nats)?;
+        let wanted = subject::command(&self.host);
+        let reads = |info: &consumer::Info| {
+            let filters = filters(info);
+            filters.is_empty() || filters.iter().any(|filter| covers(filter, &wanted))
+        };
+        Ok(all.into_iter().filter(reads).collect())
+    }
+
+    /// The payloads of what stands in a stream on a subject that begins so, oldest first.
+    pub(super) async fn stored(&self, stream: &str, filter: &str) -> Result<Vec<Vec<u8>>, CheckError> {
+        let stream = self.stream(stream).await?;
+        let mut payloads = Vec::new();
+        let mut next = 1;
+        while let Ok(message) =
+            stream.raw_message_builder().sequence(next).next_by_subject(filter).send().await
+        {
+            next = message.sequence + 1;
+            payloads.push(message.payload.to_vec());
+        }
+        Ok(payloads)
+    }
+}
+
+/// The subjects that a consumer reads; none for all.
+pub(super) fn filters(info: &consumer::Info) -> Vec<String> {
+    let one = (!info.config.filter_subject.is_empty()).then(|| info.config.filter_subject.clone());
+    one.into_iter().chain(info.config.filter_subjects.clone()).collect()
+}
+
+/// Whether a filter with wildcards takes this subject.
+fn covers(filter: &str, subject: &str) -> bool {
+    let (mut filter, mut subject) = (filter.split('.'), subject.split('.'));
+    loop {
+        match (filter.next(), subject.next()) {
+            (Some(">"), Some(_)) | (None, None) => return true,
+            (Some("*"), Some(_)) => {}
+            (Some(wanted), Some(token)) if wanted == token => {}
+            (Some(_) | None, Some(_) | None) => return false,
+        }
+    }
+}
+
+/// Where the command was acknowledged.
+pub(super) fn acked(events: &[Event], sent: &Sent) -> Option<usize> {
+    let acked = Seen::Acked { sequence: sent.sequence };
+    Some(sent.mark + events[sent.mark..].iter().position(|event| event.seen == acked)?)
+}
+
+/// Whether a reply is one to this command: it says so, or says nothing.
+pub(super) fn answers(in_reply_to: Option<u64>, sent: &Sent) -> bool {
+    in_reply_to.is_none_or(|sequence| sequence == sent.sequence)
+}
+
+fn reply(events: &[Event], sent: &Sent) -> Option<Answer> {
+    events.iter().enumerate().skip(sent.mark).find_map(|(place, event)| {
+        let Seen::Reply { payload, in_reply_to, .. } = &event.seen else { return None };
+        answers(*in_reply_to, sent).then(|| match Reply::parse(payload) {
+            Ok(reply) if reply.action == sent.action => {
+                Answer::Reply { result: reply.result.as_str().to_owned(), place }
+            }
+            Ok(reply) => Answer::NoReply { error: format!("its action is {}", reply.action), place },
+            Err(error) => Answer::NoReply { error: error.to_string(), place },
+        })
+    })
+}
+
+fn is_absent(kind: &GetStreamErrorKind) -> bool {
+    matches!(kind, GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_with_wildcards() {
+        for (filter, expected) in [
+            ("a.b.c", true),
+            ("a.*.c", true),
+            ("a.>", true),
+            (">", true),
+            ("a.b", false),
+            ("a.b.c.>", false),
+            ("a.b.d", false),
+            ("*", false),
+        ] {
+            assert_eq!(covers(filter, "a.b.c"), expected, "{filter}");
+        }
+    }
+}

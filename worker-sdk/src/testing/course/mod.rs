@@ -1,0 +1,262 @@
+//! The course of a check: which commands are sent, and what is concluded from what comes of them.
+
+mod reboots;
+mod restarts;
+mod tally;
+
+use std::time::Duration;
+
+use chrono::{TimeDelta, Utc};
+use os_upgrade_protocol::{Action, subject};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::controller::{Answer, Controller, LOOK_EVERY, Sent, filters, nats};
+use super::report::{Report, Row, Rule, Verdict};
+use super::{Act, CheckError};
+
+/// How long a `prepare` whose time is to run out is good for.
+const SHORT_RUN: TimeDelta = TimeDelta::seconds(3);
+/// How long a run is that does not run out.
+const LONG_RUN: TimeDelta = TimeDelta::hours(12);
+/// How long a worker may take to fall silent, or to find out that it has been restarted and not rebooted.
+const WATCHED: Duration = Duration::from_secs(2);
+
+const NO_CONSUMER: &str = "needs a consumer of the host's commands";
+const NO_RESTART: &str = "needs a way to restart the worker: --restart-command, or Check::on_restart";
+const NOT_PREPARED: &str = "needs a prepare that is answered with done";
+
+/// A check under way.
+pub(super) struct Course<F> {
+    controller: Controller,
+    restart: Option<Act>,
+    reboot: Option<Act>,
+    rows: Vec<Row>,
+    tell: F,
+    /// How many replies came in the right order, or what was wrong with one.
+    order: Result<usize, String>,
+}
+
+impl<F: FnMut(&Row) + Send> Course<F> {
+    pub(super) const fn new(
+        controller: Controller,
+        restart: Option<Act>,
+        reboot: Option<Act>,
+        tell: F,
+    ) -> Self {
+        Self { controller, restart, reboot, rows: Vec::new(), tell, order: Ok(0) }
+    }
+
+    pub(super) async fn run(mut self) -> Result<Report, CheckError> {
+        if self.is_there().await? {
+            self.what_must_not_be_done().await?;
+            self.prepares().await?;
+            let wants_reboot = self.upgrades().await?;
+            self.controller.wire.listen_to_worker().await.map_err(CheckError::Nats)?;
+            if wants_reboot {
+                self.reboots().await?;
+            }
+            self.restarts().await?;
+            self.tally().await?;
+            self.remake().await?;
+        }
+        for rule in Rule::ALL {
+            if self.rows.iter().all(|row| row.rule != rule) {
+                self.skip(rule, NO_CONSUMER);
+            }
+        }
+        Ok(Report { rows: self.rows })
+    }
+
+    fn row(&mut self, rule: Rule, verdict: Verdict, seen: impl Into<String>) {
+        let row = Row { rule, verdict, expected: rule.expected(), seen: seen.into() };
+        (self.tell)(&row);
+        self.rows.push(row);
+    }
+
+    fn judge(&mut self, rule: Rule, holds: bool, seen: impl Into<String>) {
+        self.row(rule, if holds { Verdict::Holds } else { Verdict::Broken }, seen);
+    }
+
+    fn skip(&mut self, rule: Rule, needs: &str) {
+        self.row(rule, Verdict::Skipped, needs);
+    }
+
+    /// Waits for the worker's announcement and consumer; false if there is none to send commands to.
+    async fn is_there(&mut self) -> Result<bool, CheckError> {
+        let until = Instant::now() + self.controller.patience;
+        let filter = format!("os-upgrade:workers.*.{}", self.controller.host.token());
+        let (mut announced, mut consumers) = (Vec::new(), Vec::new());
+        while (announced.is_empty() || consumers.is_empty()) && Instant::now() < until {
+            announced = self.controller.stored(subject::WORKERS_STREAM, &filter).await?;
+            consumers = self.controller.consumers().await?;
+            sleep(LOOK_EVERY).await;
+        }
+        self.announcement(&announced);
+        let Some(consumer) = consumers.first() else {
+            let needs = format!("no consumer within {} s", self.controller.patience.as_secs());
+            self.row(Rule::DurableConsumer, Verdict::Broken, needs);
+            return Ok(false);
+        };
+        let config = &consumer.config;
+        let kind = match (&config.durable_name, &config.deliver_subject) {
+            (_, Some(_)) => "a push consumer".to_owned(),
+            (None, None) => format!("{}, which is not durable", consumer.name),
+            (Some(name), None) if consumers.len() == 1 => name.clone(),
+            (Some(_), None) => format!("{} consumers", consumers.len()),
+        };
+        let good = config.deliver_subject.is_none() && config.durable_name.is_some() && consumers.len() == 1;
+        self.judge(Rule::DurableConsumer, good, kind);
+        let explicit = config.ack_policy == async_nats::jetstream::consumer::AckPolicy::Explicit;
+        self.judge(Rule::ExplicitAcks, explicit, format!("{:?}", config.ack_policy).to_lowercase());
+        self.judge(Rule::OneAtATime, config.max_ack_pending == 1, config.max_ack_pending.to_string());
+        let filters = filters(consumer);
+        let own = filters == [subject::command(&self.controller.host)];
+        let seen = if filters.is_empty() { "everything".to_owned() } else { filters.join(", ") };
+        self.judge(Rule::OwnSubject, own, seen);
+        Ok(true)
+    }
+
+    fn announcement(&mut self, announced: &[Vec<u8>]) {
+        let parsed = announced.last().map(|payload| os_upgrade_protocol::Announcement::parse(payload));
+        let (good, seen) = match parsed {
+            None => (false, "no announcement".to_owned()),
+            Some(Err(error)) => (false, error.to_string()),
+            Some(Ok(says)) if announced.len() > 1 => {
+                (false, format!("{} and {} more applications", says.application, announced.len() - 1))
+            }
+            Some(Ok(says)) => {
+                (says.host == self.controller.host, format!("{} on {}", says.application, says.host))
+            }
+        };
+        self.judge(Rule::Announced, good, seen);
+    }
+
+    /// Commands that a worker that has been told nothing must not carry out.
+    async fn what_must_not_be_done(&mut self) -> Result<(), CheckError> {
+        let sent = self.controller.command(Action::Upgrade, true).await?;
+        self.stays_silent(Rule::UpgradeUnprepared, &sent).await?;
+        let sent = self.controller.command(Action::Reboot, false).await?;
+        self.is_answered_at_once(Rule::RebootNotDue, &sent).await?;
+        let others = json!([format!("not-{}", self.controller.host)]);
+        let sent = self.controller.prepare_of(others, None, true).await?;
+        self.stays_silent(Rule::PrepareOfOthers, &sent).await?;
+        let hosts = json!([self.controller.host]);
+        let past = Some(Utc::now() - TimeDelta::hours(1));
+        let sent = self.controller.prepare_of(hosts, past, true).await?;
+        self.stays_silent(Rule::PrepareLate, &sent).await
+    }
+
+    async fn prepares(&mut self) -> Result<(), CheckError> {
+        let sent = self.controller.prepare(Some(Utc::now() + LONG_RUN)).await?;
+        let answer = self.answer(&sent).await?;
+        self.judge(Rule::Prepare, answer.result() == Some("done"), self.seen(&answer));
+
+        let hint = subject::hint(&self.controller.host);
+        self.controller.client.publish(hint, "".into()).await.map_err(nats)?;
+        let sent = self.controller.prepare(None).await?;
+        let answer = self.answer(&sent).await?;
+        self.judge(Rule::HintIdle, answer.result() == Some("done"), self.seen(&answer));
+
+        let hosts = ["another", self.controller.host.as_str()];
+        let odd =
+            json!({ "unknown": [1], "action": "prepare", "hosts": hosts, "not-after": "", "also": null });
+        let sent = self.controller.send(Action::Prepare, &odd, false).await?;
+        let answer = self.answer(&sent).await?;
+        self.judge(Rule::UnknownFields, answer.result() == Some("done"), self.seen(&answer));
+
+        let not_after = Utc::now() + SHORT_RUN;
+        let sent = self.controller.prepare(Some(not_after)).await?;
+        if self.answer(&sent).await?.result() != Some("done") {
+            self.skip(Rule::UpgradeLate, NOT_PREPARED);
+            return Ok(());
+        }
+        let late = (not_after - Utc::now()).to_std().unwrap_or_default() + Duration::from_millis(200);
+        sleep(late).await;
+        let sent = self.controller.command(Action::Upgrade, true).await?;
+        self.stays_silent(Rule::UpgradeLate, &sent).await
+    }
+
+    /// The ordinary course; whether the upgrade asked for a reboot.
+    async fn upgrades(&mut self) -> Result<bool, CheckError> {
+        if !self.is_prepared().await? {
+            for rule in [Rule::Upgrade, Rule::DeliveredTwice, Rule::UpgradeTwice] {
+                self.skip(rule, NOT_PREPARED);
+            }
+            self.skip_reboots(NOT_PREPARED);
+            return Ok(false);
+        }
+        let sent = self.controller.command(Action::Upgrade, false).await?;
+        self.deliver_again(&sent).await?;
+        let answer = self.answer(&sent).await?;
+        let good = matches!(answer.result(), Some("done" | "reboot-required"));
+        self.judge(Rule::Upgrade, good, self.seen(&answer));
+        self.look_for_second_answer(&sent).await;
+        let wants_reboot = answer.result() == Some("reboot-required");
+        if !wants_reboot {
+            self.skip_reboots("needs an upgrade that is answered with reboot-required");
+        }
+        let sent = self.controller.command(Action::Upgrade, true).await?;
+        self.stays_silent(Rule::UpgradeTwice, &sent).await?;
+        Ok(wants_reboot)
+    }
+
+    /// Has the command that a worker has just been handed delivered once more.
+    async fn deliver_again(&mut self, sent: &Sent) -> Result<(), CheckError> {
+        self.controller.disturb(sent);
+        if let Some(ack) = self.controller.delivered(sent).await? {
+            self.controller.client.publish(ack, "-NAK".into()).await.map_err(nats)?;
+            self.controller.client.flush().await.map_err(nats)?;
+        }
+        Ok(())
+    }
+
+    async fn look_for_second_answer(&mut self, sent: &Sent) {
+        let wire = &self.controller.wire;
+        let second = wire.until(WATCHED, |events| (replies_to(events, sent) > 1).then_some(())).await;
+        let count = wire.look(|events| replies_to(events, sent));
+        self.judge(Rule::DeliveredTwice, second.is_none(), format!("{count} replies"));
+    }
+
+    /// A new run's `prepare`, far from its end.
+    async fn is_prepared(&mut self) -> Result<bool, CheckError> {
+        let sent = self.controller.prepare(Some(Utc::now() + LONG_RUN)).await?;
+        Ok(self.answer(&sent).await?.result() == Some("done"))
+    }
+
+    /// Waits for the answer to a command that is to be executed, and looks whether it was acknowledged in order.
+    async fn answer(&mut self, sent: &Sent) -> Result<Answer, CheckError> {
+        let answer = self.controller.answer(sent).await;
+        self.look_at_order(sent, &answer);
+        self.controller.settle(sent).await?;
+        Ok(answer)
+    }
+
+    /// A command that must be acknowledged and not answered.
+    async fn stays_silent(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
+        let answer = self.controller.answer_within(sent, self.controller.patience).await;
+        self.judge(rule, answer == Answer::Acked, answer.seen(self.controller.patience));
+        self.controller.settle(sent).await
+    }
+
+    /// A command whose answer needs no work.
+    async fn is_answered_at_once(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
+        let answer = self.controller.answer_within(sent, self.controller.patience).await;
+        self.look_at_order(sent, &answer);
+        self.judge(rule, answer.result().is_some(), answer.seen(self.controller.patience));
+        self.controller.settle(sent).await
+    }
+
+    fn seen(&self, answer: &Answer) -> String {
+        answer.seen(self.controller.work_wait)
+    }
+}
+
+/// How many replies there are to a command.
+fn replies_to(events: &[super::wire::Event], sent: &Sent) -> usize {
+    let is_reply = |event: &&super::wire::Event| {
+        matches!(&event.seen, super::wire::Seen::Reply { in_reply_to, .. }
+            if super::controller::answers(*in_reply_to, sent))
+    };
+    events[sent.mark..].iter().filter(is_reply).count()
+}

@@ -1,0 +1,75 @@
+//! A reboot that is due: before it, a restart that is none, after it, and once more.
+
+use os_upgrade_protocol::Action;
+
+use super::{Course, NO_RESTART, WATCHED};
+use crate::testing::CheckError;
+use crate::testing::controller::{Answer, Sent};
+use crate::testing::report::{Row, Rule};
+
+const RULES: [Rule; 4] = [Rule::RebootPending, Rule::RestartIsNoReboot, Rule::Rebooted, Rule::RebootTwice];
+const NO_REBOOT: &str = "needs a way to reboot the host: --reboot-command, or Check::on_reboot";
+
+impl<F: FnMut(&Row) + Send> Course<F> {
+    pub(super) fn skip_reboots(&mut self, needs: &str) {
+        for rule in RULES {
+            self.skip(rule, needs);
+        }
+    }
+
+    /// The upgrade has asked for a reboot.
+    pub(super) async fn reboots(&mut self) -> Result<(), CheckError> {
+        let Some(mut reboot) = self.reboot.take() else {
+            self.skip_reboots(NO_REBOOT);
+            return Ok(());
+        };
+        let sent = self.controller.command(Action::Reboot, false).await?;
+        self.controller.disturb(&sent);
+        self.controller.delivered(&sent).await?;
+        let early = self.controller.answer_within(&sent, WATCHED).await;
+        let pending = early == Answer::Nothing;
+        let seen = if pending { "nothing before the reboot".to_owned() } else { early.seen(WATCHED) };
+        self.judge(Rule::RebootPending, pending, seen);
+        if !pending {
+            self.controller.settle(&sent).await?;
+            for rule in [Rule::RestartIsNoReboot, Rule::Rebooted] {
+                self.skip(rule, "needs a reboot that is not answered before it");
+            }
+            reboot().await.map_err(CheckError::Act)?;
+            return self.reboots_twice().await;
+        }
+        let restarted = self.restarts_without_reboot(&sent).await?;
+        if !restarted {
+            self.skip(Rule::Rebooted, "needs a worker that does not take its restart for the reboot");
+            reboot().await.map_err(CheckError::Act)?;
+            return self.reboots_twice().await;
+        }
+        reboot().await.map_err(CheckError::Act)?;
+        let answer = self.answer(&sent).await?;
+        self.judge(Rule::Rebooted, answer.result() == Some("done"), self.seen(&answer));
+        self.reboots_twice().await
+    }
+
+    /// Whether the reboot is still to come.
+    async fn restarts_without_reboot(&mut self, sent: &Sent) -> Result<bool, CheckError> {
+        let Some(restart) = self.restart.as_mut() else {
+            self.skip(Rule::RestartIsNoReboot, NO_RESTART);
+            return Ok(true);
+        };
+        restart().await.map_err(CheckError::Act)?;
+        let answer = self.controller.answer_within(sent, WATCHED).await;
+        let seen = match &answer {
+            Answer::Nothing => "no reply".to_owned(),
+            Answer::Reply { .. } | Answer::NoReply { .. } | Answer::Acked => answer.seen(WATCHED),
+        };
+        // An error that says that the host did not reboot is true.
+        let good = answer != Answer::Acked && answer.result() != Some("done");
+        self.judge(Rule::RestartIsNoReboot, good, seen);
+        Ok(answer == Answer::Nothing)
+    }
+
+    async fn reboots_twice(&mut self) -> Result<(), CheckError> {
+        let sent = self.controller.command(Action::Reboot, false).await?;
+        self.is_answered_at_once(Rule::RebootTwice, &sent).await
+    }
+}
