@@ -100,7 +100,7 @@ impl Api {
     /// # Errors
     /// It has not been read since the start: an empty one would be taken for the site's.
     fn present(&self) -> Result<Arc<Present>, Problem> {
-        let present = self.site.present();
+        let present = self.site.shown(chrono::Utc::now());
         match present.readiness.why_not() {
             Some(why) if !present.is_read => Err(Problem::unavailable(why)),
             Some(_) | None => Ok(present),

@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::Outlook;
+use os_upgrade_kernel::outlook::KeptBackBy;
 use os_upgrade_protocol::json;
 use os_upgrade_shell::node::Leadership;
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +63,30 @@ pub struct Heartbeat {
     /// Why it takes no writes, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_ready: Option<String>,
+    /// The site's zone by its settings, in force once it leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    /// What keeps a run from starting by itself now, if it leads.
+    #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
+    pub kept_back: Option<KeptBackBy>,
+}
+
+impl Heartbeat {
+    /// The heartbeat that a message holds, if it is one.
+    pub fn read(payload: &[u8]) -> Option<Self> {
+        if payload.len() > HEARTBEAT_BYTES_MAX {
+            tracing::debug!(bytes = payload.len(), "a heartbeat of an instance is too long");
+            return None;
+        }
+        let read = json::object(payload);
+        read.inspect_err(|error| tracing::debug!(%error, "a heartbeat of an instance cannot be read")).ok()
+    }
+}
+
+/// What a newer version may have given other values.
+fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 /// An instance as it was last heard of.
@@ -92,10 +119,34 @@ impl Instances {
         }
     }
 
+    /// How instances that can be reached differ in the site's zone, if they do.
+    pub fn zone_difference(&self, now: DateTime<Utc>) -> Option<String> {
+        let reachable = self.iter().filter(|known| known.is_reachable(now)).map(|known| &known.heartbeat);
+        zone_difference(
+            reachable.filter_map(|beat| Some((beat.instance.as_str(), beat.timezone.as_deref()?))),
+        )
+    }
+
     /// Everyone, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Instance> {
         self.0.values()
     }
+}
+
+/// How those who are named with their zones differ in these, if they do.
+pub fn zone_difference<'a>(zones: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
+    let mut by_zone: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (who, zone) in zones {
+        by_zone.entry(zone).or_default().push(who);
+    }
+    let named = |(zone, who): (&&str, &Vec<&str>)| format!("{zone} ({})", who.join(", "));
+    (by_zone.len() > 1).then(|| {
+        let zones: Vec<_> = by_zone.iter().map(named).collect();
+        format!(
+            "the instances differ in [site] timezone, so that maintenance windows move when another leads: {}",
+            zones.join(", ")
+        )
+    })
 }
 
 /// What this instance says of itself beside what changes.
@@ -105,10 +156,12 @@ pub struct About {
     pub instance: String,
     /// Where its API listens.
     pub address: String,
+    /// The site's zone by its settings.
+    pub timezone: String,
 }
 
 impl About {
-    fn heartbeat(&self, present: &Present) -> Heartbeat {
+    fn heartbeat(&self, present: &Present, now: DateTime<Utc>) -> Heartbeat {
         let role = match present.leadership {
             Leadership::Here(_) => Role::Leader,
             Leadership::At(_) | Leadership::Unknown => Role::Follower,
@@ -120,6 +173,11 @@ impl About {
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             not_ready: present.readiness.why_not().map(str::to_owned),
+            timezone: Some(self.timezone.clone()),
+            kept_back: match (role, present.outlook(now)) {
+                (Role::Leader, Outlook::KeptBack { by, .. }) => Some(by),
+                (Role::Leader, Outlook::Next(_) | Outlook::Never(_)) | (Role::Follower, _) => None,
+            },
         }
     }
 }
@@ -141,8 +199,16 @@ impl Cluster {
     /// Everyone who has been heard of, and this instance as it is now.
     pub fn instances(&self, present: &Present, now: DateTime<Utc>) -> Instances {
         let mut instances = self.instances.load().as_ref().clone();
-        instances.heard(self.about.heartbeat(present), now);
+        instances.heard(self.about.heartbeat(present, now), now);
         instances
+    }
+
+    /// What keeps a run from starting, as the leader says, if that is another which has been heard of lately.
+    pub fn leader_keeps_back(&self, leadership: &Leadership, now: DateTime<Utc>) -> Option<KeptBackBy> {
+        let Leadership::At(leader) = leadership else { return None };
+        let instances = self.instances.load();
+        let known = instances.0.get(&leader.instance).filter(|known| known.is_reachable(now))?;
+        known.heartbeat.kept_back.clone().filter(|_| known.heartbeat.role == Role::Leader)
     }
 
     /// The streams, and whether each copy of theirs is current; none when the bus does not say so in time.
@@ -168,7 +234,7 @@ impl Cluster {
                 () = stop.cancelled() => break,
                 Some(payload) = heard.recv() => self.note(&payload),
                 _ = beat.tick() => {
-                    let heartbeat = self.about.heartbeat(&present.load());
+                    let heartbeat = self.about.heartbeat(&present.load(), Utc::now());
                     bus.send_heartbeat(&heartbeat).await;
                 }
             }
@@ -177,13 +243,7 @@ impl Cluster {
     }
 
     fn note(&self, payload: &[u8]) {
-        if payload.len() > HEARTBEAT_BYTES_MAX {
-            return tracing::debug!(bytes = payload.len(), "a heartbeat of an instance is too long");
-        }
-        let heartbeat: Heartbeat = match json::object(payload) {
-            Ok(heartbeat) => heartbeat,
-            Err(error) => return tracing::debug!(%error, "a heartbeat of an instance cannot be read"),
-        };
+        let Some(heartbeat) = Heartbeat::read(payload) else { return };
         let mut instances = self.instances.load().as_ref().clone();
         instances.heard(heartbeat, Utc::now());
         self.instances.store(Arc::new(instances));
@@ -192,11 +252,15 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_kernel::strongbox::Sealed;
+    use os_upgrade_shell::lease::LeaseHolder;
+
     use super::*;
 
     fn heartbeat(instance: &str) -> Heartbeat {
         let present = Present::default();
-        About { instance: instance.to_owned(), address: String::new() }.heartbeat(&present)
+        About { instance: instance.to_owned(), timezone: "UTC".to_owned(), ..About::default() }
+            .heartbeat(&present, DateTime::UNIX_EPOCH)
     }
 
     fn names(instances: &Instances) -> Vec<&str> {
@@ -233,5 +297,53 @@ mod tests {
         let text = r#"{"instance":"a","role":"leader","position":7,"address":"x:1","version":"9","new":1}"#;
         let read: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!((read.role, read.position, read.not_ready), (Role::Leader, 7, None));
+        assert_eq!((read.timezone, read.kept_back), (None, None));
+        let with = |kept_back| text.replace(r#""new":1"#, &format!(r#""kept-back":{kept_back}"#));
+        let kept_back = |text| serde_json::from_str::<Heartbeat>(&with(text)).unwrap().kept_back;
+        let by = KeptBackBy::Sealed(Sealed::NoKey);
+        assert_eq!(serde_json::to_string(&by).unwrap(), r#"{"by":"sealed","kind":"no-key"}"#);
+        assert_eq!(kept_back(r#"{"by":"sealed","kind":"no-key"}"#), Some(by));
+        assert_eq!(
+            kept_back(r#"{"by":"hosts-awaited","hosts":3}"#),
+            Some(KeptBackBy::HostsAwaited { hosts: 3 })
+        );
+        assert_eq!(kept_back(r#"{"by":"the-moon"}"#), None);
+    }
+
+    #[test]
+    fn what_the_leader_says_is_believed_while_it_leads_and_can_be_reached() {
+        let now = DateTime::UNIX_EPOCH;
+        let cluster = Cluster::default();
+        let mut instances = Instances::default();
+        let kept_back = Some(KeptBackBy::NoHosts);
+        instances.heard(Heartbeat { role: Role::Leader, kept_back, ..heartbeat("a") }, now);
+        instances.heard(heartbeat("b"), now);
+        cluster.instances.store(Arc::new(instances));
+        let at = |instance: &str| {
+            Leadership::At(LeaseHolder { instance: instance.to_owned(), nonce: String::new() })
+        };
+        assert_eq!(cluster.leader_keeps_back(&at("a"), now), Some(KeptBackBy::NoHosts));
+        assert_eq!(cluster.leader_keeps_back(&at("a"), now + UNREACHABLE_AFTER), None);
+        for other in [at("b"), at("c"), Leadership::Unknown] {
+            assert_eq!(cluster.leader_keeps_back(&other, now), None);
+        }
+    }
+
+    #[test]
+    fn different_zones_are_said() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut instances = Instances::default();
+        for name in ["a", "b"] {
+            instances.heard(heartbeat(name), now);
+        }
+        // One of an older version says none.
+        instances.heard(Heartbeat { timezone: None, ..heartbeat("c") }, now);
+        assert_eq!(instances.zone_difference(now), None);
+        let elsewhere = Some("Europe/Stockholm".to_owned());
+        instances.heard(Heartbeat { timezone: elsewhere, ..heartbeat("d") }, now);
+        let expected = "the instances differ in [site] timezone, so that maintenance windows move when another leads: \
+                        Europe/Stockholm (d), UTC (a, b)";
+        assert_eq!(instances.zone_difference(now).as_deref(), Some(expected));
+        assert_eq!(instances.zone_difference(now + UNREACHABLE_AFTER), None, "nobody is known to be there");
     }
 }

@@ -320,6 +320,7 @@ impl Driver {
             readiness,
             is_read: self.node.has_read(),
             leadership: self.node.leadership(),
+            leader_keeps_back: None,
             position: self.node.position(),
             recorded: self.recorded,
         }));

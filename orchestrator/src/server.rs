@@ -143,8 +143,11 @@ impl Opened {
         } = self;
         let (present, handle, calls) = site();
         let bus = LateBus::default();
-        let about =
-            About { instance: directory.instance().to_owned(), address: settings.api.listen.to_string() };
+        let about = About {
+            instance: directory.instance().to_owned(),
+            address: settings.api.listen.to_string(),
+            timezone: settings.site.timezone.to_string(),
+        };
         let cluster = Cluster::new(about, Arc::clone(&bus));
         let handle = handle.with_cluster(cluster.clone());
         let cluster = spawn(&shutdown, cluster.watch(Arc::clone(&present), shutdown.clone()));

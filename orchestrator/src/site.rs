@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
+use os_upgrade_kernel::outlook::{KeptBackBy, Start};
 use os_upgrade_kernel::{Answer, Outlook, Request, State, View, outlook};
 use os_upgrade_protocol::HostName;
 pub use os_upgrade_shell::inventory::HostVersions;
@@ -32,6 +33,8 @@ pub struct Present {
     pub is_read: bool,
     /// Who leads.
     pub leadership: Leadership,
+    /// What keeps a run from starting, as the leader says, where that is another. Some of it only a leader sees.
+    pub leader_keeps_back: Option<KeptBackBy>,
     /// The sequence up to which this instance has the journal.
     pub position: u64,
     /// The sequence of the last record that the history was given; 0 when it was given none.
@@ -41,7 +44,12 @@ pub struct Present {
 impl Present {
     /// When the next run starts by itself, as it looks at `now`.
     pub fn outlook(&self, now: DateTime<Utc>) -> Outlook {
-        outlook(&self.state, &self.view, now)
+        let seen = outlook(&self.state, &self.view, now);
+        let could_have_started = |start: &Start| start.at <= now && self.state.run.is_none();
+        match (seen.start().filter(could_have_started), &self.leader_keeps_back) {
+            (Some(start), Some(by)) => Outlook::KeptBack { start, by: by.clone() },
+            (None, _) | (_, None) => seen,
+        }
     }
 }
 
@@ -125,6 +133,16 @@ impl SiteHandle {
     /// The present state. It never shows what is not durable yet.
     pub fn present(&self) -> Arc<Present> {
         self.present.load_full()
+    }
+
+    /// The same with what the leader says of it, where another leads: to be shown, and for nothing else.
+    pub fn shown(&self, now: DateTime<Utc>) -> Arc<Present> {
+        let present = self.present();
+        let leader_keeps_back = self.cluster.leader_keeps_back(&present.leadership, now);
+        if leader_keeps_back.is_none() {
+            return present;
+        }
+        Arc::new(Present { leader_keeps_back, ..present.as_ref().clone() })
     }
 
     /// Asks for a change and waits until it is durable, or refused.

@@ -10,6 +10,7 @@ use os_upgrade_protocol::subject;
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::orchestrator::Orchestrator;
 use os_upgrade_tests::site::Site;
+use os_upgrade_tests::wait::eventually;
 use serde_json::Value;
 
 /// Every check by its name: verdict and what was found. Advice stands where there is something to do.
@@ -67,6 +68,35 @@ async fn a_healthy_site_has_no_problem_whether_it_runs_or_not() {
     let (code, rows) = examined(&site.orchestrator).await;
     assert_eq!((code, rows["used by"].1.as_str()), (Some(0), "nobody"));
     assert_eq!(content(&site.orchestrator.directory().join("data")), before, "looking changes nothing");
+}
+
+/// Which zone is in force is the leader's to say, so that windows would move with the lease.
+#[tokio::test]
+async fn instances_that_differ_in_their_zone_are_said() {
+    let site = Site::start().await;
+    let (_, rows) = examined(&site.orchestrator).await;
+    assert_eq!(rows["instances"], ("ok".to_owned(), "1 heard".to_owned()));
+    let mut other = Orchestrator::new(&site.nats.url(), "[site]\ntimezone = \"Europe/Stockholm\"");
+    other.start();
+    other.follows(&site.orchestrator).await;
+    let (us, them) = (site.orchestrator.instance(), other.instance());
+    let difference =
+        "the instances differ in [site] timezone, so that maintenance windows move when another leads:";
+    for asked in [&site.orchestrator, &other] {
+        let expected = format!("{difference} Europe/Stockholm ({them}), UTC ({us})");
+        let status = eventually("both to have been heard", async || {
+            asked.cluster_status().await.filter(|status| status["warnings"][0] == expected.as_str())
+        })
+        .await;
+        let zones: Vec<_> =
+            status["instances"].as_array().unwrap().iter().map(|row| &row["timezone"]).collect();
+        assert!(zones.contains(&&"UTC".into()) && zones.contains(&&"Europe/Stockholm".into()), "{status}");
+    }
+    let (_, shown, _) = other.ask(&["cluster", "status"], "").await;
+    assert!(shown.contains(&format!("\nwarning: {difference} ")), "{shown}");
+    let (code, rows) = examined(&other).await;
+    let expected = format!("2 heard; {difference} Europe/Stockholm ({them}, this configuration), UTC ({us})");
+    assert_eq!((code, &rows["instances"]), (Some(0), &("warning".to_owned(), expected)));
 }
 
 #[tokio::test]

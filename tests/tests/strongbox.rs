@@ -263,6 +263,15 @@ async fn the_instance_that_leads_needs_the_key_and_no_other() {
     .await;
     second.start();
     second.follows(&first).await;
+    // One that follows shows what the leader says, and not a run that is due.
+    eventually("the second to say what keeps the run back", async || {
+        let (_, state) = second.rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
+        let why = state["hosts"][0]["why"].as_str()?;
+        let says_why =
+            why.contains("the strongbox is sealed") && why.contains("the instance that leads needs it");
+        (state["next-upgrade-reason"] == "strongbox-sealed" && says_why).then_some(())
+    })
+    .await;
     for asked in [&first, &second] {
         let answer = asked.rest.trigger("").await;
         let (status, text) = message(&answer);

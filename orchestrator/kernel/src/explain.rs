@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, time};
 
 use crate::decide::has_room;
+use crate::input::of_leader;
 use crate::outlook::{KeptBackBy, Never, Outlook};
 use crate::reason::Reason;
 use crate::run::{HostStatus, Phase, Run, RunHost};
@@ -174,7 +175,7 @@ fn next_run(outlook: &Outlook) -> String {
                 KeptBackBy::ClockSkew { seconds } => {
                     format!("the clocks of orchestrator and bus differ by {seconds} s")
                 }
-                KeptBackBy::Sealed(sealed) => sealed.to_string(),
+                KeptBackBy::Sealed(sealed) => of_leader(sealed),
                 KeptBackBy::HostsAwaited { hosts: 1 } => "the heartbeat of a host is awaited".to_owned(),
                 KeptBackBy::HostsAwaited { hosts } => {
                     format!("the heartbeats of {hosts} hosts are awaited")

@@ -329,7 +329,7 @@ fn unexpected(tag: Option<&str>) -> String {
 }
 
 /// Whoever asks may have asked another instance than the one that has to be given the key.
-fn of_leader(sealed: &Sealed) -> String {
+pub(crate) fn of_leader(sealed: &Sealed) -> String {
     match sealed {
         Sealed::NoKey | Sealed::NoKeyYet | Sealed::OtherKey => {
             format!("{sealed}; the instance that leads needs it, which `os-upgrade cluster status` shows")

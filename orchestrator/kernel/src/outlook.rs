@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Settings, tag};
 use crate::state::State;
@@ -53,7 +54,8 @@ pub enum Never {
 }
 
 /// What keeps a run from starting in a window that is open.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
 pub enum KeptBackBy {
     /// The clocks of orchestrator and bus differ by so many seconds.
     ClockSkew {

@@ -30,6 +30,9 @@ struct ClusterState<'a> {
     leader: Option<&'a str>,
     instances: Vec<InstanceState<'a>>,
     streams: Vec<StreamState<'a>>,
+    /// What is wrong among the instances, a sentence each; absent when nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -50,6 +53,9 @@ struct InstanceState<'a> {
     lag: Option<u64>,
     address: &'a str,
     version: &'a str,
+    /// `[site] timezone` of its settings; absent for one of an older version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timezone: Option<&'a str>,
     last_seen: Stamp,
 }
 
@@ -107,6 +113,7 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
         leader,
         instances: instances.iter().map(|known| instance(known, end, known.is_reachable(now))).collect(),
         streams: streams.iter().map(stream).collect(),
+        warnings: instances.zone_difference(now).into_iter().collect(),
     })
 }
 
@@ -122,6 +129,7 @@ fn instance(known: &Instance, end: Option<u64>, reachable: bool) -> InstanceStat
         lag: end.map(|end| end.saturating_sub(heartbeat.position)),
         address: &heartbeat.address,
         version: &heartbeat.version,
+        timezone: heartbeat.timezone.as_deref(),
         last_seen: Stamp(known.seen),
     }
 }

@@ -9,7 +9,7 @@ use super::rest::{self, Server};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show who leads, how far the others are behind, and whether every copy of the streams is current
+    /// Show who leads, how far the others are behind, whether every copy of the streams is current, and what differs
     ///
     /// Any instance can be asked. It ends with 0 when it could be shown, whatever it shows.
     Status(Status),
@@ -31,6 +31,8 @@ struct State {
     leader: Option<String>,
     instances: Vec<Instance>,
     streams: Vec<Stream>,
+    #[serde(default)]
+    warnings: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,7 +87,11 @@ fn text(state: &State) -> String {
     let heads = ["INSTANCE", "ROLE", "POSITION", "LAG", "ADDRESS", "VERSION", "LAST SEEN", ""];
     let instances = table(&heads, state.instances.iter().map(Instance::row).collect());
     let streams = table(&["STREAM", "LEADER", "REPLICAS"], state.streams.iter().map(Stream::row).collect());
-    format!("leader: {leader}\n\n{instances}\n{streams}").trim_end().to_owned()
+    let mut text = format!("leader: {leader}\n\n{instances}\n{streams}");
+    for warning in &state.warnings {
+        text.extend(["\nwarning: ", warning, "\n"]);
+    }
+    text.trim_end().to_owned()
 }
 
 impl Instance {
@@ -148,6 +154,7 @@ mod tests {
                 { "stream": "s2", "replicas": [replica("n2", false, true, 9)] },
                 { "stream": "s3", "problem": "the bus does not answer" },
             ],
+            "warnings": ["the instances differ"],
         });
         let expected = "\
 leader: a1
@@ -159,7 +166,9 @@ b22       follower  120       3    127.0.0.1:8646  0.1.0    2026-11-20T12:00:00Z
 STREAM  LEADER  REPLICAS
 s1      n1      n2 current, n3 behind by 9
 s2      -       n2 offline
-s3      -       the bus does not answer";
+s3      -       the bus does not answer
+
+warning: the instances differ";
         assert_eq!(text(&State::deserialize(state).unwrap()), expected);
     }
 }

@@ -1,15 +1,21 @@
 //! What NATS holds, where it can be asked.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use chrono::Utc;
 use os_upgrade_kernel::view::CLOCK_SKEW_SECS_MAX;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::journal::Tip;
 use os_upgrade_shell::node::{Known, losses};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::Check;
 use crate::bus::Bus;
 use crate::bus::streams::StreamsError;
+use crate::cluster::{self, Heartbeat};
 use crate::config::{NatsMode, Settings};
 use crate::loss;
 use crate::managed_nats;
@@ -19,6 +25,12 @@ use crate::recovery::site::{connect_to, layout};
 use crate::store::{Folded, History};
 
 const NATS: &str = "NATS";
+
+/// How long instances are listened to: each speaks once a second.
+const LISTEN_FOR: Duration = Duration::from_secs(2);
+/// Heartbeats that wait to be looked at.
+const HEARD_MAX: usize = 64;
+const SAME_ZONE: &str = "give all instances the same [site] timezone, and start them anew";
 
 /// A skew that is not in the way yet, in seconds.
 const SKEW_WARNING_SECS: i64 = 5;
@@ -72,10 +84,13 @@ async fn streams(
     }
     checks.push(lost(bus, settings, folded).await?);
     checks.push(journal(bus).await);
-    checks.push(match bus.lease_holder().await? {
-        Some(holder) => Check::ok("lease", format!("instance {} leads", holder.instance)),
-        None => Check::ok("lease", "nobody leads"),
-    });
+    match bus.lease_holder().await? {
+        Some(holder) => {
+            checks.push(Check::ok("lease", format!("instance {} leads", holder.instance)));
+            checks.push(instances(bus, settings).await);
+        }
+        None => checks.push(Check::ok("lease", "nobody leads")),
+    }
     checks.extend(clock(bus).await);
     Ok(())
 }
@@ -121,6 +136,31 @@ async fn journal(bus: &Bus) -> Check {
             Check::problem(NAME, with_causes(&error), advice)
         }
         Err(error) => Check::problem(NAME, with_causes(&error), "check NATS"),
+    }
+}
+
+/// What the instances that run say of themselves, while they are listened to.
+async fn instances(bus: &Bus, settings: &Settings) -> Check {
+    const NAME: &str = "instances";
+    let (sender, mut payloads) = mpsc::channel(HEARD_MAX);
+    let stop = CancellationToken::new();
+    let mut zones = BTreeMap::new();
+    let listening = async {
+        tokio::join!(bus.read_instances(stop.clone(), sender), async {
+            while let Some(payload) = payloads.recv().await {
+                let heartbeat = Heartbeat::read(&payload);
+                zones.extend(heartbeat.and_then(|beat| Some((beat.instance, beat.timezone?))));
+            }
+        })
+    };
+    // They go on speaking.
+    drop(tokio::time::timeout(LISTEN_FOR, listening).await);
+    let found = format!("{} heard", zones.len());
+    let own = settings.site.timezone.to_string();
+    let named = zones.iter().map(|(instance, zone)| (instance.as_str(), zone.as_str()));
+    match cluster::zone_difference(named.chain([("this configuration", own.as_str())])) {
+        None => Check::ok(NAME, found),
+        Some(difference) => Check::warning(NAME, format!("{found}; {difference}"), SAME_ZONE),
     }
 }
 

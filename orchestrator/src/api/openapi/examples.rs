@@ -206,6 +206,7 @@ fn cluster() -> Value {
             "lag": 0,
             "address": "10.0.0.1:8080",
             "version": "0.1.0",
+            "timezone": "Europe/Stockholm",
             "last-seen": "2026-11-21T01:00:00Z",
         }],
         "streams": [{
