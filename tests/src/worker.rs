@@ -32,6 +32,8 @@ pub struct WorkerHost {
     url: String,
     client: async_nats::Client,
     jetstream: jetstream::Context,
+    /// The worker's command with what only it takes.
+    kind: Vec<String>,
     options: Vec<String>,
     child: Option<Child>,
 }
@@ -40,9 +42,12 @@ impl WorkerHost {
     /// A host without scripts, whose worker does not run yet.
     pub async fn new(server: &NatsServer, host: &str) -> Self {
         let client = server.client().await;
+        let directory = tempfile::tempdir().unwrap();
+        let scripts = directory.path().join("scripts");
         let this = Self {
             host: HostName::new(host).unwrap(),
-            directory: tempfile::tempdir().unwrap(),
+            directory,
+            kind: ["exec", "--dir", scripts.to_str().unwrap()].map(str::to_owned).to_vec(),
             url: server.url(),
             jetstream: jetstream::new(client.clone()),
             client,
@@ -52,6 +57,13 @@ impl WorkerHost {
         std::fs::create_dir(this.scripts()).unwrap();
         this.boot(FIRST_BOOT);
         this
+    }
+
+    /// Another kind of worker than that with scripts: its command and the options that only it takes.
+    #[must_use]
+    pub fn with_kind(mut self, kind: &[&str]) -> Self {
+        self.kind = kind.iter().map(|&word| word.to_owned()).collect();
+        self
     }
 
     /// More options on the worker's command line.
@@ -113,9 +125,9 @@ impl WorkerHost {
     fn command(&self) -> Command {
         let mut command = Command::new(worker_binary());
         command
-            .args(["exec", "--nats", &self.url, "--application", APPLICATION])
-            .args(["--host", self.host.as_str(), "--dir"])
-            .arg(self.scripts())
+            .args(&self.kind)
+            .args(["--nats", &self.url, "--application", APPLICATION])
+            .args(["--host", self.host.as_str()])
             .arg("--state-dir")
             .arg(self.path("state"))
             .arg("--boot-id-file")

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use os_upgrade_worker_sdk::GroupName;
 
+use crate::debian::DebianArgs;
+
 /// Carries out OS upgrades on this host.
 #[derive(Debug, Parser)]
 #[command(version, about, subcommand_required = true, arg_required_else_help = true)]
@@ -43,6 +45,28 @@ three times in all, and then the command is answered with an error.",
 The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug."
     )]
     Exec(ExecArgs),
+
+    /// Upgrades this Debian host with APT and dpkg
+    #[command(
+        long_about = "Upgrades this Debian host with APT and dpkg.
+
+prepare reads all sources anew, simulates a dist-upgrade, looks whether it is allowed and whether there is
+room for it, and downloads everything. It has package lists and packages of its own, so it changes nothing
+of the system, and what it prepared is what upgrade installs.
+
+upgrade first ends what was cut off (dpkg --configure --pending, apt-get --fix-broken install), then runs
+dist-upgrade without questions; changed configuration files of the host are kept. It goes on when this
+process ends, and the next start waits for it. It asks for a reboot when /run/reboot-required is there or
+another kernel is installed than the one that runs.
+
+health, after a reboot and after an upgrade that needs none: every package is installed whole, no unit of
+systemd has failed that had not before, and the health script, if there is one, exits with 0.
+
+versions are those of the kernel (linux), the release (os-release) and the packages given with --package.",
+        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 for a wrong command line.
+The log, with everything that APT and dpkg say, goes to standard error."
+    )]
+    Debian(DebianArgs),
 
     /// Checks a running worker, in whatever language, against the rules of the protocol
     #[command(
@@ -176,7 +200,7 @@ fn nats_url(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn positive_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if duration.is_zero() {
         return Err("it must be longer than nothing".to_owned());

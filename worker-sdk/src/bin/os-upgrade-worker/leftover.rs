@@ -23,9 +23,10 @@ pub(crate) struct Leftover {
 }
 
 impl Leftover {
-    pub(crate) fn of_host(state_dir: &Path, host: &str) -> Result<Self, Error> {
+    /// `what` tells notes of one host from each other.
+    pub(crate) fn of_host(state_dir: &Path, host: &str, what: &str) -> Result<Self, Error> {
         let token = HostName::new(host)?.token();
-        Ok(Self { path: state_dir.join(format!("{token}.script")) })
+        Ok(Self { path: state_dir.join(format!("{token}.{what}")) })
     }
 
     /// Notes that `group` runs. Not synced: after a crash of the machine no script is left.
@@ -53,7 +54,8 @@ impl Leftover {
         self.clear();
     }
 
-    fn running(&self) -> Option<Pid> {
+    /// The group that an earlier worker noted, if it still runs.
+    pub(crate) fn running(&self) -> Option<Pid> {
         let text = fs::read_to_string(&self.path).ok()?;
         let boot_id = fs::read_to_string(BOOT_ID).ok()?;
         let mut words = text.split_whitespace();
@@ -98,7 +100,7 @@ mod tests {
     #[tokio::test]
     async fn a_leftover_is_ended() {
         let directory = tempfile::tempdir().unwrap();
-        let leftover = Leftover::of_host(directory.path(), "h1").unwrap();
+        let leftover = Leftover::of_host(directory.path(), "h1", "script").unwrap();
         leftover.end().await;
         let (mut child, group) = sleeper();
         leftover.note(group).unwrap();
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn another_process_with_the_same_id_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let leftover = Leftover::of_host(directory.path(), "h1").unwrap();
+        let leftover = Leftover::of_host(directory.path(), "h1", "script").unwrap();
         let (mut child, group) = sleeper();
         let boot_id = fs::read_to_string(BOOT_ID).unwrap();
         for text in [

@@ -1,7 +1,8 @@
-//! `os-upgrade-worker`: a worker whose handlers are scripts, and a check of any worker.
+//! `os-upgrade-worker`: workers that are ready to run, and a check of any worker.
 
 mod check;
 mod cli;
+mod debian;
 mod leftover;
 mod process;
 mod scripts;
@@ -17,6 +18,7 @@ use tracing::info;
 use tracing_subscriber::EnvFilter;
 
 use cli::{Cli, Command, ExecArgs, WorkerArgs};
+use debian::{Debian, DebianArgs};
 use leftover::Leftover;
 use scripts::Scripts;
 
@@ -26,6 +28,7 @@ async fn main() -> ExitCode {
     init_log();
     let ended = match command {
         Command::Exec(args) => exec(args).await,
+        Command::Debian(args) => debian(args).await,
         Command::Check(args) => check::run(args).await,
     };
     match ended {
@@ -55,8 +58,24 @@ async fn exec(args: ExecArgs) -> anyhow::Result<()> {
         .and_then(|path| std::fs::read_dir(&path).map(|_| path))
         .with_context(|| format!("cannot use the scripts in {}", args.dir.display()))?;
     let host = host(args.worker.host.as_deref())?;
-    let leftover = Leftover::of_host(&args.worker.state_dir, &host)?;
+    let leftover = Leftover::of_host(&args.worker.state_dir, &host, "script")?;
     builder(args.worker, &host)?.run(Scripts::new(directory, leftover)).await?;
+    Ok(())
+}
+
+async fn debian(args: DebianArgs) -> anyhow::Result<()> {
+    let DebianArgs { worker, mut settings } = args;
+    settings.root = std::fs::canonicalize(&settings.root)
+        .with_context(|| format!("cannot use the root {}", settings.root.display()))?;
+    if let Some(script) = settings.health_script.take() {
+        let script = std::fs::canonicalize(&script)
+            .with_context(|| format!("cannot use the health script {}", script.display()))?;
+        settings.health_script = Some(script);
+    }
+    let host = host(worker.host.as_deref())?;
+    let state_dir = std::path::absolute(&worker.state_dir)?;
+    let debian = Debian::new(settings, &state_dir, &host)?;
+    builder(worker, &host)?.run(debian).await?;
     Ok(())
 }
 

@@ -142,7 +142,7 @@ async fn asked_to_stop(context: &Context, stop: Stop) {
     }
 }
 
-fn environment(context: &Context) -> Vec<(&'static str, String)> {
+pub(crate) fn environment(context: &Context) -> Vec<(&'static str, String)> {
     let mut environment = vec![("OS_UPGRADE_HOST", context.host().to_string())];
     if let Some(run) = context.run() {
         environment.push(("OS_UPGRADE_RUN", run.to_string()));
@@ -161,7 +161,7 @@ fn environment(context: &Context) -> Vec<(&'static str, String)> {
 }
 
 /// Exit status 0, or the error that the script left.
-fn success(name: &str, finished: &Finished) -> HandlerResult {
+pub(crate) fn success(name: &str, finished: &Finished) -> HandlerResult {
     if finished.status.success() {
         return Ok(());
     }

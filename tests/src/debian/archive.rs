@@ -1,0 +1,211 @@
+//! Its archive: a directory in the system with a signed list of packages.
+
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use ring::digest::{SHA256, digest};
+use tempfile::TempDir;
+
+use super::Tree;
+
+/// Where the archive is in the system.
+const PATH: &str = "srv/archive";
+/// The key that the system trusts.
+const KEY: &str = "etc/apt/archive.gpg";
+const SOURCES: &str = "etc/apt/sources.list";
+
+/// A package to be made.
+#[derive(Debug, Clone)]
+pub struct Package {
+    name: String,
+    version: String,
+    fields: String,
+    scripts: Vec<(String, String)>,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Package {
+    /// A package with a file that holds its version, `/usr/share/NAME/version`, and a configuration file,
+    /// `/etc/NAME.conf`, that does, too.
+    pub fn new(name: &str, version: &str) -> Self {
+        let files = [format!("usr/share/{name}/version"), format!("etc/{name}.conf")];
+        Self {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            fields: String::new(),
+            scripts: Vec::new(),
+            files: files.map(|file| (file, format!("{version}\n").into_bytes())).to_vec(),
+        }
+    }
+
+    /// A field of its description, such as `Depends: foo`.
+    #[must_use]
+    pub fn field(mut self, line: &str) -> Self {
+        writeln!(self.fields, "{line}").unwrap();
+        self
+    }
+
+    /// A script that dpkg runs, such as `postinst`.
+    #[must_use]
+    pub fn script(mut self, name: &str, body: &str) -> Self {
+        self.scripts.push((name.to_owned(), format!("#!/bin/sh\nset -e\n{body}\n")));
+        self
+    }
+
+    /// A file that it has besides.
+    #[must_use]
+    pub fn file(mut self, name: &str, content: Vec<u8>) -> Self {
+        self.files.push((name.to_owned(), content));
+        self
+    }
+
+    fn control(&self) -> String {
+        format!(
+            "Package: {}\nVersion: {}\nArchitecture: all\nMaintainer: Nobody <nobody@example.com>\nInstalled-Size: 10\n\
+             {}Description: made for a test\n",
+            self.name, self.version, self.fields
+        )
+    }
+
+    /// Makes it in `directory`, and returns what the list of packages says about it.
+    fn build(&self, directory: &Path) -> String {
+        let build = tempfile::tempdir().unwrap();
+        let control = build.path().join("DEBIAN");
+        fs::create_dir(&control).unwrap();
+        fs::set_permissions(build.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(control.join("control"), self.control()).unwrap();
+        fs::write(control.join("conffiles"), format!("/etc/{}.conf\n", self.name)).unwrap();
+        for (name, body) in &self.scripts {
+            fs::write(control.join(name), body).unwrap();
+            fs::set_permissions(control.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for (name, content) in &self.files {
+            let path = build.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let file = format!("{}_{}_all.deb", self.name, self.version);
+        let deb = directory.join(&file);
+        let made = Command::new("dpkg-deb")
+            .args(["-Zgzip", "-z1", "--root-owner-group", "--build"])
+            .arg(build.path())
+            .arg(&deb)
+            .stdout(Stdio::null())
+            .status();
+        assert!(made.unwrap().success(), "{file}");
+        let content = fs::read(&deb).unwrap();
+        let size = content.len();
+        format!("{}Filename: ./{file}\nSize: {size}\nSHA256: {}\n\n", self.control(), sha256(&content))
+    }
+}
+
+/// The archive of a system, with the key that signs it.
+#[derive(Debug)]
+pub struct Archive {
+    directory: PathBuf,
+    keys: TempDir,
+    /// How often it was published: APT looks at the time of a list, in seconds, to see whether it is another.
+    published: u64,
+}
+
+impl Archive {
+    /// An empty archive, which is the only source of the system.
+    pub fn new(tree: &Tree) -> Self {
+        let directory = tree.path(PATH);
+        fs::create_dir_all(&directory).unwrap();
+        let mut this = Self { directory, keys: new_keys(), published: 0 };
+        fs::write(tree.path(KEY), gpg(this.keys.path(), &["--export"], &[])).unwrap();
+        this.be_the_source(tree);
+        this.publish(&[]);
+        this
+    }
+
+    /// Makes it the only source of the system.
+    pub fn be_the_source(&self, tree: &Tree) {
+        tree.write(SOURCES, &format!("{}\n", source(&format!("copy:/{PATH}"))));
+    }
+
+    /// Adds a source that is signed with the same key.
+    pub fn add_source(tree: &Tree, url: &str) {
+        let sources = tree.read(SOURCES);
+        tree.write(SOURCES, &format!("{sources}{}\n", source(url)));
+    }
+
+    /// Has exactly these packages.
+    pub fn publish(&mut self, packages: &[Package]) {
+        let list: String = packages.iter().map(|package| package.build(&self.directory)).collect();
+        let file = self.directory.join("Packages");
+        fs::write(&file, &list).unwrap();
+        let release = format!(
+            "Suite: test\nCodename: test\nDate: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {} {} Packages\n",
+            sha256(list.as_bytes()),
+            list.len()
+        );
+        let signed = gpg(self.keys.path(), &["--clearsign"], release.as_bytes());
+        fs::write(self.directory.join("InRelease"), signed).unwrap();
+        self.published += 1;
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 + self.published);
+        for name in ["Packages", "InRelease"] {
+            let file = fs::File::options().append(true).open(self.directory.join(name)).unwrap();
+            file.set_modified(time).unwrap();
+        }
+    }
+
+    /// Signs with another key from now on, which the system does not know.
+    pub fn change_key(&mut self) {
+        self.keys = new_keys();
+    }
+
+    /// Has the system trust the key that is used now.
+    pub fn trust_key(&self, tree: &Tree) {
+        fs::write(tree.path(KEY), gpg(self.keys.path(), &["--export"], &[])).unwrap();
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        end_agent(self.keys.path());
+    }
+}
+
+fn source(url: &str) -> String {
+    format!("deb [signed-by=/{KEY}] {url} ./")
+}
+
+fn new_keys() -> TempDir {
+    let keys = tempfile::tempdir().unwrap();
+    fs::set_permissions(keys.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let name = "Nobody <nobody@example.com>";
+    gpg(keys.path(), &["--passphrase", "", "--quick-generate-key", name, "ed25519", "sign", "never"], &[]);
+    keys
+}
+
+fn gpg(home: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let given = tempfile::NamedTempFile::new().unwrap();
+    fs::write(given.path(), input).unwrap();
+    let output = Command::new("gpg")
+        .args(["--batch", "--quiet", "--homedir"])
+        .arg(home)
+        .args(arguments)
+        .stdin(fs::File::open(given.path()).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "gpg: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn end_agent(home: &Path) {
+    let _ = Command::new("gpgconf").arg("--homedir").arg(home).args(["--kill", "gpg-agent"]).status();
+}
+
+fn sha256(content: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in digest(&SHA256, content).as_ref() {
+        write!(text, "{byte:02x}").unwrap();
+    }
+    text
+}

@@ -1,0 +1,29 @@
+//! A small Debian system of one test, laid over the one that `make debian-tree` makes, and an archive for it whose packages
+//! the test makes up. Real APT and dpkg work in it.
+
+mod archive;
+mod tree;
+
+pub use archive::{Archive, Package};
+pub use tree::{Mount, Tree};
+
+use crate::nats_server::NatsServer;
+use crate::worker::WorkerHost;
+
+/// Where the worker keeps package lists and packages.
+pub const CACHE: &str = "/var/cache/os-upgrade-worker";
+
+/// A host whose worker upgrades the system of `tree`, with more options for it. It does not run yet.
+pub async fn host(server: &NatsServer, tree: &Tree, more: &[&str]) -> WorkerHost {
+    let root = tree.root();
+    // What these systems need is little.
+    let kind = ["debian", "--root", root.to_str().unwrap(), "--free-space", "1"];
+    WorkerHost::new(server, "d1").await.with_kind(&kind).with_options(more)
+}
+
+/// Has the host go through a run that must succeed, and returns what `upgrade` answered.
+pub async fn run(host: &WorkerHost, run: &str) -> String {
+    host.prepared(run).await;
+    let upgrade = host.send(run, &host.upgrade()).await;
+    host.result_of(upgrade).await
+}

@@ -1,0 +1,190 @@
+//! The system.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// Something that is mounted until this is dropped.
+#[derive(Debug)]
+pub struct Mount(PathBuf);
+
+impl Mount {
+    fn new(kind: &str, options: &str, at: &Path) -> Self {
+        fs::create_dir_all(at).unwrap();
+        let status = Command::new("mount").args(["-t", kind, "-o", options, kind]).arg(at).status().unwrap();
+        assert!(status.success(), "these tests need root, and a kernel that mounts {kind}");
+        Self(at.to_owned())
+    }
+
+    /// Gives a disk another size.
+    pub fn resize(&self, size: &str) {
+        let options = format!("remount,size={size}");
+        assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().unwrap().success());
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Lazily: what was killed may still be about to end.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// What is known of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    modified: SystemTime,
+    mode: u32,
+    content: Vec<u8>,
+}
+
+/// A Debian system.
+#[derive(Debug)]
+pub struct Tree {
+    // First, so that it is not mounted any more when the directory goes.
+    mounts: Vec<Mount>,
+    directory: TempDir,
+}
+
+impl Tree {
+    /// A system as debootstrap leaves it, without sources.
+    pub fn new() -> Self {
+        let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/debian-tree");
+        assert!(
+            made.with_extension("made").is_file(),
+            "there is no Debian system: run `make debian-tree` as root"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for name in ["changed", "work"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        let options = format!(
+            "lowerdir={},upperdir={},workdir={}",
+            made.display(),
+            path("changed").display(),
+            path("work").display()
+        );
+        let mount = Mount::new("overlay", &options, &path("root"));
+        Self { mounts: vec![mount], directory }
+    }
+
+    /// Its root.
+    pub fn root(&self) -> PathBuf {
+        self.directory.path().join("root")
+    }
+
+    /// A file in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name.trim_start_matches('/'))
+    }
+
+    /// Writes a file.
+    pub fn write(&self, name: &str, content: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    /// What a file holds; nothing where it is not there.
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Puts a disk of this size at a directory.
+    pub fn disk(&self, directory: &str, size: &str) -> Mount {
+        Mount::new("tmpfs", &format!("size={size}"), &self.path(directory))
+    }
+
+    /// Runs a command in it.
+    pub fn run(&self, words: &[&str]) -> Output {
+        let mut command = Command::new("chroot");
+        command.arg(self.root()).args(words);
+        command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8").output().unwrap()
+    }
+
+    /// Runs a command in it that must succeed, and returns what it prints.
+    pub fn must(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The installed version of a package with its state, such as `ii 1.0`.
+    pub fn package(&self, name: &str) -> String {
+        let format = "--showformat=${db:Status-Abbrev}${Version}";
+        let output = self.run(&["dpkg-query", "--show", format, name]);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What dpkg finds wrong.
+    pub fn audit(&self) -> String {
+        self.must(&["dpkg", "--audit"])
+    }
+
+    /// Every file that differs from what debootstrap made, except those below `but`.
+    pub fn changes(&self, but: &str) -> BTreeMap<PathBuf, File> {
+        let changed = self.directory.path().join("changed");
+        let mut files = BTreeMap::new();
+        collect(&changed, &changed.join(but.trim_start_matches('/')), &mut files);
+        files
+    }
+
+    /// Kills everything that runs in it, as a power cut would.
+    pub fn kill_all(&self) {
+        let root = fs::metadata(self.root()).unwrap();
+        loop {
+            let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+                let entry = entry.ok()?;
+                let id: i32 = entry.file_name().to_str()?.parse().ok()?;
+                let its = fs::metadata(entry.path().join("root")).ok()?;
+                // A zombie has no root.
+                ((its.dev(), its.ino()) == (root.dev(), root.ino())).then_some(id)
+            });
+            let processes: Vec<i32> = processes.collect();
+            if processes.is_empty() {
+                return;
+            }
+            for id in processes {
+                // It may have ended this moment.
+                let _ = kill(Pid::from_raw(id), Signal::SIGKILL);
+            }
+        }
+    }
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.kill_all();
+        self.mounts.clear();
+    }
+}
+
+fn collect(directory: &Path, but: &Path, files: &mut BTreeMap<PathBuf, File>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        if path == but {
+            continue;
+        }
+        if metadata.is_dir() {
+            collect(&path, but, files);
+        } else {
+            let content = if metadata.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+            let file = File { modified: metadata.modified().unwrap(), mode: metadata.mode(), content };
+            files.insert(path, file);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The Debian worker with real APT and dpkg when something is wrong: each ends in a message that says what, and in a
+//! host that can be tried again.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::fs::File;
+use std::net::TcpListener;
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{F_WRLCK, flock};
+use os_upgrade_protocol::subject;
+use os_upgrade_tests::debian::{Archive, CACHE, Package, Tree, host, run};
+use os_upgrade_tests::nats_server::NatsServer;
+use os_upgrade_tests::wait::eventually;
+use os_upgrade_tests::worker::WorkerHost;
+
+/// A system with `foo` 1.0 installed, whose archive has another version.
+fn system(newer: Package) -> (Tree, Archive) {
+    let tree = Tree::new();
+    let mut archive = Archive::new(&tree);
+    archive.publish(&[Package::new("foo", "1.0")]);
+    tree.must(&["apt-get", "--quiet=2", "update"]);
+    tree.must(&["apt-get", "--quiet=2", "--assume-yes", "install", "foo"]);
+    archive.publish(&[newer]);
+    (tree, archive)
+}
+
+async fn preparation_of(host: &WorkerHost, run: &str) -> String {
+    let prepare = host.send(run, &host.prepare("")).await;
+    host.result_of(prepare).await
+}
+
+#[tokio::test]
+async fn each_source_that_fails_is_named() {
+    let (tree, mut archive) = system(Package::new("foo", "2.0"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+
+    // Nothing listens at the first; the second is another directory without a list.
+    Archive::add_source(&tree, "http://127.0.0.1:1/debian");
+    Archive::add_source(&tree, "copy:/srv/nothing");
+    let result = preparation_of(&host, "run-1").await;
+    let unreachable = "http://127.0.0.1:1/debian cannot be reached; look at the network, the proxy and the source's address: ";
+    assert!(result.contains(unreachable), "{result}");
+    assert!(result.contains("copy:/srv/nothing"), "{result}");
+    assert!(!result.contains("copy:/srv/archive"), "{result}");
+
+    archive.be_the_source(&tree);
+    archive.change_key();
+    archive.publish(&[Package::new("foo", "2.0")]);
+    let result = preparation_of(&host, "run-2").await;
+    let unsigned = "copy:/srv/archive is not signed by its key; do not trust it, or renew the key that the source names: ";
+    assert!(result.starts_with(unsigned), "{result}");
+    assert_eq!(tree.package("foo"), "ii 1.0");
+
+    archive.trust_key(&tree);
+    assert_eq!(run(&host, "run-3").await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_found_before_anything_is_changed() {
+    let (tree, _archive) = system(Package::new("foo", "2.0"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    // The lists do not fit.
+    let disk = tree.disk(CACHE, "64k");
+    host.start();
+    let result = preparation_of(&host, "run-1").await;
+    assert!(result.contains("because the disk is full; make room: "), "{result}");
+
+    // Nor does what is to stay free.
+    disk.resize("16m");
+    drop(host);
+    let server = NatsServer::with_streams().await;
+    let mut careful = os_upgrade_tests::debian::host(&server, &tree, &[]).await.with_kind(&[
+        "debian",
+        "--root",
+        tree.root().to_str().unwrap(),
+        "--free-space",
+        "20",
+    ]);
+    careful.start();
+    let result = preparation_of(&careful, "run-2").await;
+    assert!(result.starts_with("the disk is too full: the upgrade needs "), "{result}");
+    assert!(result.contains(CACHE) && result.ends_with("are free; make room"), "{result}");
+    assert_eq!(tree.package("foo"), "ii 1.0");
+
+    disk.resize("64m");
+    assert_eq!(run(&careful, "run-3").await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+}
+
+#[tokio::test]
+async fn a_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
+    let noise: Vec<u8> = (0..1_000_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+    let (tree, _archive) = system(Package::new("foo", "2.0").file("usr/share/foo/noise", noise));
+    let disk = tree.disk("/usr/share/foo", "64k");
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    let result = host.result_of(upgrade).await;
+    assert!(
+        result.starts_with("the upgrade failed: the disk is full; make room and try again: package foo: "),
+        "{result}"
+    );
+    disk.resize("4m");
+    assert_eq!(run(&host, "run-2").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+}
+
+#[tokio::test]
+async fn a_package_that_cannot_be_configured_is_named_with_what_it_said() {
+    let postinst = "test -e /etc/gizmo || { echo 'no gizmo here' >&2; exit 3; }";
+    let (tree, mut archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let failed = "the upgrade failed: package foo: installed foo package post-installation script subprocess returned \
+                  error exit status 3; it said: no gizmo here";
+    assert_eq!(run(&host, "run-1").await, failed);
+    assert_eq!(tree.package("foo"), "iF 2.0");
+
+    // Nothing is mended, and the next run says so, too.
+    assert_eq!(run(&host, "run-2").await, failed);
+
+    // The operator mends it.
+    tree.write("/etc/gizmo", "");
+    assert_eq!(run(&host, "run-3").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+
+    // Or the package's maintainer does.
+    let broken = Package::new("foo", "3.0").script("postinst", "exit 1");
+    archive.publish(&[broken]);
+    assert!(run(&host, "run-4").await.starts_with("the upgrade failed: package foo: "));
+    archive.publish(&[Package::new("foo", "3.1")]);
+    assert_eq!(run(&host, "run-5").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 3.1".to_owned(), String::new()));
+}
+
+/// Holds dpkg's lock, until the file is closed, as this process.
+fn lock(tree: &Tree) -> File {
+    let file = File::options().write(true).open(tree.path("/var/lib/dpkg/lock-frontend")).unwrap();
+    let whole = flock { l_type: F_WRLCK.try_into().unwrap(), l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
+    fcntl(&file, FcntlArg::F_SETLK(&whole)).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn somebody_else_who_uses_dpkg_is_waited_for_and_named() {
+    let (tree, _archive) = system(Package::new("foo", "2.0"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &["--lock-wait", "1s"]).await;
+    host.start();
+    let held = lock(&tree);
+    // It changes nothing, so it needs no lock.
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    let result = host.result_of(upgrade).await;
+    let named = format!("/var/lib/dpkg/lock-frontend is held by process {} (", std::process::id());
+    assert!(result.starts_with(&named), "{result}");
+    assert!(result.ends_with("for longer than 1s; end that, or wait longer with --lock-wait"), "{result}");
+    assert_eq!(tree.package("foo"), "ii 1.0");
+    drop(host);
+
+    let server = NatsServer::with_streams().await;
+    let mut patient = os_upgrade_tests::debian::host(&server, &tree, &[]).await;
+    patient.start();
+    patient.prepared("run-2").await;
+    let upgrade = patient.send("run-2", &patient.upgrade()).await;
+    patient.await_log("waits for /var/lib/dpkg/lock-frontend, held by process ").await;
+    drop(held);
+    assert_eq!(patient.result_of(upgrade).await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+}
+
+/// A version whose configuration begins with `/begun` and waits for `/go`.
+fn slow() -> Package {
+    let postinst = "echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
+    Package::new("foo", "2.0").script("postinst", postinst)
+}
+
+async fn begun(tree: &Tree, times: usize) {
+    let lines = async || (tree.read("/begun").lines().count() == times).then_some(());
+    eventually("dpkg is in the middle", lines).await;
+}
+
+#[tokio::test]
+async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
+    let (tree, _archive) = system(slow());
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    host.kill();
+    tree.kill_all();
+    assert_eq!(tree.package("foo"), "iF 2.0");
+    tree.write("/go", "");
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    host.await_log("an earlier installation did not end").await;
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+    assert_eq!(host.replies_to(upgrade).await, 1);
+}
+
+#[tokio::test]
+async fn an_upgrade_goes_on_without_its_worker_and_is_not_begun_twice() {
+    let (tree, _archive) = system(slow());
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    host.kill();
+    host.start();
+    host.await_log("waits for what an earlier worker began").await;
+    // Asked to end, as when its own package is upgraded.
+    host.terminate().await;
+    host.start();
+    tree.write("/go", "");
+    assert_eq!(host.result_of(upgrade).await, "done");
+    begun(&tree, 1).await;
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+
+    // The next one finds no trace of it.
+    assert_eq!(run(&host, "run-2").await, "done");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_asked_to_end_leaves_dpkg_to_its_work() {
+    let (tree, _archive) = system(slow());
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    assert!(host.terminate().await.success());
+    tree.write("/go", "");
+    let installed = async || (tree.package("foo") == "ii 2.0").then_some(());
+    eventually("dpkg ends its work", installed).await;
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    begun(&tree, 1).await;
+}
+
+#[tokio::test]
+async fn a_preparation_that_hangs_is_stopped_by_a_hint_and_does_not_outlive_a_killed_worker() {
+    let (tree, archive) = system(Package::new("foo", "2.0"));
+    // It takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    Archive::add_source(&tree, &format!("http://{address}"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let prepare = host.send("run-1", &host.prepare("")).await;
+    let connected = silent.accept().unwrap();
+    host.kill();
+    host.start();
+    host.await_log("an earlier worker left behind is ended").await;
+    silent.accept().unwrap();
+    host.client().publish(subject::hint(&host.host), "".into()).await.unwrap();
+    assert_eq!(host.result_of(prepare).await, "the preparation was stopped");
+    drop(connected);
+
+    archive.be_the_source(&tree);
+    assert_eq!(run(&host, "run-2").await, "done");
+}

@@ -1,0 +1,69 @@
+//! The command line of `debian`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::{WorkerArgs, positive_duration};
+
+#[derive(Debug, Args)]
+pub(crate) struct DebianArgs {
+    #[command(flatten)]
+    pub(crate) worker: WorkerArgs,
+
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+}
+
+/// How a Debian host is upgraded.
+#[derive(Debug, Args)]
+pub(crate) struct Settings {
+    /// Root of the system to upgrade; another one than / is entered with chroot and cannot be rebooted
+    #[arg(long, value_name = "DIR", default_value = "/", env = "OS_UPGRADE_ROOT")]
+    pub(crate) root: PathBuf,
+
+    /// Directory below the root for package lists and packages of the next upgrade
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/cache/os-upgrade-worker",
+        env = "OS_UPGRADE_CACHE_DIR"
+    )]
+    pub(crate) cache_dir: PathBuf,
+
+    /// How many packages an upgrade may remove
+    #[arg(long, value_name = "COUNT", default_value_t = 5, env = "OS_UPGRADE_REMOVALS_MAX")]
+    pub(crate) removals_max: usize,
+
+    /// Let an upgrade remove essential packages, too
+    #[arg(long, env = "OS_UPGRADE_ALLOW_ESSENTIAL_REMOVALS")]
+    pub(crate) allow_essential_removals: bool,
+
+    /// Fail the preparation when packages are on hold; otherwise they stay as they are
+    #[arg(long, env = "OS_UPGRADE_REFUSE_HELD")]
+    pub(crate) refuse_held: bool,
+
+    /// How much must stay free on each disk that is written to, in megabytes
+    #[arg(long, value_name = "MB", default_value_t = 200, env = "OS_UPGRADE_FREE_SPACE")]
+    pub(crate) free_space: u64,
+
+    /// How long to wait for somebody else who uses APT or dpkg
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10m",
+        env = "OS_UPGRADE_LOCK_WAIT",
+        value_parser = positive_duration
+    )]
+    pub(crate) lock_wait: Duration,
+
+    /// Program that says by exit status 0 that the host is well; otherwise the last line of its standard error is the
+    /// reason
+    #[arg(long, value_name = "FILE", env = "OS_UPGRADE_HEALTH_SCRIPT")]
+    pub(crate) health_script: Option<PathBuf>,
+
+    /// Package whose version is told, or a pattern of dpkg-query such as 'linux-image-*'; may be given several times
+    #[arg(long = "package", value_name = "NAME", env = "OS_UPGRADE_PACKAGES", value_delimiter = ' ')]
+    pub(crate) packages: Vec<String>,
+}

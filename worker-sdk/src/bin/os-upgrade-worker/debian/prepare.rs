@@ -1,0 +1,131 @@
+//! `prepare`: everything is looked at and downloaded, and nothing of the system changed.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::statvfs;
+use os_upgrade_systems::debian::plan::Plan;
+use os_upgrade_systems::debian::size::Sizes;
+use os_upgrade_systems::debian::space::{Place, boot_needed, shortage};
+use os_upgrade_systems::debian::{decide, package, source};
+use os_upgrade_systems::text::names;
+use os_upgrade_worker_sdk::HandlerResult;
+use tracing::{info, warn};
+
+use super::Debian;
+use super::apt::{self, APT_GET};
+
+/// What is prepared, and by the upgrade carried out. It also installs what is missing for what is there.
+pub(super) const DIST_UPGRADE: [&str; 2] = ["--fix-broken", "dist-upgrade"];
+
+impl Debian {
+    pub(super) async fn prepare_all(&self) -> HandlerResult {
+        match fs::remove_file(self.prepared()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(self.cannot_write(&error).into());
+            }
+            Ok(()) | Err(_) => {}
+        }
+        self.apt.make_directories().map_err(|error| self.cannot_write(&error))?;
+        self.update().await?;
+        let plan = self.checked_plan().await?;
+        info!("{}", plan.summary());
+        if !plan.is_empty() {
+            self.check_space(&plan).await?;
+            self.download().await?;
+        }
+        fs::write(self.prepared(), format!("{}\n", plan.summary()))
+            .map_err(|error| self.cannot_write(&error))?;
+        Ok(())
+    }
+
+    /// Reads all sources anew.
+    async fn update(&self) -> HandlerResult {
+        let words = self.apt.words(&["update"]);
+        let mut wait = self.tools.lock_wait();
+        loop {
+            let said = self.tools.run_noted(APT_GET, &words).await?;
+            if said.status.success() {
+                return Ok(());
+            }
+            let output = said.all();
+            if wait.is_over(&output).await? {
+                return Err(source::trouble(&output).into());
+            }
+        }
+    }
+
+    /// What the upgrade would do, if that is allowed.
+    pub(super) async fn checked_plan(&self) -> HandlerResult<Plan> {
+        let packages = apt::packages(&self.tools).await?;
+        let unfinished = package::unfinished(&packages);
+        if !unfinished.is_empty() || apt::is_interrupted(self.tools.root()) {
+            warn!("an earlier installation did not end; the upgrade ends it first: {}", names(unfinished));
+        }
+        let held: Vec<&str> = decide::held(&packages).collect();
+        if !held.is_empty() {
+            warn!("packages on hold stay as they are: {}", names(held));
+        }
+        let plan = self.apt.simulate(&self.tools, &DIST_UPGRADE).await?;
+        match decide::refusal(&plan, &packages, self.allowed()) {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(plan),
+        }
+    }
+
+    /// Whether there is room for what is downloaded and what is installed.
+    async fn check_space(&self, plan: &Plan) -> HandlerResult {
+        let mut words = self.apt.words_to_read(&DIST_UPGRADE);
+        // It says how much it needs only when it might go on.
+        words.retain(|word| word != "--assume-yes");
+        words.push("--assume-no".to_owned());
+        let said = self.tools.run(APT_GET, &words).await?;
+        let sizes = Sizes::parse(&said.stdout);
+        let root = self.tools.root();
+        let boot = root.join("boot");
+        let places = [
+            (self.apt.directory().to_owned(), sizes.download),
+            (root.to_owned(), sizes.installed),
+            (boot.clone(), boot_needed(&files(&boot), plan.new_kernels())),
+        ];
+        let places = places.into_iter().filter_map(|(path, needed)| place(&path, needed));
+        let places: Vec<Place> = places.collect();
+        match shortage(&places, self.settings.free_space.saturating_mul(1_000_000)) {
+            Some(shortage) => Err(shortage.into()),
+            None => Ok(()),
+        }
+    }
+
+    async fn download(&self) -> HandlerResult {
+        let mut more = vec!["--download-only"];
+        more.extend(DIST_UPGRADE);
+        let said = self.tools.run_noted(APT_GET, &self.apt.words_to_read(&more)).await?;
+        if said.status.success() {
+            Ok(())
+        } else {
+            Err(apt::failed("the download of packages", &said).into())
+        }
+    }
+
+    fn cannot_write(&self, error: &io::Error) -> String {
+        format!("cannot write in {}: {error}", self.apt.directory().display())
+    }
+}
+
+/// A directory that is there, with what is free on its filesystem.
+fn place(path: &PathBuf, needed: u64) -> Option<Place> {
+    let filesystem = fs::metadata(path).ok()?.dev();
+    let numbers = statvfs(path).ok()?;
+    let free = numbers.blocks_available().saturating_mul(numbers.fragment_size());
+    Some(Place { name: path.display().to_string(), filesystem, free, needed })
+}
+
+/// The files of a directory and their sizes; none where it is not there.
+fn files(directory: &Path) -> Vec<(String, u64)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    entries
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.metadata().ok()?.len())))
+        .collect()
+}

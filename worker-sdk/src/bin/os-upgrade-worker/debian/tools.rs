@@ -1,0 +1,238 @@
+//! Running APT, dpkg and others in the root, and reading what they say.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::unistd::Pid;
+use os_upgrade_systems::debian::lock::{self, Held};
+use os_upgrade_systems::text::one_line;
+use os_upgrade_worker_sdk::HandlerResult;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tracing::{debug, info, warn};
+
+use crate::leftover::Leftover;
+
+/// What of a tool's output is kept; a simulation of ten thousand packages prints some 2 MiB.
+const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How often a lock is tried.
+const LOCK_EVERY: Duration = Duration::from_secs(2);
+/// What tools get from the environment of this process, which holds credentials that they must not have.
+const INHERITED: [&str; 10] = [
+    "APT_CONFIG",
+    "NEEDRESTART_MODE",
+    "http_proxy",
+    "https_proxy",
+    "ftp_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "TMPDIR",
+];
+/// What they get besides: nobody is there to answer questions, and messages are in the language they are read in.
+const ENVIRONMENT: [(&str, &str); 9] = [
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("HOME", "/root"),
+    ("LC_ALL", "C.UTF-8"),
+    ("TERM", "dumb"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("DEBCONF_NONINTERACTIVE_SEEN", "true"),
+    ("APT_LISTCHANGES_FRONTEND", "none"),
+    ("UCF_FORCE_CONFFOLD", "1"),
+    // It lists, and restarts nothing: the worker itself would be among it.
+    ("NEEDRESTART_MODE", "l"),
+];
+
+/// What a tool said.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Said {
+    /// Everything that it printed.
+    pub(super) fn all(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+/// Runs tools in the root.
+#[derive(Debug)]
+pub(super) struct Tools {
+    root: PathBuf,
+    lock_wait: Duration,
+    leftover: Leftover,
+}
+
+impl Tools {
+    /// What runs is noted in `leftover`.
+    pub(super) const fn new(root: PathBuf, lock_wait: Duration, leftover: Leftover) -> Self {
+        Self { root, lock_wait, leftover }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether the root is that of this machine.
+    pub(super) fn is_this_machine(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// The words that run `program` in the root.
+    pub(super) fn words(&self, program: &str, arguments: &[String]) -> Vec<String> {
+        let mut words = Vec::new();
+        if !self.is_this_machine() {
+            words.extend(["chroot".to_owned(), self.root.display().to_string()]);
+        }
+        words.push(program.to_owned());
+        words.extend_from_slice(arguments);
+        words
+    }
+
+    /// What ran when an earlier worker was killed is ended.
+    pub(super) async fn end_leftover(&self) {
+        self.leftover.end().await;
+    }
+
+    /// Runs a tool to its end. It is killed when this future is dropped.
+    pub(super) async fn run(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
+        let child = self.spawn(program, arguments)?;
+        said(child).await
+    }
+
+    /// The same for one that takes long: should this process be killed meanwhile, the next start ends the tool. One at
+    /// a time.
+    pub(super) async fn run_noted(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
+        info!("runs {program} {}", arguments.join(" "));
+        let child = self.spawn(program, arguments)?;
+        if let Some(group) = group(&child)
+            && let Err(error) = self.leftover.note(group)
+        {
+            warn!("a worker that is killed now would leave {program} running: {error}");
+        }
+        let said = said(child).await;
+        self.leftover.clear();
+        let said = said?;
+        for line in said.stdout.lines().chain(said.stderr.lines()).filter(|line| !line.trim().is_empty()) {
+            info!("{line}");
+        }
+        Ok(said)
+    }
+
+    fn spawn(&self, program: &str, arguments: &[String]) -> HandlerResult<Child> {
+        debug!("runs {program} {}", arguments.join(" "));
+        let words = self.words(program, arguments);
+        let mut command = command(&words[0], &words[1..]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        Ok(command.spawn().map_err(|error| cannot_run(&words[0], &error))?)
+    }
+
+    /// Runs a tool that must succeed, and returns what it printed.
+    pub(super) async fn query(&self, program: &str, arguments: &[String]) -> HandlerResult<String> {
+        let said = self.run(program, arguments).await?;
+        if said.status.success() {
+            return Ok(said.stdout);
+        }
+        Err(format!("{program} failed ({}): {}", said.status, one_line(&said.all())).into())
+    }
+
+    /// For running something until nobody else holds the locks that it needs, or it has waited long enough.
+    pub(super) fn lock_wait(&self) -> LockWait {
+        LockWait { since: Instant::now(), most: self.lock_wait, told: false }
+    }
+}
+
+/// The wait for somebody else's locks.
+#[derive(Debug)]
+pub(super) struct LockWait {
+    since: Instant,
+    most: Duration,
+    told: bool,
+}
+
+impl LockWait {
+    /// Whether a tool that failed is not to be tried again, by what it printed. It is, after a pause, if a lock was held.
+    ///
+    /// # Errors
+    /// Somebody has held the lock for too long.
+    pub(super) async fn is_over(&mut self, output: &str) -> HandlerResult<bool> {
+        let Some(held) = lock::held(output) else {
+            return Ok(true);
+        };
+        if self.since.elapsed() >= self.most {
+            let message = format!(
+                "{} is held by {}, for longer than {}; end that, or wait longer with --lock-wait",
+                held.lock,
+                holder(&held),
+                humantime::format_duration(self.most)
+            );
+            return Err(message.into());
+        }
+        if !self.told {
+            info!("waits for {}, held by {}", held.lock, holder(&held));
+            self.told = true;
+        }
+        tokio::time::sleep(LOCK_EVERY.min(self.most)).await;
+        Ok(false)
+    }
+}
+
+/// A command without terminal and credentials, in a process group of its own.
+pub(super) fn command(program: &str, arguments: &[impl AsRef<OsStr>]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(ENVIRONMENT).stdin(Stdio::null()).process_group(0);
+    for name in INHERITED {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+/// The process group of a child that [`command`] started.
+pub(super) fn group(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw)
+}
+
+pub(super) fn cannot_run(program: &str, error: &io::Error) -> String {
+    format!("cannot run {program}: {error}")
+}
+
+fn holder(held: &Held) -> String {
+    let Some(process) = held.process else {
+        return "another process".to_owned();
+    };
+    // It may have ended since.
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let line = words.join(" ");
+    match line.trim() {
+        "" => format!("process {process}"),
+        line => format!("process {process} ({})", one_line(line)),
+    }
+}
+
+async fn said(mut child: Child) -> HandlerResult<Said> {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (status, stdout, stderr) = tokio::join!(child.wait(), keep(stdout), keep(stderr));
+    Ok(Said { status: status?, stdout, stderr })
+}
+
+async fn keep(output: Option<impl AsyncRead + Unpin>) -> String {
+    let Some(mut output) = output else {
+        return String::new();
+    };
+    let mut kept = Vec::new();
+    if (&mut output).take(OUTPUT_BYTES_MAX).read_to_end(&mut kept).await.is_ok() {
+        // A tool must not block because nobody reads on.
+        let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}

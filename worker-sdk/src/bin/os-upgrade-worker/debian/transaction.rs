@@ -1,0 +1,158 @@
+//! What changes the system: it is not stopped when this process ends, because a dpkg that is stopped in the middle
+//! leaves packages half installed. So it writes into files, and the next start waits until it has ended.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use os_upgrade_worker_sdk::{Context, HandlerResult};
+use tracing::{info, warn};
+
+use super::tools::{Tools, cannot_run, command, group};
+use crate::leftover::Leftover;
+
+/// How often its output is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long one that an earlier worker started is waited for.
+const LEFTOVER_MAX: Duration = Duration::from_hours(2);
+/// What is read of its output at a time, and looked at when it has failed.
+const READ_BYTES_MAX: u64 = 1024 * 1024;
+
+/// How one ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) success: bool,
+    /// The end of what it printed.
+    pub(super) output: String,
+    /// The end of what APT wrote into its status file.
+    pub(super) status: String,
+}
+
+/// Where they write, and the note of which one runs.
+#[derive(Debug)]
+pub(super) struct Transactions {
+    output: PathBuf,
+    status: PathBuf,
+    leftover: Leftover,
+}
+
+impl Transactions {
+    pub(super) const fn new(output: PathBuf, status: PathBuf, leftover: Leftover) -> Self {
+        Self { output, status, leftover }
+    }
+
+    /// Waits for the one that an earlier worker started and that still runs, if there is one.
+    pub(super) async fn await_leftover(&self, context: &Context) -> HandlerResult {
+        let Some(group) = self.leftover.running() else {
+            return Ok(());
+        };
+        info!(%group, "waits for what an earlier worker began; it writes to {}", self.output.display());
+        let ended = async {
+            while self.leftover.running().is_some() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = ended => {
+                self.leftover.clear();
+                Ok(())
+            }
+            () = context.shutting_down() => Err("what an earlier worker began still runs".into()),
+            () = tokio::time::sleep(LEFTOVER_MAX) => {
+                Err(format!("process {group}, which an earlier worker began, does not end; look at it").into())
+            }
+        }
+    }
+
+    /// Runs a tool to its end, its output in the log. Its third descriptor is the status file.
+    pub(super) async fn run(
+        &self,
+        tools: &Tools,
+        context: &Context,
+        program: &str,
+        arguments: &[String],
+    ) -> HandlerResult<Ended> {
+        info!("runs {program} {}", arguments.join(" "));
+        let output = File::create(&self.output).map_err(|error| self.cannot_write(&error))?;
+        let errors = output.try_clone().map_err(|error| self.cannot_write(&error))?;
+        File::create(&self.status).map_err(|error| self.cannot_write(&error))?;
+        let mut words =
+            vec!["-c".to_owned(), "exec \"$@\" 3>>\"$0\"".to_owned(), self.status.display().to_string()];
+        words.extend(tools.words(program, arguments));
+        let mut child = command("sh", &words)
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| cannot_run("sh", &error))?;
+        if let Some(group) = group(&child)
+            && let Err(error) = self.leftover.note(group)
+        {
+            warn!("a worker that is killed now would not know of {program}: {error}");
+        }
+        let mut shown = Shown::new(&self.output);
+        let status = loop {
+            tokio::select! {
+                status = child.wait() => break status?,
+                () = context.shutting_down() => {
+                    // The note stays, for the next start.
+                    return Err(format!("{program} goes on without the worker").into());
+                }
+                () = tokio::time::sleep(LOOK_EVERY) => shown.show(),
+            }
+        };
+        shown.show();
+        self.leftover.clear();
+        Ok(Ended { success: status.success(), output: tail(&self.output), status: tail(&self.status) })
+    }
+
+    fn cannot_write(&self, error: &io::Error) -> String {
+        format!("cannot write in {}: {error}", self.output.parent().unwrap_or(&self.output).display())
+    }
+}
+
+/// How much of a file is in the log.
+#[derive(Debug)]
+struct Shown<'a> {
+    path: &'a PathBuf,
+    upto: u64,
+}
+
+impl<'a> Shown<'a> {
+    const fn new(path: &'a PathBuf) -> Self {
+        Self { path, upto: 0 }
+    }
+
+    /// Logs the whole lines that have come since.
+    fn show(&mut self) {
+        while let Some(bytes) = read_from(self.path, self.upto) {
+            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+            // A line longer than what is read at a time is shown in pieces.
+            let full = u64::try_from(bytes.len()).is_ok_and(|length| length == READ_BYTES_MAX);
+            let Some(end) = whole.or(full.then_some(bytes.len())) else {
+                return;
+            };
+            let text = String::from_utf8_lossy(&bytes[..end]);
+            for line in text.lines().filter(|line| !line.trim().is_empty()) {
+                info!("{line}");
+            }
+            self.upto += u64::try_from(end).unwrap_or(u64::MAX);
+        }
+    }
+}
+
+/// Some bytes of the file from `offset` on; `None` at its end.
+fn read_from(path: &PathBuf, offset: u64) -> Option<Vec<u8>> {
+    let mut file = File::open(path).ok()?;
+    file.seek(SeekFrom::Start(offset)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(READ_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+/// The end of a file.
+fn tail(path: &PathBuf) -> String {
+    let length = fs::metadata(path).map(|metadata| metadata.len()).unwrap_or_default();
+    let bytes = read_from(path, length.saturating_sub(READ_BYTES_MAX)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

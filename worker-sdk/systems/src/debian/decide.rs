@@ -1,0 +1,104 @@
+//! Whether a plan may be carried out.
+
+use super::package::Package;
+use super::plan::Plan;
+use crate::text::{count, names};
+
+/// What the operator allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowed {
+    /// So many packages may be removed.
+    pub removals: usize,
+    /// Essential packages may be removed, too.
+    pub essential_removals: bool,
+    /// Packages may be on hold.
+    pub held: bool,
+}
+
+/// Why a plan is not carried out, for the operator.
+pub fn refusal(plan: &Plan, packages: &[Package], allowed: Allowed) -> Option<String> {
+    let known =
+        |name: &str| packages.iter().find(|package| package.name == name || package.plain_name() == name);
+    let essential: Vec<&str> = plan
+        .removals
+        .iter()
+        .map(String::as_str)
+        .filter(|name| known(name).is_some_and(|package| package.essential))
+        .collect();
+    if !essential.is_empty() && !allowed.essential_removals {
+        return Some(format!(
+            "the upgrade would remove essential packages: {}; see why with apt-get --simulate dist-upgrade, or allow \
+             it with --allow-essential-removals",
+            names(essential)
+        ));
+    }
+    if plan.removals.len() > allowed.removals {
+        return Some(format!(
+            "the upgrade would remove {}, and {} may be removed: {}; see why with apt-get --simulate dist-upgrade, \
+             or allow it with --removals-max {}",
+            count(plan.removals.len(), "package"),
+            allowed.removals,
+            names(&plan.removals),
+            plan.removals.len()
+        ));
+    }
+    let held: Vec<&str> = held(packages).collect();
+    if !held.is_empty() && !allowed.held {
+        return Some(format!(
+            "packages are on hold: {}; release them with apt-mark unhold, or leave out --refuse-held",
+            names(held)
+        ));
+    }
+    None
+}
+
+/// The packages that are on hold.
+pub fn held(packages: &[Package]) -> impl Iterator<Item = &str> {
+    packages.iter().filter(|package| package.held).map(|package| package.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::package::State;
+    use super::*;
+
+    const USUAL: Allowed = Allowed { removals: 2, essential_removals: false, held: true };
+
+    fn package(name: &str, held: bool, essential: bool) -> Package {
+        Package { name: name.to_owned(), version: "1".to_owned(), state: State::Installed, held, essential }
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_refused_with_what_would_allow_it() {
+        let packages = [
+            package("bash:amd64", false, true),
+            package("foo", true, false),
+            package("a", false, false),
+            package("b", false, false),
+        ];
+        for (removals, allowed, expected) in [
+            (&[] as &[&str], USUAL, None),
+            (&["a", "b"], USUAL, None),
+            (&["a", "b", "c"], USUAL, Some("would remove 3 packages, and 2 may be removed: a, b, c; ")),
+            (&["a", "b", "c"], USUAL, Some("--removals-max 3")),
+            (&["bash"], USUAL, Some("would remove essential packages: bash; ")),
+            (&["bash"], Allowed { essential_removals: true, ..USUAL }, None),
+            (
+                &["a"],
+                Allowed { removals: 0, ..USUAL },
+                Some("would remove 1 package, and 0 may be removed: a; "),
+            ),
+            (&[], Allowed { held: false, ..USUAL }, Some("packages are on hold: foo; ")),
+        ] {
+            let removals = removals.iter().map(|&name| name.to_owned()).collect();
+            let plan = Plan { removals, ..Plan::default() };
+            let refused = refusal(&plan, &packages, allowed);
+            match expected {
+                None => assert_eq!(refused, None, "{plan:?}"),
+                Some(part) => {
+                    assert!(refused.as_ref().is_some_and(|text| text.contains(part)), "{refused:?}");
+                }
+            }
+        }
+    }
+}

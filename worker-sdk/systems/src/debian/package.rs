@@ -1,0 +1,109 @@
+//! What dpkg knows of packages.
+
+/// The format for `dpkg-query --show --showformat`, a line each.
+pub const FORMAT: &str =
+    "${db:Status-Abbrev}\\t${binary:Package}\\t${Version}\\t${Essential}\\t${Protected}\\n";
+
+/// A package that dpkg knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// Its name, with `:architecture` where dpkg needs it.
+    pub name: String,
+    /// Its version; empty where none is installed.
+    pub version: String,
+    /// How it stands.
+    pub state: State,
+    /// An operator wants it left as it is.
+    pub held: bool,
+    /// The system does not work without it, or does not boot.
+    pub essential: bool,
+}
+
+/// How a package stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is there and works.
+    Installed,
+    /// It is not there, though its configuration files may be.
+    Absent,
+    /// Something was begun and not ended: it was unpacked and not configured, or waits for triggers.
+    Unfinished,
+    /// Unpacking it, or removing it, was cut off or failed: it must be installed again.
+    Broken,
+}
+
+impl Package {
+    /// Its name without an architecture.
+    pub fn plain_name(&self) -> &str {
+        self.name.split_once(':').map_or(&self.name, |(name, _)| name)
+    }
+}
+
+/// Reads what dpkg-query prints with [`FORMAT`]; lines that are none are left out.
+pub fn parse(text: &str) -> Vec<Package> {
+    text.lines().filter_map(line).collect()
+}
+
+fn line(line: &str) -> Option<Package> {
+    let mut fields = line.split('\t');
+    let mut status = fields.next()?.chars();
+    let (selection, state, error) = (status.next()?, status.next()?, status.next().unwrap_or(' '));
+    let name = fields.next().filter(|name| !name.is_empty())?;
+    let version = fields.next()?;
+    let essential = fields.any(|field| field == "yes");
+    let state = match (state, error) {
+        (_, 'R') | ('H', _) => State::Broken,
+        ('i', _) => State::Installed,
+        ('U' | 'F' | 'W' | 't', _) => State::Unfinished,
+        (_, _) => State::Absent,
+    };
+    Some(Package {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        state,
+        held: selection == 'h',
+        essential,
+    })
+}
+
+/// The packages that are neither installed whole nor absent.
+pub fn unfinished(packages: &[Package]) -> Vec<&str> {
+    let open = packages.iter().filter(|package| matches!(package.state, State::Unfinished | State::Broken));
+    open.map(|package| package.name.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_dpkg_query_prints_is_read() {
+        let text = "ii \tbash\t5.2.15-2+b7\tyes\tno\n\
+                    hi \tlibc6:amd64\t2.36-9+deb12u10\tno\tno\n\
+                    rc \told\t1.0\tno\tno\n\
+                    un \tnever\t\t\t\n\
+                    iU \tbar\t2.0\tno\tno\n\
+                    iF \tfoo\t2.0\tno\tno\n\
+                    iHR\thalf\t3\tno\tno\n\
+                    iW \twaits\t3\tno\tno\n\
+                    ii \tinit\t1\tno\tyes\n\
+                    nonsense\n\n";
+        let packages = parse(text);
+        let shown: Vec<_> = packages.iter().map(|p| (p.plain_name(), p.state, p.held, p.essential)).collect();
+        assert_eq!(
+            shown,
+            [
+                ("bash", State::Installed, false, true),
+                ("libc6", State::Installed, true, false),
+                ("old", State::Absent, false, false),
+                ("never", State::Absent, false, false),
+                ("bar", State::Unfinished, false, false),
+                ("foo", State::Unfinished, false, false),
+                ("half", State::Broken, false, false),
+                ("waits", State::Unfinished, false, false),
+                ("init", State::Installed, false, true),
+            ]
+        );
+        assert_eq!(unfinished(&packages), ["bar", "foo", "half", "waits"]);
+    }
+}

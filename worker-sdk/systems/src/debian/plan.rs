@@ -1,0 +1,159 @@
+//! What `apt-get --simulate dist-upgrade` would do.
+
+use crate::text::{count, names};
+
+/// What an upgrade would do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// Installed or upgraded, in APT's order.
+    pub installs: Vec<Install>,
+    /// Removed.
+    pub removals: Vec<String>,
+    /// Not upgraded though there is something newer.
+    pub kept_back: Vec<String>,
+}
+
+/// A package that would be unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Install {
+    /// Its name.
+    pub name: String,
+    /// The version that is installed, if one is.
+    pub from: Option<String>,
+    /// The version that it would have.
+    pub to: String,
+}
+
+impl Plan {
+    /// Reads what APT prints.
+    pub fn parse(text: &str) -> Self {
+        let mut plan = Self::default();
+        let mut in_kept_back = false;
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("Inst ") {
+                plan.installs.extend(install(rest));
+            } else if let Some(rest) = line.strip_prefix("Remv ").or_else(|| line.strip_prefix("Purg ")) {
+                plan.removals.extend(rest.split_whitespace().next().map(str::to_owned));
+            } else if in_kept_back && line.starts_with(' ') {
+                plan.kept_back.extend(line.split_whitespace().map(str::to_owned));
+                continue;
+            }
+            in_kept_back = line.starts_with("The following packages have been kept back:");
+        }
+        plan
+    }
+
+    /// Whether it would change nothing.
+    pub fn is_empty(&self) -> bool {
+        self.installs.is_empty() && self.removals.is_empty()
+    }
+
+    /// The packages that would replace an older version of themselves.
+    pub fn upgrades(&self) -> impl Iterator<Item = &Install> {
+        self.installs.iter().filter(|install| install.from.is_some())
+    }
+
+    /// The packages that would come new.
+    pub fn additions(&self) -> impl Iterator<Item = &Install> {
+        self.installs.iter().filter(|install| install.from.is_none())
+    }
+
+    /// How many kernels would come beside those that are there.
+    pub fn new_kernels(&self) -> u64 {
+        let kernels = self.additions().filter_map(|install| install.name.strip_prefix("linux-image-"));
+        kernels.filter(|release| release.starts_with(|first: char| first.is_ascii_digit())).map(|_| 1).sum()
+    }
+
+    /// One line about it.
+    pub fn summary(&self) -> String {
+        if self.is_empty() {
+            return "nothing to upgrade".to_owned();
+        }
+        let mut parts = vec![format!("{} to upgrade", count(self.upgrades().count(), "package"))];
+        let additions = self.additions().map(|install| &install.name);
+        for (what, list) in [
+            ("new", names(additions)),
+            ("to remove", names(&self.removals)),
+            ("kept back", names(&self.kept_back)),
+        ] {
+            if !list.is_empty() {
+                parts.push(format!("{what}: {list}"));
+            }
+        }
+        parts.join("; ")
+    }
+}
+
+/// `name [from] (to origin [architecture]) [...]`
+fn install(text: &str) -> Option<Install> {
+    let (name, rest) = text.split_once(' ')?;
+    let from = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(from, _)| from.to_owned());
+    let (_, after) = rest.split_once('(')?;
+    let to = after.split([' ', ')']).next()?.to_owned();
+    Some(Install { name: name.to_owned(), from, to })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIMULATION: &str = "\
+NOTE: This is only a simulation!
+      apt-get needs root privileges for real execution.
+Reading package lists...
+Building dependency tree...
+Reading state information...
+Calculating upgrade...
+The following packages will be REMOVED:
+  baz
+The following NEW packages will be installed:
+  linux-image-6.1.0-38-amd64 newdep
+The following packages have been kept back:
+  bar docker-ce
+  docker-ce-cli
+The following packages will be upgraded:
+  foo libc6 linux-image-amd64
+3 upgraded, 2 newly installed, 1 to remove and 3 not upgraded.
+Remv baz [1.0]
+Inst libc6 [2.36-9+deb12u9] (2.36-9+deb12u10 Debian:12.11/stable [amd64]) [libc6:amd64 ]
+Conf libc6 (2.36-9+deb12u10 Debian:12.11/stable [amd64])
+Inst foo [1.0] (2.0 test [all])
+Inst newdep (1.0 test [all])
+Inst linux-image-6.1.0-38-amd64 (6.1.147-1 Debian-Security:12/stable-security [amd64])
+Inst linux-image-amd64 [6.1.140-1] (6.1.147-1 Debian-Security:12/stable-security [amd64])
+Conf foo (2.0 test [all])
+";
+
+    #[test]
+    fn a_simulation_is_read() {
+        let plan = Plan::parse(SIMULATION);
+        let installs: Vec<_> =
+            plan.installs.iter().map(|i| (i.name.as_str(), i.from.as_deref(), i.to.as_str())).collect();
+        assert_eq!(
+            installs,
+            [
+                ("libc6", Some("2.36-9+deb12u9"), "2.36-9+deb12u10"),
+                ("foo", Some("1.0"), "2.0"),
+                ("newdep", None, "1.0"),
+                ("linux-image-6.1.0-38-amd64", None, "6.1.147-1"),
+                ("linux-image-amd64", Some("6.1.140-1"), "6.1.147-1"),
+            ]
+        );
+        assert_eq!(plan.removals, ["baz"]);
+        assert_eq!(plan.kept_back, ["bar", "docker-ce", "docker-ce-cli"]);
+        assert_eq!(plan.new_kernels(), 1);
+        assert_eq!(
+            plan.summary(),
+            "3 packages to upgrade; new: newdep, linux-image-6.1.0-38-amd64; to remove: baz; \
+             kept back: bar, docker-ce, docker-ce-cli"
+        );
+    }
+
+    #[test]
+    fn nothing_to_do_is_said() {
+        let text =
+            "Reading package lists...\n0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n";
+        let plan = Plan::parse(text);
+        assert_eq!((plan.is_empty(), plan.summary().as_str()), (true, "nothing to upgrade"));
+    }
+}

@@ -1,0 +1,78 @@
+//! Whatever a tool prints, reading it does not panic, and what operators are told is one line.
+
+use std::cmp::Ordering;
+
+use os_upgrade_systems::debian::{failure, kernel, lock, package, plan, progress, size, source, version};
+use os_upgrade_systems::systemd;
+use proptest::prelude::*;
+
+/// Words that the parsers look for, and others.
+fn text() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "Inst ",
+        "Remv ",
+        "[1.0]",
+        " (2.0 x)",
+        "\n",
+        " ",
+        "E: ",
+        "Failed to fetch ",
+        "http://a/dists/",
+        "/InRelease",
+        "The repository '",
+        "' ",
+        "dpkg: error processing ",
+        "package ",
+        "archive ",
+        "dpkg: error: ",
+        ":",
+        "pmerror",
+        "pmstatus",
+        "1.5",
+        "Need to get ",
+        "MB",
+        "\t",
+        "ii ",
+        "iHR",
+        "ä",
+        "'",
+        "(",
+        "]",
+        "~",
+        "-",
+        "E: Could not get lock ",
+        "held by process ",
+        " locked by another process",
+        "with pid ",
+        "9",
+        "The following packages have unmet dependencies:\n",
+        "The following packages have been kept back:\n",
+    ]);
+    prop::collection::vec(prop_oneof![words.prop_map(str::to_owned), any::<String>()], 0..20)
+        .prop_map(|words| words.concat())
+}
+
+proptest! {
+    #[test]
+    fn reading_never_fails(text in text(), other in text()) {
+        let _ = plan::Plan::parse(&text).summary();
+        let _ = size::Sizes::parse(&text);
+        let _ = package::parse(&text);
+        let _ = lock::held(&text);
+        let _ = text.lines().map(progress::parse).count();
+        let _ = systemd::failed_units(&text);
+        let running = kernel::Running { release: text.clone(), build: other.clone() };
+        let _ = kernel::other_than_running(&running, std::slice::from_ref(&other), Some(&text));
+        prop_assert!(!source::trouble(&text).contains('\n'));
+        prop_assert!(!failure::trouble("x", &text, &other).contains('\n'));
+    }
+
+    #[test]
+    fn versions_have_an_order(a in text(), b in text(), c in text()) {
+        prop_assert_eq!(version::compare(&a, &a), Ordering::Equal);
+        prop_assert_eq!(version::compare(&a, &b), version::compare(&b, &a).reverse());
+        if version::compare(&a, &b).is_le() && version::compare(&b, &c).is_le() {
+            prop_assert!(version::compare(&a, &c).is_le());
+        }
+    }
+}
