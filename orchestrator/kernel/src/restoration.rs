@@ -12,6 +12,7 @@ use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Run, RunResult, StopCause};
 use crate::slot::{SentCommand, Slot, Standing};
+use crate::spent::Spent;
 use crate::state::State;
 
 /// Where a restored state comes from.
@@ -104,7 +105,7 @@ impl State {
     ) {
         self.fence = None;
         // A run may have been lost that was started in the occurrence under way: no other is started in it.
-        self.spent_at = Some(at);
+        self.spent = Spent::up_to(at);
         if !control_kept {
             self.withdrawals.clear();
         }

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, LockProvider, Settings, tag};
 use crate::fact::Fact;
 use crate::fence::Fence;
-use crate::outlook::REMEMBERED;
 use crate::record::Record;
 use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::{SentCommand, Slot, Standing};
+use crate::spent::Spent;
 use crate::strongbox::Strongbox;
 
 /// Everything durable about a site. Cheap to clone: what is large is shared between copies.
@@ -39,10 +39,9 @@ pub struct State {
     pub run: Option<Run>,
     /// The run that ended last.
     pub last_run: Option<Run>,
-    /// The occurrence of the maintenance windows in which this lies starts no run any more: it has started one, or may
-    /// have, or an operator has cancelled one in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent_at: Option<DateTime<Utc>>,
+    /// Which occurrences of the maintenance windows start no run any more.
+    #[serde(default, rename = "spent-at", skip_serializing_if = "Spent::is_none")]
+    pub spent: Spent,
     /// Commands of ended runs that no reply had answered, by sequence: to be deleted unless a worker has them.
     pub withdrawals: OrdMap<u64, HostName>,
     /// The fence under which commands are sent.
@@ -66,7 +65,7 @@ impl Default for State {
             slots: OrdMap::new(),
             run: None,
             last_run: None,
-            spent_at: None,
+            spent: Spent::NONE,
             withdrawals: OrdMap::new(),
             fence: None,
             control: 0,
@@ -138,7 +137,7 @@ impl State {
             Fact::RunStarted { run, trigger, not_after, rollout, hosts } => {
                 self.check_no_run(run)?;
                 if let Trigger::Window { .. } = trigger {
-                    self.spend(at);
+                    self.spent = self.spent.and(at);
                 }
                 let (trigger, rollout) = (trigger.clone(), rollout.clone());
                 self.run = Some(Run::start(run.clone(), trigger, at, *not_after, rollout, hosts));
@@ -242,12 +241,6 @@ impl State {
         self.slots.get_mut(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))
     }
 
-    /// The occurrence of `at` starts no run any more, nor does a later one that was made use of before a clock went back.
-    fn spend(&mut self, at: DateTime<Utc>) {
-        let later = self.spent_at.filter(|spent| *spent < at + REMEMBERED);
-        self.spent_at = Some(later.map_or(at, |spent| spent.max(at)));
-    }
-
     fn apply_fence_passed(&mut self, sequence: u64) -> Result<(), ApplyError> {
         let fence = self
             .fence
@@ -269,7 +262,7 @@ impl State {
             StopCause::Cancelled { .. } => {
                 // One that has failed stays failed.
                 run.stopping.get_or_insert_with(|| cause.clone());
-                self.spend(at);
+                self.spent = self.spent.and(at);
             }
             StopCause::Failed { .. } | StopCause::Restored { .. } => run.stopping = Some(cause.clone()),
         }

@@ -18,7 +18,7 @@ use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore, Waiter};
 use os_upgrade_kernel::{
     Accepted, Config, Expected, Fact, HostEvent, HostStatus, Input, LockProvider, OnFailure, Outstanding,
-    Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource, RunResult, SecretName, Settings,
+    Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource, RunResult, SecretName, Settings, Spent,
     Standing, State, StopCause, Trigger, View, decide,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
@@ -596,7 +596,7 @@ fn a_snapshot_from_before_windows() {
     }
     let read: State = serde_json::from_str(before).unwrap();
     let present: State = serde_json::from_str(include_str!("format/state.json")).unwrap();
-    let expected = State { config_revision: 0, spent_at: None, ..present };
+    let expected = State { config_revision: 0, spent: Spent::default(), ..present };
     assert_eq!(read, expected);
 
     // The configuration in it has a tag, and whoever has seen that may change it.

@@ -23,7 +23,7 @@ use self::calls::Asker;
 pub use self::event::{CallId, Event};
 pub use self::halt::{Found, Halt, Loss, losses};
 pub use self::known::{ControlMark, Known, StoreKnowledge, Stream, StreamFacts, Streams};
-use self::leading::{Leading, Queued};
+use self::leading::{Leading, Queued, Starter};
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
 use crate::clock::Now;
@@ -556,7 +556,8 @@ impl Node {
         }
         // A run is not started without the hosts that are still unread, nor by one that is leaving.
         let may_start = self.inventory.is_read() && !self.stopping.is_asked_for();
-        let starter = may_start.then_some(self.settings.nonce.as_str());
+        let sequence = self.follower.tip.sequence + 1;
+        let starter = may_start.then_some(Starter { process: &self.settings.nonce, sequence });
         let view = self.inventory.view();
         let step = match leading.next_record(&mut self.follower.state, view, now, starter) {
             Some(record) => self.appender.record(record, &self.follower.tip, now),

@@ -7,6 +7,7 @@ use crate::config::{Config, ConfigError, Expected, difference};
 use crate::fact::Fact;
 use crate::input::{Accepted, Refusal};
 use crate::outlook;
+use crate::spent::Spent;
 use crate::state::State;
 
 /// A configuration in the place of the present one, or of none.
@@ -61,7 +62,7 @@ fn check_windows(state: &State, config: &Config, now: DateTime<Utc>) -> Result<(
     let calendar = outlook::calendar(config, &state.settings);
     calendar.check(now)?;
     let opens = calendar.occurrences(now).next().transpose()?;
-    match outlook::next(config, &state.settings, None, now)? {
+    match outlook::next(config, &state.settings, Spent::NONE, now)? {
         None if opens.is_some() => Err(ConfigError::NoneLongEnough(config.minimum_remaining)),
         None | Some(_) => Ok(()),
     }

@@ -117,7 +117,7 @@ fn enlist(state: &State, view: &View, config: &Config) -> Vec<Enlisted> {
 fn cancel(state: &State, actor: &str) -> Decided {
     let run = state.run.as_ref().ok_or(Refusal::NoRun)?;
     // After a failure there is nothing left to stop, and it stays failed; but no other run starts by itself any more.
-    let known = state.spent_at.is_some_and(|spent| run.started_at < spent);
+    let known = state.spent.is_after(run.started_at);
     if matches!(run.stopping, Some(StopCause::Cancelled { .. })) || run.stopping.is_some() && known {
         return Ok((Vec::new(), Accepted::Done));
     }

@@ -12,13 +12,7 @@ use crate::view::View;
 
 /// The run of the occurrence that is under way, if it is due: over with it, as every run is at its `not-after`.
 pub(super) fn begin(state: &State, view: &View, run: &RunId, now: DateTime<Utc>) -> Vec<Fact> {
-    let Some(occurrence) = due(state, view, now).map(|start| start.occurrence) else {
-        return Vec::new();
-    };
-    // Its id names the occurrence: where clocks have deceived everybody, the same run is still not started again.
-    if state.last_run.as_ref().is_some_and(|last| last.id == *run) {
-        return Vec::new();
-    }
+    let Some(occurrence) = due(state, view, now) else { return Vec::new() };
     let trigger = Trigger::Window { start: occurrence.start, end: occurrence.end };
     // What is due can be started: it was looked at for that.
     start(state, view, run, trigger, occurrence.end).unwrap_or_default()

@@ -19,8 +19,8 @@ use crate::journal::follow::Follower;
 const BATCH_INPUTS_MAX: usize = 4096;
 /// How many inputs that can wait do wait for others.
 const LINGER_INPUTS_MAX: usize = 256;
-/// How much of a process's name is in the ids of runs: enough to tell those that lead in the same occurrence.
-const STARTER_CHARACTERS: usize = 12;
+/// How much of a process's name is in the ids of runs: enough to tell those that lead at the same place of the journal.
+const STARTER_CHARACTERS: usize = 8;
 /// Calls beyond so many waiting inputs are refused.
 const QUEUE_MAX: usize = 100_000;
 
@@ -66,11 +66,24 @@ fn more_holders<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = W
     })
 }
 
-/// The id of the run of `occurrence` that the process named `starter` starts: it starts one at most.
-fn run_id(occurrence: Occurrence, starter: &str) -> RunId {
-    let starter: String = starter.chars().take(STARTER_CHARACTERS).collect();
-    let id = format!("{}-{starter}", occurrence.start.format("%Y%m%dT%H%M%SZ"));
-    RunId::new(&id).expect("a time and the name of a process are an id")
+/// Who may start a run by itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Starter<'a> {
+    /// The process's name.
+    pub(super) process: &'a str,
+    /// The place in the journal of what it decides next.
+    pub(super) sequence: u64,
+}
+
+impl Starter<'_> {
+    /// The id of the run that it starts in `occurrence`: whatever clocks did, and also where the journal has lost its end
+    /// and goes on in its stead, nobody has given it before.
+    fn run_id(self, occurrence: Occurrence) -> RunId {
+        let start = occurrence.start.format("%Y%m%dT%H%M%SZ");
+        let process: String = self.process.chars().take(STARTER_CHARACTERS).collect();
+        RunId::new(&format!("{start}-{}-{process}", self.sequence))
+            .expect("it has nothing but what ids may have")
+    }
 }
 
 #[derive(Debug)]
@@ -120,13 +133,13 @@ impl Leading {
     /// Decides what waits. The record to append, if something came of it or somebody waits for an answer: a 2xx, also
     /// to a request that changed nothing, is only given after an append that began after the request had arrived.
     ///
-    /// `starter` is the process's name, where it may start runs by itself.
+    /// `starter` is there where it may start runs by itself.
     pub(super) fn next_record(
         &mut self,
         state: &mut State,
         view: &View,
         now: Now,
-        starter: Option<&str>,
+        starter: Option<Starter<'_>>,
     ) -> Option<&Record> {
         if self.can_wait() {
             return None;
@@ -149,11 +162,10 @@ impl Leading {
         }
         if std::mem::take(&mut self.tick) {
             batch.decide(view, &Input::Tick);
-            let due =
-                starter.and_then(|starter| Some((starter, self.lookout.due(batch.state(), view, now.wall)?)));
-            if let Some((starter, start)) = due {
-                let run = run_id(start.occurrence, starter);
-                batch.decide(view, &Input::Due { run });
+            if let Some(starter) = starter
+                && let Some(occurrence) = self.lookout.due(batch.state(), view, now.wall)
+            {
+                batch.decide(view, &Input::Due { run: starter.run_id(occurrence) });
             }
         }
         if batch.is_empty() && answers.is_empty() {
