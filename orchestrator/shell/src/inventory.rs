@@ -138,9 +138,8 @@ impl Inventory {
             let clock_skew_secs = announcement.time.map(|time| (time - at).num_seconds());
             self.announced.insert(key, Announced { announcement, clock_skew_secs });
         }
-        let is_new =
-            self.is_read && (now.wall - at).abs() < TimeDelta::from_std(PRESENCE_TTL).expect("it is short");
-        self.look_again_at(now, host, is_new && !payload.is_empty());
+        let is_new = self.is_new(now, at) && !payload.is_empty();
+        self.look_again_at(now, host, is_new);
         Ok(())
     }
 
@@ -154,6 +153,14 @@ impl Inventory {
         let versions = Versions::parse(payload)?;
         self.versions.insert(host.clone(), HostVersions { versions, published_at: at });
         Ok(())
+    }
+
+    /// A reply of a host's, which the bus took `at`. Where the host sends heartbeats, and it has just been made, it is a
+    /// sign of life as they are: after a reboot the first heartbeat may come later than the reply.
+    pub fn replied(&mut self, now: Now, host: &HostName, at: DateTime<Utc>) {
+        if self.is_new(now, at) && self.signs.contains_key(host) {
+            self.heartbeat(now, host);
+        }
     }
 
     /// A heartbeat.
@@ -184,6 +191,11 @@ impl Inventory {
         for (host, reachability) in differ {
             self.set_reachability(&host, reachability);
         }
+    }
+
+    /// Whether what the bus took `at` has just been said.
+    fn is_new(&self, now: Now, at: DateTime<Utc>) -> bool {
+        self.is_read && (now.wall - at).abs() < TimeDelta::from_std(PRESENCE_TTL).expect("it is short")
     }
 
     fn sign(&self, now: Now) -> Signs {
@@ -397,6 +409,17 @@ mod tests {
         inventory.heartbeat(at(230), &host("h2"));
         announce(&mut inventory, "a", "h2");
         assert_eq!(reachability(&inventory, "h2"), REACHABLE);
+        inventory.has_been_read();
+        inventory.replied(at(231), &host("h1"), at(231).wall);
+        assert_eq!(reachability(&inventory, "h1"), REACHABLE);
+        tick(&mut inventory, 232, 261, true);
+        inventory.replied(at(261), &host("h1"), at(231).wall);
+        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "an old one says nothing");
+        inventory.replied(at(261), &host("h3"), at(261).wall);
+        announce(&mut inventory, "a", "h3");
+        assert_eq!(reachability(&inventory, "h3"), Some(Reachability::Unknown), "it sends no heartbeats");
+        announce(&mut inventory, "a", "h2");
+        inventory.heartbeat(at(230), &host("h2"));
         // Who is never announced is forgotten.
         inventory.heartbeat(at(230), &host("nobody"));
         tick(&mut inventory, 231, 261, true);

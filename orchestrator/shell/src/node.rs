@@ -299,7 +299,7 @@ impl Node {
                 let step = self.appender.read_back(sequence, &found, now);
                 self.step(now, step);
             }
-            Event::Control(raw) => self.control(&raw),
+            Event::Control(raw) => self.control(now, &raw),
             Event::FencePublished { epoch, stored } => self.fence_published(now, epoch, stored),
             Event::CommandPublished { epoch, id, not_after, outcome } => {
                 self.dispatcher.command_published(now, epoch, (id, not_after), outcome);
@@ -579,9 +579,12 @@ impl Node {
         self.step(now, Some(step));
     }
 
-    fn control(&mut self, raw: &RawControl) {
+    fn control(&mut self, now: Now, raw: &RawControl) {
         let Role::Leading(leading) = &mut self.role else { return };
         let message: ControlMessage = control::read(raw);
+        if let ControlMessage::Reply { host, .. } = &message {
+            self.inventory.replied(now, host, raw.time);
+        }
         leading.queue.push_back(Queued::Input(Input::Control { sequence: raw.sequence, message }));
     }
 

@@ -32,7 +32,7 @@ use super::Checker;
 use crate::agenda::{Micros, SECOND};
 
 /// For how long a call may have its effect after its asker has been told that the outcome is not known: an append that
-/// is on its way comes at the latest a minute after it left.
+/// is on its way comes at the latest a minute after it left, and that of a process that stands still after it goes on.
 const MAY_YET_COME: Micros = 70 * SECOND;
 
 /// What a call wants, and a fact does; calls with the same can stand for each other.
@@ -126,6 +126,15 @@ impl Semaphores {
             return Err(format!("{request:?} of {asked} is answered {answer:?}, which was never so"));
         }
         self.check_made(&matter)
+    }
+
+    /// A process that stood still goes on: what it has kept may leave it only now.
+    fn goes_on(&mut self, now: Micros) {
+        for until in
+            self.open.values_mut().flat_map(BTreeMap::values_mut).filter_map(|open| open.until.as_mut())
+        {
+            *until = (now + MAY_YET_COME).max(*until);
+        }
     }
 
     /// A fact stands in the journal.
@@ -225,6 +234,11 @@ impl Matter {
 }
 
 impl Checker {
+    /// An orchestrator that stood still goes on.
+    pub(crate) fn goes_on(&mut self) {
+        self.semaphores.goes_on(self.now);
+    }
+
     /// Somebody asks for a slot, or to give one back.
     pub(super) fn semaphore_asked(&mut self, call: CallId, request: &Request) {
         if self.provider == LockProvider::Embedded {

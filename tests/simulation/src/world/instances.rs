@@ -69,6 +69,7 @@ impl World {
             return;
         }
         self.trace.note(self.now, || format!("i{index} goes on"));
+        self.checker.goes_on();
         for what in instance.stands_still.take().unwrap_or_default() {
             self.agenda.note(self.now, Item::Process { instance: index, boot, what });
         }
