@@ -9,15 +9,13 @@
 //! JSON or YAML in and out, as `form` has it. Who may call what is in `authority`, and who calls is found out in
 //! [`crate::auth`].
 
+mod audit;
 mod authority;
 mod changes;
-mod client;
 mod cluster;
 mod conditions;
 mod config;
-mod connections;
 mod document;
-mod early;
 mod error;
 mod extract;
 mod fields;
@@ -25,24 +23,20 @@ mod fleet_lock;
 mod form;
 mod health;
 mod hosts;
-mod limit;
+mod listener;
 mod listing;
 mod metrics;
 pub mod offline;
 mod openapi;
 mod page;
 mod patch;
-mod places;
 mod reply;
 mod run;
 mod runs;
-mod sending;
-mod serve;
 mod sites;
 mod slots;
 mod state;
 mod strongbox;
-mod tls;
 mod windows;
 
 use std::any::Any;
@@ -60,11 +54,9 @@ use tracing::Level;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::{Cause, Problem, Routine};
-pub use self::limit::Limits;
-pub use self::serve::serve;
+pub(crate) use self::listener::WARN_BEFORE;
+pub use self::listener::{Limits, Tls, serve};
 pub use self::sites::Sites;
-pub use self::tls::Tls;
-pub(crate) use self::tls::WARN_BEFORE;
 use crate::auth::Gate;
 use crate::site::{Present, SiteHandle};
 use crate::store::History;
@@ -214,7 +206,7 @@ fn from_outside(
         .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
         .layer(middleware::from_fn_with_state(gate, authority::identify))
         .layer(middleware::from_fn(in_time))
-        .layer(middleware::from_fn_with_state(limits, limit::within))
+        .layer(middleware::from_fn_with_state(limits, listener::within))
         .layer(middleware::from_fn(log_failure))
 }
 

@@ -63,7 +63,7 @@ impl<'a> PemFile<'a> {
     /// # Errors
     /// It is something else, cannot be read, or is larger than 4 MiB.
     pub fn read_plain(role: &'static str, path: &'a Path) -> Result<Self, PemError> {
-        Self::of(role, path, plain_file::open_file(path).map(|(file, _)| file))
+        Self::of(role, path, plain_file::open(path).map(|(file, _)| file))
     }
 
     fn of(role: &'static str, path: &'a Path, file: io::Result<fs::File>) -> Result<Self, PemError> {

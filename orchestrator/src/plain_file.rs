@@ -8,23 +8,13 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-/// Opens what is at `path` for reading, without waiting for anybody, and tells what has been opened: whether it is a file
-/// is for the caller to look at.
-///
-/// # Errors
-/// It cannot be opened.
-pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
-    let metadata = file.metadata()?;
-    Ok((file, metadata))
-}
-
-/// The same of what must be a file.
+/// Opens the file at `path` for reading, without waiting for anybody, and tells what has been opened.
 ///
 /// # Errors
 /// It is something else, or cannot be opened.
-pub fn open_file(path: &Path) -> io::Result<(File, Metadata)> {
-    let (file, metadata) = open(path)?;
+pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    let metadata = file.metadata()?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(io::Error::other("it is not a file")) }
 }
 
@@ -39,11 +29,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("fifo");
         nix::unistd::mkfifo(&path, Mode::S_IRUSR).unwrap();
-        assert!(!open(&path).unwrap().1.is_file());
-        assert_eq!(open_file(&path).unwrap_err().to_string(), "it is not a file");
-        assert_eq!(open_file(directory.path()).unwrap_err().to_string(), "it is not a file");
-        assert_eq!(open_file(&directory.path().join("absent")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(open(&path).unwrap_err().to_string(), "it is not a file");
+        assert_eq!(open(directory.path()).unwrap_err().to_string(), "it is not a file");
+        assert_eq!(open(&directory.path().join("absent")).unwrap_err().kind(), io::ErrorKind::NotFound);
         std::fs::write(directory.path().join("file"), "12").unwrap();
-        assert_eq!(open_file(&directory.path().join("file")).unwrap().1.len(), 2);
+        assert_eq!(open(&directory.path().join("file")).unwrap().1.len(), 2);
     }
 }

@@ -12,9 +12,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
+use super::audit::{Done, read};
 use super::error::Problem;
 use super::extract::Params;
-use super::listing::{self, Count, Entry, Wanted, entry, paged};
+use super::listing::{self, paged};
 use super::openapi::types;
 use super::openapi::{lists, tag};
 use super::reply;
@@ -38,24 +39,7 @@ paged!(ListParameters by FactCursor, described by FactKeyText, read by "listing:
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let wanted = params.wanted();
-    if wanted == Wanted::Count {
-        return reply::json(&Count { count: api.history().await.count_audit(Audit::Configuration).await? });
-    }
-    let page = api.history().await.audit(Audit::Configuration, params.limit(), params.after).await?;
-    let entries = page.items.iter().map(|fact| {
-        let whole = Replaced::of(fact)?;
-        Ok(entry(wanted, || fact.cursor().to_string(), || ChangeItem::new(fact, whole)))
-    });
-    let items = entries.collect::<Result<_, Problem>>()?;
-    reply::json(&ChangeList { items, next: page.next.map(|next| next.to_string()) })
-}
-
-#[derive(Serialize)]
-struct ChangeList<'a> {
-    items: Vec<Entry<String, ChangeItem<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    Done::read(&api, Audit::Configuration, params.asked()).await?.answer(ChangeItem::of)
 }
 
 /// A change of the configuration.
@@ -88,23 +72,16 @@ struct Replaced {
     difference: Vec<Difference>,
 }
 
-impl Replaced {
-    fn of(fact: &FactRow) -> Result<Self, Problem> {
-        serde_json::from_str(fact.fact.get()).map_err(|error| {
-            Problem::internal(format!("fact {} of the store cannot be read: {error}", fact.cursor()))
-        })
-    }
-}
-
 impl<'a> ChangeItem<'a> {
-    fn new(fact: &'a FactRow, replaced: Replaced) -> Self {
-        Self {
+    fn of(fact: &'a FactRow) -> Result<Self, Problem> {
+        let replaced: Replaced = read(fact)?;
+        Ok(Self {
             sequence: fact.sequence,
             place: fact.place,
             time: Millis(fact.at),
             actor: fact.actor.as_deref(),
             difference: replaced.difference,
             configuration: replaced.config,
-        }
+        })
     }
 }

@@ -49,14 +49,14 @@ macro_rules! paged {
         }
 
         impl $name {
-            /// How many entries a page has at most.
-            fn limit(&self) -> u32 {
-                self.limit.unwrap_or(crate::api::listing::PAGE_DEFAULT)
-            }
-
-            /// What is wanted.
-            fn wanted(&self) -> crate::api::listing::Wanted {
-                crate::api::listing::Wanted::of(self.keys.as_ref(), self.count.as_ref())
+            /// What is asked for.
+            fn asked(self) -> crate::api::listing::Asked<$key> {
+                let Self { limit, after, keys, count, .. } = self;
+                crate::api::listing::Asked {
+                    wanted: crate::api::listing::Wanted::of(keys.as_ref(), count.as_ref()),
+                    limit: limit.unwrap_or(crate::api::listing::PAGE_DEFAULT),
+                    after,
+                }
             }
         }
     };
@@ -134,6 +134,15 @@ impl Listing {
         let next = items.last().filter(|_| !is_last).map(name);
         (items, next)
     }
+}
+
+/// What is asked of a list with pages.
+pub(super) struct Asked<K> {
+    pub(super) wanted: Wanted,
+    /// How many entries a page has at most.
+    pub(super) limit: u32,
+    /// The key of the last entry of the page before.
+    pub(super) after: Option<K>,
 }
 
 /// What of a list is wanted.

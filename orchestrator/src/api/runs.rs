@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use super::Api;
 use super::error::Problem;
 use super::extract::{Name, Parameters, Params, parameters};
-use super::listing::{self, Count, Entry, Wanted, entry, paged};
+use super::listing::{self, Asked, Count, Entry, Wanted, entry, paged};
 use super::openapi::types::{self, ActionWord, HostStatusWord, PhaseWord, ReasonKindWord, RunResultWord};
 use super::openapi::{lists, tag};
 use super::reply::{self, Stamp};
@@ -73,11 +73,12 @@ pub(super) fn read_run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCurso
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let wanted = params.wanted();
+    let Asked { wanted, limit, after } = params.asked();
+    let history = api.history().await;
     if wanted == Wanted::Count {
-        return reply::json(&Count { count: api.history().await.count_runs().await? });
+        return reply::json(&Count { count: history.count_runs().await? });
     }
-    let page = api.history().await.runs(params.limit(), params.after.as_ref()).await?;
+    let page = history.runs(limit, after.as_ref()).await?;
     reply::json(&RunList::of(&page, wanted))
 }
 

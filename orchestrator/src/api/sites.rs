@@ -26,7 +26,7 @@ use self::message::{Answered, Asked};
 use super::authority::Identity;
 use super::error::Problem;
 use super::extract;
-use super::serve::DRAIN_TIMEOUT;
+use super::listener::DRAIN_TIMEOUT;
 use crate::auth::Caller;
 use crate::bus::LateBus;
 use crate::bus::sites::{AnswerSites, NoAnswer};

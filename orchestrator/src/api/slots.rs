@@ -18,14 +18,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
+use super::audit::Done;
 use super::error::Problem;
 use super::extract::{Actor, Body, Names, Nothing, Params};
-use super::listing::{self, Count, Entry, Wanted, entry, paged};
+use super::listing::{self, paged};
 use super::openapi::types::{self, BehalfWord, LockProviderWord, ReclaimWord, WaiterWord};
 use super::openapi::{lists, tag};
-use super::reply::{self, Stamp};
+use super::reply::Stamp;
 use super::runs::FactItem;
-use crate::store::{Audit, FactCursor, FactRow};
+use crate::store::{Audit, FactCursor};
 
 /// Longest reason that an operator may give, in bytes.
 const REASON_BYTES_MAX: usize = 1_000;
@@ -143,13 +144,6 @@ paged!(
     clients
 );
 
-#[derive(Serialize)]
-struct OrderList<'a> {
-    items: Vec<Entry<String, FactItem<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
-
 /// 200 with what operators, and with `clients` `FleetLock` clients, did about slots, newest first.
 #[utoipa::path(
     get, path = "/v1/state/fleet-lock/history", operation_id = "list-slot-orders", tag = tag::SLOTS,
@@ -163,15 +157,8 @@ async fn history(
     State(api): State<Api>,
     Params(params): Params<HistoryParameters>,
 ) -> Result<Response, Problem> {
-    let wanted = params.wanted();
     let audit = if params.clients.is_some() { Audit::SlotsOfAll } else { Audit::Slots };
-    if wanted == Wanted::Count {
-        return reply::json(&Count { count: api.history().await.count_audit(audit).await? });
-    }
-    let page = api.history().await.audit(audit, params.limit(), params.after).await?;
-    let shown = |fact| entry(wanted, || FactRow::cursor(fact).to_string(), || FactItem::of(fact));
-    let items = page.items.iter().map(shown).collect();
-    reply::json(&OrderList { items, next: page.next.map(|next| next.to_string()) })
+    Done::read(&api, audit, params.asked()).await?.answer(|fact| Ok(FactItem::of(fact)))
 }
 
 /// Every group with a semaphore here, or with a slot that another lock server has given to a host.

@@ -224,9 +224,6 @@ fn read_owned(path: &Path, reader: Option<u32>) -> Result<(Tokens, Version), Fil
 
 /// Whether only root and `reader`, if that matters, can have written it.
 fn trusted(metadata: &fs::Metadata, reader: Option<u32>) -> Result<(), String> {
-    if !metadata.is_file() {
-        return Err("is not a file".to_owned());
-    }
     if metadata.mode() & 0o022 != 0 {
         let mode = metadata.mode() & 0o777;
         return Err(format!(

@@ -11,9 +11,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::Api;
+use crate::api::audit::{Done, read};
 use crate::api::error::Problem;
 use crate::api::extract::Params;
-use crate::api::listing::{self, Count, Entry, Wanted, entry, paged};
+use crate::api::listing::{self, paged};
 use crate::api::openapi::types::{SecretNameText, StrongboxWord};
 use crate::api::openapi::{lists, tag};
 use crate::api::reply;
@@ -36,24 +37,7 @@ paged!(ListParameters by FactCursor, described by FactKeyText, read by "listing:
     )
 )]
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let wanted = params.wanted();
-    if wanted == Wanted::Count {
-        return reply::json(&Count { count: api.history().await.count_audit(Audit::Strongbox).await? });
-    }
-    let page = api.history().await.audit(Audit::Strongbox, params.limit(), params.after).await?;
-    let entries = page.items.iter().map(|fact| {
-        let item = StrongboxItem::of(fact)?;
-        Ok(entry(wanted, || fact.cursor().to_string(), || item))
-    });
-    let items = entries.collect::<Result<_, Problem>>()?;
-    reply::json(&StrongboxPage { items, next: page.next.map(|next| next.to_string()) })
-}
-
-#[derive(Serialize)]
-struct StrongboxPage<'a> {
-    items: Vec<Entry<String, StrongboxItem<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    Done::read(&api, Audit::Strongbox, params.asked()).await?.answer(StrongboxItem::of)
 }
 
 /// What was done about secrets.
@@ -87,9 +71,7 @@ struct About {
 
 impl<'a> StrongboxItem<'a> {
     fn of(fact: &'a FactRow) -> Result<Self, Problem> {
-        let About { name } = serde_json::from_str(fact.fact.get()).map_err(|error| {
-            Problem::internal(format!("fact {} of the store cannot be read: {error}", fact.cursor()))
-        })?;
+        let About { name } = read(fact)?;
         Ok(Self {
             sequence: fact.sequence,
             place: fact.place,

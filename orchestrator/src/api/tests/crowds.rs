@@ -114,7 +114,7 @@ async fn endless(shutdown: &CancellationToken) -> (SocketAddr, CancellationToken
 async fn listen_with(router: Router, limits: Limits, shutdown: &CancellationToken) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve::serve_router(listener, router, limits, None, shutdown.clone()));
+    tokio::spawn(listener::serve_router(listener, router, limits, None, shutdown.clone()));
     address
 }
 
@@ -176,7 +176,7 @@ async fn an_answer_that_is_being_sent_is_under_way() {
         .route("/large", get(async || vec![b' '; LARGE]))
         .route("/small", get(async || "small"))
         .route("/healthz", get(async || "alive"))
-        .layer(middleware::from_fn_with_state(limits.clone(), limit::within));
+        .layer(middleware::from_fn_with_state(limits.clone(), listener::within));
     let shutdown = CancellationToken::new();
     let _stop = shutdown.clone().drop_guard();
     let address = listen_with(router, limits, &shutdown).await;

@@ -60,7 +60,7 @@ impl Served {
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let router = Router::new().route("/whoami", get(whoami));
-        tokio::spawn(serve::serve_router(listener, router, limits, tls, shutdown.clone()));
+        tokio::spawn(listener::serve_router(listener, router, limits, tls, shutdown.clone()));
         Self { address, directory, authority, _stop: shutdown.drop_guard() }
     }
 

@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use axum::response::{IntoResponse as _, Response};
 
-use super::error::{Problem, Routine};
-use super::fleet_lock::{self, Kind};
+use crate::api::error::{Problem, Routine};
+use crate::api::fleet_lock::{self, Kind};
 
 /// Why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

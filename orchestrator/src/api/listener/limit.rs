@@ -40,7 +40,7 @@ const HANDSHAKES_MAX: usize = 2;
 const TELL_EVERY: Duration = Duration::from_mins(1);
 
 /// How many connections and requests were refused why: label `reason`, which is `connections`, `busy` or `rate`.
-pub(super) type Refused = Family<[(&'static str, &'static str); 1], Counter>;
+pub(in crate::api) type Refused = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The limits, and how far they are used up. Cheap to clone; clones are one.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl Limits {
 
     /// The same with several clients on this machine, by their addresses of loopback.
     #[cfg(test)]
-    pub(super) fn with_clients_on_loopback(self) -> Self {
+    pub(in crate::api) fn with_clients_on_loopback(self) -> Self {
         Self { client_of: Client::of_loopback, ..self }
     }
 
@@ -100,12 +100,12 @@ impl Limits {
     }
 
     /// Turns of handshakes of TLS. Whoever has one waits for nobody.
-    pub(super) fn handshakes(&self) -> &Arc<Semaphore> {
+    pub(in crate::api) fn handshakes(&self) -> &Arc<Semaphore> {
         &self.handshakes
     }
 
     /// What has been refused so far.
-    pub(super) fn refused(&self) -> &Refused {
+    pub(in crate::api) fn refused(&self) -> &Refused {
         &self.refused
     }
 
@@ -144,7 +144,7 @@ impl Told {
 }
 
 /// Lets through what is within the limits. Whether this process lives can always be asked.
-pub(super) async fn within(State(limits): State<Limits>, request: Request, next: Next) -> Response {
+pub(in crate::api) async fn within(State(limits): State<Limits>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let client = peer.map(|ConnectInfo(peer)| (limits.client_of)(peer.ip()));

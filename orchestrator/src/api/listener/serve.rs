@@ -29,7 +29,8 @@ use tower::ServiceExt as _;
 use super::connections::Connection;
 use super::early::Refusal;
 use super::sending::{Sending, until_sent};
-use super::{Limits, Options, Routers, Tls};
+use super::{Limits, Tls};
+use crate::api::{Options, Routers};
 use crate::auth::{Gate, PeerCertificate};
 use crate::site::SiteHandle;
 use crate::store::History;
@@ -43,7 +44,7 @@ const HEADERS_MAX: usize = 64;
 /// Most bytes of a request line with its headers.
 const HEADER_BYTES_MAX: usize = 32 * 1_024;
 /// How long requests under way have at the end: as long as the orchestrator itself, and what it takes to write an answer.
-pub(super) const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis(500));
+pub(in crate::api) const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis(500));
 /// How long to wait when no connection can be accepted, for want of file descriptors, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -69,7 +70,7 @@ pub async fn serve(
     served
 }
 
-pub(super) async fn serve_router(
+pub(in crate::api) async fn serve_router(
     listener: TcpListener,
     router: Router,
     limits: Limits,
