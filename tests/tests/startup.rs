@@ -1,6 +1,7 @@
 //! What keeps an instance from starting, or from going on: said in one line, waited for, or never passed over.
 
 use std::fs;
+use std::process::Command;
 
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::orchestrator::Orchestrator;
@@ -59,6 +60,12 @@ async fn a_file_for_the_lock_server_that_is_not_there_is_one_line() {
     let text = "error: cannot use the lock server: cannot read c.pem, the `certificate` of [fleet-lock]: \
                 No such file or directory (os error 2)";
     assert_eq!(failed(Orchestrator::new(&nats.url(), more)).await, (Some(2), vec![text.to_owned()]));
+    // A pipe that nobody writes to would hold it up for ever.
+    let orchestrator = Orchestrator::new(&nats.url(), more);
+    let pipe = orchestrator.directory().join("c.pem");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("a pipe").success());
+    let text = "error: cannot use the lock server: cannot read c.pem, the `certificate` of [fleet-lock]: it is not a file";
+    assert_eq!(failed(orchestrator).await, (Some(2), vec![text.to_owned()]));
 }
 
 #[tokio::test]

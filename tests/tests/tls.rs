@@ -84,7 +84,7 @@ impl Secured {
 
 fn files(ca: &Path, identity: Option<[PathBuf; 2]>) -> TlsFiles {
     let [certificate, key] = identity.map_or([None, None], |files| files.map(Some));
-    TlsFiles { ca: Some(ca.to_owned()), certificate, key, roles: ["ca", "certificate", "key"] }
+    TlsFiles { ca: Some(ca.to_owned()), certificate, key, roles: ["ca", "certificate", "key"], pipes: false }
 }
 
 /// Makes a token: its secret, if it has one.

@@ -100,7 +100,7 @@ async fn ask(server: &Server, method: Method, url: Url, body: Option<&Value>) ->
         bail!("--ca needs a --url that begins with https://");
     }
     let roles = ["file of --ca", "certificate", "key"];
-    let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles };
+    let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: true };
     let http = tls.use_in(http_client::builder(&url).timeout(ANSWER_WITHIN))?.build()?;
     let request = http.request(method, url);
     let request = server.token()?.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);

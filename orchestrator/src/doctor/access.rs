@@ -23,8 +23,10 @@ pub(super) fn examine(settings: &Settings, state: Option<&State>, now: DateTime<
     let mut checks: Vec<Check> = asked_as(&settings.store.path).into_iter().collect();
     checks.extend(settings.api.tokens.as_deref().map(|path| token_file(path, now)));
     checks.extend(certificate(&settings.api_tls, now));
-    checks.extend(settings.api_tls.key.as_deref().and_then(private_key));
+    checks.extend(settings.api_tls.key.as_deref().and_then(|path| private_key("certificate's key", path)));
     checks.extend(settings.api_tls.client_ca.as_deref().map(|path| client_authorities(path, now)));
+    let lock_key = settings.fleet_lock.key.as_deref();
+    checks.extend(lock_key.and_then(|path| private_key("key for the lock server", path)));
     checks.extend(strongbox(settings, state));
     checks
 }
@@ -94,17 +96,16 @@ const RENEW: &str =
     "have a new one made and put it and its key in their files: they are read again without a restart";
 
 /// Who else can read or write the key. Whether it can be used is said with the certificate.
-fn private_key(path: &Path) -> Option<Check> {
-    const NAME: &str = "certificate's key";
+fn private_key(name: &str, path: &Path) -> Option<Check> {
     let mode = fs::metadata(path).ok()?.mode() & 0o777;
     let shown = path.display();
     Some(if mode & 0o026 == 0 {
-        Check::ok(NAME, format!("{shown} is nobody else's (mode {mode:03o})"))
+        Check::ok(name, format!("{shown} is nobody else's (mode {mode:03o})"))
     } else {
         let found = format!("{shown} can be read or written by others (mode {mode:03o})");
         let advice = "chmod 0600 it, or 0640 with a group that is the service's alone, and have a new one made if others \
                       have had it";
-        Check::warning(NAME, found, advice)
+        Check::warning(name, found, advice)
     })
 }
 

@@ -34,6 +34,6 @@ impl Tls {
             }
         }
         let roles = ["file of --ca", "file of --cert", "file of --key"];
-        Ok(TlsFiles { ca, certificate: cert, key, roles })
+        Ok(TlsFiles { ca, certificate: cert, key, roles, pipes: true })
     }
 }

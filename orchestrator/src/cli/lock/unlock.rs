@@ -60,7 +60,7 @@ pub(super) fn by_hand(
     group: &GroupName,
     id: &ClientId,
 ) -> String {
-    let TlsFiles { ca, certificate, key, roles: _ } = files;
+    let TlsFiles { ca, certificate, key, roles: _, pipes: _ } = files;
     let (url, credentials, remark) = match found {
         Found::Url if url.has_credentials() => {
             (url.clone(), None, Some("(with user:password in place of ***)".to_owned()))
@@ -100,7 +100,8 @@ mod tests {
     #[test]
     fn what_gives_a_slot_back_by_hand() {
         let (group, id) = (GroupName::new("g").unwrap(), ClientId::new("-it's").unwrap());
-        let mut files = TlsFiles { ca: None, certificate: None, key: None, roles: ["a", "b", "c"] };
+        let mut files =
+            TlsFiles { ca: None, certificate: None, key: None, roles: ["a", "b", "c"], pipes: true };
         assert_eq!(
             by_hand(&"http://h/base/".parse().unwrap(), &Found::Url, &files, &group, &id),
             r"os-upgrade lock unlock --url 'http://h/base/' --group g --id='-it'\''s'"

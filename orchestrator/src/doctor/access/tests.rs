@@ -29,6 +29,7 @@ impl Place {
         for (name, content) in [
             ("api.pem", &cert),
             ("api.key", &key),
+            ("lock.key", &key),
             ("ca.pem", &authority.pem),
             ("strongbox.key", &Key::random().unwrap().reveal()),
         ] {
@@ -54,12 +55,15 @@ impl Place {
     fn checks(&self) -> Vec<(String, Verdict, String)> {
         let file = |name: &str| self.path(name).display().to_string();
         let text = format!(
-            "[api]\ntokens = {:?}\n[api.tls]\ncert = {:?}\nkey = {:?}\nclient-ca = {:?}\n[strongbox]\nkey-file = {:?}\n",
+            "[api]\ntokens = {:?}\n[api.tls]\ncert = {:?}\nkey = {:?}\nclient-ca = {:?}\n[strongbox]\nkey-file = {:?}\n\
+             [fleet-lock]\nurl = \"https://h\"\ncertificate = {:?}\nkey = {:?}\n",
             file("tokens.toml"),
             file("api.pem"),
             file("api.key"),
             file("ca.pem"),
             file("strongbox.key"),
+            file("api.pem"),
+            file("lock.key"),
         );
         let settings = config::parse(None, &text, []).unwrap();
         let directory = format!("{}/", self.0.path().display());
@@ -98,6 +102,7 @@ fn files_as_they_should_be() {
             ok("certificate", "valid until 4096-01-01T00:00:00Z"),
             ok("certificate's key", "api.key is nobody else's (mode 600)"),
             ok("clients' authorities", "valid until 4096-01-01T00:00:00Z"),
+            ok("key for the lock server", "lock.key is nobody else's (mode 600)"),
             ok("strongbox's key", "strongbox.key can be used"),
         ]
     );
@@ -106,7 +111,7 @@ fn files_as_they_should_be() {
 #[test]
 fn files_with_faults() {
     type Fault = fn(&Place);
-    let faults: [(Fault, &str, Verdict, &str); 12] = [
+    let faults: [(Fault, &str, Verdict, &str); 13] = [
         (
             |place| fs::remove_file(place.path("tokens.toml")).unwrap(),
             "token file",
@@ -131,6 +136,12 @@ fn files_with_faults() {
             "0 tokens are valid",
         ),
         (|place| place.set_mode("api.key", 0o644), "certificate's key", Verdict::Warning, "(mode 644)"),
+        (
+            |place| place.set_mode("lock.key", 0o604),
+            "key for the lock server",
+            Verdict::Warning,
+            "(mode 604)",
+        ),
         (
             |place| {
                 let (cert, key) = Authority::new("two").certify_until("localhost", 2020);

@@ -25,6 +25,9 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
     /// What `ca`, `certificate` and `key` are called where they are named, for what is said about them.
     pub roles: [&'static str; 3],
+    /// Whether a pipe will do, as a shell makes for `<(command)`: who asks at a terminal waits for it, and a service would
+    /// for ever.
+    pub pipes: bool,
 }
 
 impl TlsFiles {
@@ -32,7 +35,7 @@ impl TlsFiles {
     pub(super) fn of_settings(settings: &FleetLock) -> Self {
         let FleetLock { ca, certificate, key, .. } = settings.clone();
         let roles = ["`ca` of [fleet-lock]", "`certificate` of [fleet-lock]", "`key` of [fleet-lock]"];
-        Self { ca, certificate, key, roles }
+        Self { ca, certificate, key, roles, pipes: false }
     }
 
     /// Has `builder` use them.
@@ -41,11 +44,12 @@ impl TlsFiles {
     /// One cannot be read or used.
     pub fn use_in(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, BuildError> {
         let [ca, certificate, key] = self.roles;
+        let read = if self.pipes { PemFile::read } else { PemFile::read_plain };
         if let Some(path) = &self.ca {
-            builder = builder.tls_certs_only(authorities(&PemFile::read(ca, path)?)?);
+            builder = builder.tls_certs_only(authorities(&read(ca, path)?)?);
         }
         if let (Some(shown), Some(private)) = (&self.certificate, &self.key) {
-            let (shown, private) = (PemFile::read(certificate, shown)?, PemFile::read(key, private)?);
+            let (shown, private) = (read(certificate, shown)?, read(key, private)?);
             builder = builder.identity(identity(&shown, &private)?);
         }
         Ok(builder)

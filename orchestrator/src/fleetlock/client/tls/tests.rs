@@ -227,15 +227,17 @@ fn files_that_cannot_be_used_are_named_with_their_key() {
     }
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(&directory, "https://h", None, Some((certificate, key)));
-    settings.key = Some("/dev/zero".into());
-    let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
-    assert_eq!(error, "cannot read /dev/zero, the `key` of [fleet-lock]: more than 4194304 bytes");
-    settings.key = Some("/nowhere/k".into());
-    let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
-    assert_eq!(
-        error,
-        "cannot read /nowhere/k, the `key` of [fleet-lock]: No such file or directory (os error 2)"
-    );
+    let large = directory.path().join("large");
+    fs::File::create(&large).unwrap().set_len(5_000_000).unwrap();
+    for (path, expected) in [
+        ("/dev/zero", "it is not a file"),
+        (large.to_str().unwrap(), "more than 4194304 bytes"),
+        ("/nowhere/k", "No such file or directory (os error 2)"),
+    ] {
+        settings.key = Some(path.into());
+        let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
+        assert_eq!(error, format!("cannot read {path}, the `key` of [fleet-lock]: {expected}"));
+    }
 }
 
 #[tokio::test]
