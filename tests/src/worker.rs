@@ -35,6 +35,7 @@ pub struct WorkerHost {
     /// The worker's command with what only it takes.
     kind: Vec<String>,
     options: Vec<String>,
+    environment: Vec<(String, String)>,
     child: Option<Child>,
 }
 
@@ -52,6 +53,7 @@ impl WorkerHost {
             jetstream: jetstream::new(client.clone()),
             client,
             options: Vec::new(),
+            environment: Vec::new(),
             child: None,
         };
         std::fs::create_dir(this.scripts()).unwrap();
@@ -63,6 +65,13 @@ impl WorkerHost {
     #[must_use]
     pub fn with_kind(mut self, kind: &[&str]) -> Self {
         self.kind = kind.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
+    /// A variable in the worker's environment.
+    #[must_use]
+    pub fn with_environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -133,6 +142,7 @@ impl WorkerHost {
             .arg("--boot-id-file")
             .arg(self.path("boot-id"))
             .args(&self.options)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("RUST_LOG", "debug,async_nats=info")
             // Who runs the tests may have set it; scripts are to see what the worker sets, and no more.
             .env_remove(managed_nats::ENV)
@@ -216,6 +226,13 @@ impl WorkerHost {
     pub async fn replies_to(&self, sequence: u64) -> usize {
         let replies = self.replies().await;
         replies.iter().filter(|reply| in_reply_to(reply) == Some(sequence)).count()
+    }
+
+    /// The result of this command, once there is a reply.
+    pub async fn answered(&self, sequence: u64) -> Option<String> {
+        let replies = self.replies().await;
+        let reply = replies.into_iter().find(|reply| in_reply_to(reply) == Some(sequence))?;
+        Some(Reply::parse(&reply.payload).unwrap().result.as_str().to_owned())
     }
 
     /// Waits for a reply to this command, and returns its result.
@@ -341,9 +358,10 @@ fn build(target: &[&str], file: &str) -> PathBuf {
         build.arg("--release");
     }
     assert!(build.status().unwrap().success(), "{file} is not built");
-    // This test stands in target/<profile>/deps.
-    let test = std::env::current_exe().unwrap();
-    let artifact = test.ancestors().nth(2).unwrap().join(file);
+    // A program stands in target/<profile>, a test in its deps.
+    let this = std::env::current_exe().unwrap();
+    let profile = this.ancestors().skip(1).find(|directory| !directory.ends_with("deps")).unwrap();
+    let artifact = profile.join(file);
     assert!(artifact.is_file(), "{} is not there", artifact.display());
     artifact
 }

@@ -139,7 +139,7 @@ async fn the_health_script_has_the_last_word() {
         "test -e ../well || { echo \"the shop of $OS_UPGRADE_HOST is closed\" >&2; exit 1; }",
     );
     let script = host.scripts().join("is-well");
-    host = host.with_options(&["--health-script", script.to_str().unwrap()]);
+    host = host.with_options(&["--health-script", script.to_str().unwrap(), "--health-wait", "1s"]);
     host.start();
     assert_eq!(run(&host, "run-1").await, "the shop of d1 is closed");
     assert_eq!(tree.package("foo"), "ii 2.0");

@@ -4,5 +4,6 @@
 //! and what is done then, is the program `os-upgrade-worker`'s.
 
 pub mod debian;
+pub mod image;
 pub mod systemd;
 pub mod text;

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use os_upgrade_worker_sdk::GroupName;
 
 use crate::debian::DebianArgs;
+use crate::image::ImageArgs;
 
 /// Carries out OS upgrades on this host.
 #[derive(Debug, Parser)]
@@ -59,14 +60,34 @@ dist-upgrade without questions; changed configuration files of the host are kept
 process ends, and the next start waits for it. It asks for a reboot when /run/reboot-required is there or
 another kernel is installed than the one that runs.
 
-health, after a reboot and after an upgrade that needs none: every package is installed whole, no unit of
-systemd has failed that had not before, and the health script, if there is one, exits with 0.
+health, after a reboot and after an upgrade that needs none: every package is installed whole, systemd has
+started what it starts, no unit has failed that had not before, and the health script, if there is one, exits
+with 0. It is looked at until that is so, or the health wait is over.
 
 versions are those of the kernel (linux), the release (os-release) and the packages given with --package.",
         after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 for a wrong command line.
 The log, with everything that APT and dpkg say, goes to standard error."
     )]
     Debian(DebianArgs),
+
+    /// Upgrades this host, which runs an image, with bootc or rpm-ostree
+    #[command(
+        long_about = "Upgrades this host, which runs an image, with bootc or rpm-ostree.
+
+prepare downloads the newest image of what the host follows (upgrade --download-only); a reboot would not
+take it yet. upgrade has the next reboot take it (bootc upgrade --from-downloaded, rpm-ostree upgrade
+--cache-only) and asks for that reboot, if there is something newer. A bootc that cannot download only
+downloads in upgrade.
+
+health, after the reboot: the host runs that image and was not rolled back, systemd has started what it
+starts, no unit has failed that had not before, and the health script, if there is one, exits with 0.
+
+versions are those of the kernel (linux), the release (os-release) and the image (image, image-version,
+image-id).",
+        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 for a wrong command line.
+The log, with everything that bootc and rpm-ostree say, goes to standard error."
+    )]
+    Image(ImageArgs),
 
     /// Checks a running worker, in whatever language, against the rules of the protocol
     #[command(

@@ -3,9 +3,11 @@
 mod check;
 mod cli;
 mod debian;
+mod image;
 mod leftover;
 mod process;
 mod scripts;
+mod system;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -19,8 +21,10 @@ use tracing_subscriber::EnvFilter;
 
 use cli::{Cli, Command, ExecArgs, WorkerArgs};
 use debian::{Debian, DebianArgs};
+use image::{Image, ImageArgs};
 use leftover::Leftover;
 use scripts::Scripts;
+use system::SystemOptions;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -29,6 +33,7 @@ async fn main() -> ExitCode {
     let ended = match command {
         Command::Exec(args) => exec(args).await,
         Command::Debian(args) => debian(args).await,
+        Command::Image(args) => image(args).await,
         Command::Check(args) => check::run(args).await,
     };
     match ended {
@@ -64,19 +69,34 @@ async fn exec(args: ExecArgs) -> anyhow::Result<()> {
 }
 
 async fn debian(args: DebianArgs) -> anyhow::Result<()> {
-    let DebianArgs { worker, mut settings } = args;
+    let DebianArgs { worker, mut settings, system } = args;
     settings.root = std::fs::canonicalize(&settings.root)
         .with_context(|| format!("cannot use the root {}", settings.root.display()))?;
-    if let Some(script) = settings.health_script.take() {
-        let script = std::fs::canonicalize(&script)
-            .with_context(|| format!("cannot use the health script {}", script.display()))?;
-        settings.health_script = Some(script);
-    }
+    let system = usable(system)?;
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
-    let debian = Debian::new(settings, &state_dir, &host)?;
+    let debian = Debian::new(settings, system, &state_dir, &host)?;
     builder(worker, &host)?.run(debian).await?;
     Ok(())
+}
+
+async fn image(args: ImageArgs) -> anyhow::Result<()> {
+    let ImageArgs { worker, settings, system } = args;
+    let host = host(worker.host.as_deref())?;
+    let state_dir = std::path::absolute(&worker.state_dir)?;
+    let image = Image::new(settings, usable(system)?, &state_dir, &host)?;
+    builder(worker, &host)?.run(image).await?;
+    Ok(())
+}
+
+/// The options with a health script that is there.
+fn usable(mut options: SystemOptions) -> anyhow::Result<SystemOptions> {
+    if let Some(script) = &options.health_script {
+        let path = std::fs::canonicalize(script)
+            .with_context(|| format!("cannot use the health script {}", script.display()))?;
+        options.health_script = Some(path);
+    }
+    Ok(options)
 }
 
 /// A worker of `host` as the command line describes it, ended by signals.

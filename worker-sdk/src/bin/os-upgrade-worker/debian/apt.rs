@@ -9,7 +9,7 @@ use os_upgrade_systems::debian::package::{self, Package};
 use os_upgrade_systems::debian::plan::Plan;
 use os_upgrade_worker_sdk::HandlerResult;
 
-use super::tools::{Said, Tools};
+use crate::system::tools::{Said, Tools};
 
 pub(super) const APT_GET: &str = "apt-get";
 pub(super) const DPKG: &str = "dpkg";

@@ -3,12 +3,8 @@
 //! What the texts of the tools mean is decided in `os-upgrade-systems`; here is which commands are run, and when.
 
 mod apt;
-mod health;
 mod options;
 mod prepare;
-mod reboot;
-mod tools;
-mod transaction;
 mod upgrade;
 mod versions;
 
@@ -18,11 +14,13 @@ use os_upgrade_systems::debian::decide::Allowed;
 use os_upgrade_worker_sdk::{Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker};
 
 use crate::leftover::Leftover;
+use crate::system::health::Health;
+use crate::system::tools::Tools;
+use crate::system::transaction::Transactions;
+use crate::system::{SystemOptions, reboot, until};
 use apt::Apt;
 pub(crate) use options::DebianArgs;
 use options::Settings;
-use tools::Tools;
-use transaction::Transactions;
 
 /// In the cache directory once everything is downloaded: without it an upgrade would find nothing to do.
 const PREPARED: &str = "prepared";
@@ -34,12 +32,17 @@ pub(crate) struct Debian {
     tools: Tools,
     apt: Apt,
     transactions: Transactions,
-    /// The units that had failed before the upgrade, a line each.
-    failed_units: PathBuf,
+    health: Health,
+    options: SystemOptions,
 }
 
 impl Debian {
-    pub(crate) fn new(settings: Settings, state_dir: &Path, host: &str) -> Result<Self, Error> {
+    pub(crate) fn new(
+        settings: Settings,
+        options: SystemOptions,
+        state_dir: &Path,
+        host: &str,
+    ) -> Result<Self, Error> {
         let token = HostName::new(host)?.token();
         let file = |what: &str| state_dir.join(format!("{token}.{what}"));
         Ok(Self {
@@ -54,8 +57,9 @@ impl Debian {
                 file("upgrade.status"),
                 Leftover::of_host(state_dir, host, "upgrade")?,
             ),
-            failed_units: file("failed-units"),
+            health: Health::new(&options, file("failed-units")),
             settings,
+            options,
         })
     }
 
@@ -95,7 +99,7 @@ impl Worker for Debian {
     }
 
     async fn reboot(&self, _context: &Context) -> HandlerResult {
-        self.start_reboot().await
+        reboot::start(&self.tools, &self.options).await
     }
 
     async fn health(&self, context: &Context) -> HandlerResult {
@@ -105,14 +109,4 @@ impl Worker for Debian {
     async fn versions(&self, _context: &Context) -> HandlerResult<Versions> {
         self.all_versions().await
     }
-}
-
-/// Resolves at the end of the run, if it has one.
-async fn until(context: &Context) {
-    let Some(not_after) = context.not_after() else {
-        return std::future::pending().await;
-    };
-    // A negative rest is over at once.
-    let rest = (not_after - chrono::Utc::now()).to_std().unwrap_or_default();
-    tokio::time::sleep(rest).await;
 }

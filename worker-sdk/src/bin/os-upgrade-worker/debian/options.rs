@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::{WorkerArgs, positive_duration};
+use crate::system::SystemOptions;
 
 #[derive(Debug, Args)]
 pub(crate) struct DebianArgs {
@@ -14,6 +15,9 @@ pub(crate) struct DebianArgs {
 
     #[command(flatten)]
     pub(crate) settings: Settings,
+
+    #[command(flatten)]
+    pub(crate) system: SystemOptions,
 }
 
 /// How a Debian host is upgraded.
@@ -57,11 +61,6 @@ pub(crate) struct Settings {
         value_parser = positive_duration
     )]
     pub(crate) lock_wait: Duration,
-
-    /// Program that says by exit status 0 that the host is well; otherwise the last line of its standard error is the
-    /// reason
-    #[arg(long, value_name = "FILE", env = "OS_UPGRADE_HEALTH_SCRIPT")]
-    pub(crate) health_script: Option<PathBuf>,
 
     /// Package whose version is told, or a pattern of dpkg-query such as 'linux-image-*'; may be given several times
     #[arg(long = "package", value_name = "NAME", env = "OS_UPGRADE_PACKAGES", value_delimiter = ' ')]

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use super::Debian;
 use super::apt::{self, APT_GET, DPKG};
 use super::prepare::DIST_UPGRADE;
-use super::transaction::Ended;
+use crate::system::transaction::Ended;
 
 const FIX_BROKEN: [&str; 2] = ["--fix-broken", "install"];
 
@@ -24,14 +24,12 @@ impl Debian {
                 format!("nothing is prepared in {directory}; start a run, which prepares first").into()
             );
         }
-        if !context.is_resumed() || !self.failed_units.exists() {
-            self.note_failed_units().await?;
-        }
+        self.health.note_failed_units(&self.tools, context).await?;
         let unrecovered = self.recover(context).await?;
         let plan = self.checked_plan().await?;
         info!("{}", plan.summary());
         let ended = self.change(context, APT_GET, &self.apt.words_to_change(&DIST_UPGRADE)).await?;
-        if !ended.success {
+        if !ended.exit.success() {
             return Err(trouble("the upgrade", &ended).into());
         }
         self.is_finished(unrecovered).await?;
@@ -56,7 +54,7 @@ impl Debian {
         if unfinished().await? {
             info!("an earlier installation did not end");
             let ended = self.change(context, DPKG, &apt::configure_words()).await?;
-            wrong = (!ended.success).then(|| trouble("dpkg --configure --pending", &ended));
+            wrong = (!ended.exit.success()).then(|| trouble("dpkg --configure --pending", &ended));
         }
         let check = self.tools.run(APT_GET, &self.apt.words_to_read(&["check"])).await?;
         if !check.status.success() || unfinished().await? {
@@ -66,7 +64,7 @@ impl Debian {
                 return Err(refusal.into());
             }
             let ended = self.change(context, APT_GET, &self.apt.words_to_change(&FIX_BROKEN)).await?;
-            wrong = (!ended.success).then(|| trouble("apt-get --fix-broken install", &ended));
+            wrong = (!ended.exit.success()).then(|| trouble("apt-get --fix-broken install", &ended));
         }
         if let Some(wrong) = &wrong {
             warn!("{wrong}");
@@ -79,14 +77,14 @@ impl Debian {
         let mut wait = self.tools.lock_wait();
         loop {
             let ended = self.transactions.run(&self.tools, context, program, words).await?;
-            if ended.success || wait.is_over(&ended.output).await? {
+            if ended.exit.success() || wait.is_over(&ended.output).await? {
                 return Ok(ended);
             }
         }
     }
 
     /// Whether every package is installed whole.
-    pub(super) async fn is_finished(&self, wrong: Option<String>) -> HandlerResult {
+    async fn is_finished(&self, wrong: Option<String>) -> HandlerResult {
         let packages = apt::packages(&self.tools).await?;
         let unfinished = package::unfinished(&packages);
         if unfinished.is_empty() {
@@ -95,6 +93,12 @@ impl Debian {
         let wrong = wrong.map(|wrong| format!(": {wrong}")).unwrap_or_default();
         Err(format!("packages are not installed whole: {}{wrong}; see dpkg --audit", names(unfinished))
             .into())
+    }
+
+    pub(super) async fn is_healthy(&self, context: &Context) -> HandlerResult {
+        // That does not come right by itself.
+        self.is_finished(None).await?;
+        self.health.check(&self.tools, context).await
     }
 
     /// Removes the packages that are installed now.

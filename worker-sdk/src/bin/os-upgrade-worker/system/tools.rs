@@ -1,4 +1,4 @@
-//! Running APT, dpkg and others in the root, and reading what they say.
+//! Running the tools of the system in its root, and reading what they say.
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,7 +21,7 @@ const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How often a lock is tried.
 const LOCK_EVERY: Duration = Duration::from_secs(2);
 /// What tools get from the environment of this process, which holds credentials that they must not have.
-const INHERITED: [&str; 10] = [
+const INHERITED: [&str; 9] = [
     "APT_CONFIG",
     "NEEDRESTART_MODE",
     "http_proxy",
@@ -31,11 +31,11 @@ const INHERITED: [&str; 10] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "NO_PROXY",
-    "TMPDIR",
 ];
+/// Where they are found, behind what the path of this process has: dpkg insists on these.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// What they get besides: nobody is there to answer questions, and messages are in the language they are read in.
-const ENVIRONMENT: [(&str, &str); 9] = [
-    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+const ENVIRONMENT: [(&str, &str); 8] = [
     ("HOME", "/root"),
     ("LC_ALL", "C.UTF-8"),
     ("TERM", "dumb"),
@@ -49,22 +49,22 @@ const ENVIRONMENT: [(&str, &str); 9] = [
 
 /// What a tool said.
 #[derive(Debug)]
-pub(super) struct Said {
-    pub(super) status: ExitStatus,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+pub(crate) struct Said {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Said {
     /// Everything that it printed.
-    pub(super) fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 }
 
 /// Runs tools in the root.
 #[derive(Debug)]
-pub(super) struct Tools {
+pub(crate) struct Tools {
     root: PathBuf,
     lock_wait: Duration,
     leftover: Leftover,
@@ -72,21 +72,21 @@ pub(super) struct Tools {
 
 impl Tools {
     /// What runs is noted in `leftover`.
-    pub(super) const fn new(root: PathBuf, lock_wait: Duration, leftover: Leftover) -> Self {
+    pub(crate) const fn new(root: PathBuf, lock_wait: Duration, leftover: Leftover) -> Self {
         Self { root, lock_wait, leftover }
     }
 
-    pub(super) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Whether the root is that of this machine.
-    pub(super) fn is_this_machine(&self) -> bool {
+    pub(crate) fn is_this_machine(&self) -> bool {
         self.root == Path::new("/")
     }
 
     /// The words that run `program` in the root.
-    pub(super) fn words(&self, program: &str, arguments: &[String]) -> Vec<String> {
+    pub(crate) fn words(&self, program: &str, arguments: &[String]) -> Vec<String> {
         let mut words = Vec::new();
         if !self.is_this_machine() {
             words.extend(["chroot".to_owned(), self.root.display().to_string()]);
@@ -97,19 +97,19 @@ impl Tools {
     }
 
     /// What ran when an earlier worker was killed is ended.
-    pub(super) async fn end_leftover(&self) {
+    pub(crate) async fn end_leftover(&self) {
         self.leftover.end().await;
     }
 
     /// Runs a tool to its end. It is killed when this future is dropped.
-    pub(super) async fn run(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
+    pub(crate) async fn run(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
         let child = self.spawn(program, arguments)?;
         said(child).await
     }
 
     /// The same for one that takes long: should this process be killed meanwhile, the next start ends the tool. One at
     /// a time.
-    pub(super) async fn run_noted(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
+    pub(crate) async fn run_noted(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
         info!("runs {program} {}", arguments.join(" "));
         let child = self.spawn(program, arguments)?;
         if let Some(group) = group(&child)
@@ -135,7 +135,7 @@ impl Tools {
     }
 
     /// Runs a tool that must succeed, and returns what it printed.
-    pub(super) async fn query(&self, program: &str, arguments: &[String]) -> HandlerResult<String> {
+    pub(crate) async fn query(&self, program: &str, arguments: &[String]) -> HandlerResult<String> {
         let said = self.run(program, arguments).await?;
         if said.status.success() {
             return Ok(said.stdout);
@@ -144,14 +144,14 @@ impl Tools {
     }
 
     /// For running something until nobody else holds the locks that it needs, or it has waited long enough.
-    pub(super) fn lock_wait(&self) -> LockWait {
+    pub(crate) fn lock_wait(&self) -> LockWait {
         LockWait { since: Instant::now(), most: self.lock_wait, told: false }
     }
 }
 
 /// The wait for somebody else's locks.
 #[derive(Debug)]
-pub(super) struct LockWait {
+pub(crate) struct LockWait {
     since: Instant,
     most: Duration,
     told: bool,
@@ -162,7 +162,7 @@ impl LockWait {
     ///
     /// # Errors
     /// Somebody has held the lock for too long.
-    pub(super) async fn is_over(&mut self, output: &str) -> HandlerResult<bool> {
+    pub(crate) async fn is_over(&mut self, output: &str) -> HandlerResult<bool> {
         let Some(held) = lock::held(output) else {
             return Ok(true);
         };
@@ -185,9 +185,11 @@ impl LockWait {
 }
 
 /// A command without terminal and credentials, in a process group of its own.
-pub(super) fn command(program: &str, arguments: &[impl AsRef<OsStr>]) -> Command {
+pub(crate) fn command(program: &str, arguments: &[impl AsRef<OsStr>]) -> Command {
+    let path = std::env::var("PATH").map_or_else(|_| PATH.to_owned(), |path| format!("{path}:{PATH}"));
     let mut command = Command::new(program);
-    command.args(arguments).env_clear().envs(ENVIRONMENT).stdin(Stdio::null()).process_group(0);
+    command.args(arguments).env_clear().envs(ENVIRONMENT).env("PATH", path);
+    command.stdin(Stdio::null()).process_group(0);
     for name in INHERITED {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
@@ -197,11 +199,11 @@ pub(super) fn command(program: &str, arguments: &[impl AsRef<OsStr>]) -> Command
 }
 
 /// The process group of a child that [`command`] started.
-pub(super) fn group(child: &Child) -> Option<Pid> {
+pub(crate) fn group(child: &Child) -> Option<Pid> {
     child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw)
 }
 
-pub(super) fn cannot_run(program: &str, error: &io::Error) -> String {
+pub(crate) fn cannot_run(program: &str, error: &io::Error) -> String {
     format!("cannot run {program}: {error}")
 }
 

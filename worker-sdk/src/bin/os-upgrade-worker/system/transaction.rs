@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use os_upgrade_worker_sdk::{Context, HandlerResult};
@@ -21,29 +22,29 @@ const READ_BYTES_MAX: u64 = 1024 * 1024;
 
 /// How one ended.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) success: bool,
+pub(crate) struct Ended {
+    pub(crate) exit: ExitStatus,
     /// The end of what it printed.
-    pub(super) output: String,
+    pub(crate) output: String,
     /// The end of what APT wrote into its status file.
-    pub(super) status: String,
+    pub(crate) status: String,
 }
 
 /// Where they write, and the note of which one runs.
 #[derive(Debug)]
-pub(super) struct Transactions {
+pub(crate) struct Transactions {
     output: PathBuf,
     status: PathBuf,
     leftover: Leftover,
 }
 
 impl Transactions {
-    pub(super) const fn new(output: PathBuf, status: PathBuf, leftover: Leftover) -> Self {
+    pub(crate) const fn new(output: PathBuf, status: PathBuf, leftover: Leftover) -> Self {
         Self { output, status, leftover }
     }
 
     /// Waits for the one that an earlier worker started and that still runs, if there is one.
-    pub(super) async fn await_leftover(&self, context: &Context) -> HandlerResult {
+    pub(crate) async fn await_leftover(&self, context: &Context) -> HandlerResult {
         let Some(group) = self.leftover.running() else {
             return Ok(());
         };
@@ -66,7 +67,7 @@ impl Transactions {
     }
 
     /// Runs a tool to its end, its output in the log. Its third descriptor is the status file.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         tools: &Tools,
         context: &Context,
@@ -103,7 +104,7 @@ impl Transactions {
         };
         shown.show();
         self.leftover.clear();
-        Ok(Ended { success: status.success(), output: tail(&self.output), status: tail(&self.status) })
+        Ok(Ended { exit: status, output: tail(&self.output), status: tail(&self.status) })
     }
 
     fn cannot_write(&self, error: &io::Error) -> String {

@@ -1,0 +1,107 @@
+//! What `rpm-ostree status --json` says.
+
+use serde::Deserialize;
+
+use super::{Deployment, Status};
+
+/// The exit status by which `rpm-ostree upgrade --unchanged-exit-77` says that there is nothing newer.
+pub const UNCHANGED: i32 = 77;
+
+#[derive(Debug, Deserialize)]
+struct Host {
+    /// The first is what is booted next.
+    deployments: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Entry {
+    #[serde(default)]
+    booted: bool,
+    checksum: String,
+    version: Option<String>,
+    origin: Option<String>,
+    container_image_reference: Option<String>,
+    #[serde(default)]
+    finalization_locked: bool,
+}
+
+impl From<&Entry> for Deployment {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            id: entry.checksum.clone(),
+            image: entry.container_image_reference.clone().or_else(|| entry.origin.clone()),
+            version: entry.version.clone(),
+        }
+    }
+}
+
+/// Reads it.
+///
+/// # Errors
+/// It is not what rpm-ostree prints, or the host runs no deployment of its; why, for the operator.
+pub fn status(json: &str) -> Result<Status, String> {
+    let host: Host = serde_json::from_str(json)
+        .map_err(|error| format!("rpm-ostree status is not understood: {error}"))?;
+    let booted = host.deployments.iter().find(|entry| entry.booted);
+    let booted = booted.ok_or("this host was not booted from a deployment of rpm-ostree's")?;
+    let next = host.deployments.first().filter(|entry| !entry.booted);
+    Ok(Status {
+        booted: booted.into(),
+        next: next.map(Deployment::from),
+        next_is_locked: next.is_some_and(|entry| entry.finalization_locked),
+    })
+}
+
+/// Whether it gave up because it is doing something else.
+pub fn is_busy(output: &str) -> bool {
+    output.contains("Transaction in progress") || output.contains("transaction is in progress")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOOTED: &str = r#"{"booted": true, "checksum": "aaaa", "version": "41.20260901.0", "origin": "fedora:fedora/x86_64/coreos/stable",
+        "id": "fedora-coreos-aaaa.0", "osname": "fedora-coreos", "serial": 0, "staged": false, "pinned": false,
+        "unlocked": "none", "timestamp": 1788220800, "packages": [], "requested-packages": []}"#;
+    const STAGED: &str = r#"{"booted": false, "checksum": "bbbb", "version": "41.20260915.0", "staged": true, "finalization-locked": true,
+        "container-image-reference": "ostree-unverified-registry:registry.example/os:stable",
+        "container-image-reference-digest": "sha256:bbbb", "serial": 0}"#;
+    const OLD: &str = r#"{"booted": false, "checksum": "cccc", "serial": 0}"#;
+
+    #[test]
+    fn what_runs_and_what_comes_next_is_read() {
+        let host = |deployments: &[&str]| {
+            format!(r#"{{"deployments": [{}], "transaction": null}}"#, deployments.join(","))
+        };
+        let booted = Deployment {
+            id: "aaaa".to_owned(),
+            image: Some("fedora:fedora/x86_64/coreos/stable".to_owned()),
+            version: Some("41.20260901.0".to_owned()),
+        };
+        let next = Deployment {
+            id: "bbbb".to_owned(),
+            image: Some("ostree-unverified-registry:registry.example/os:stable".to_owned()),
+            version: Some("41.20260915.0".to_owned()),
+        };
+        let old = Deployment { id: "cccc".to_owned(), image: None, version: None };
+        for (deployments, expected, locked) in [
+            (&[BOOTED, OLD] as &[&str], None, false),
+            (&[STAGED, BOOTED, OLD], Some(next), true),
+            // After `rpm-ostree rollback`.
+            (&[OLD, BOOTED], Some(old), false),
+        ] {
+            let expected = Status { booted: booted.clone(), next: expected, next_is_locked: locked };
+            assert_eq!(status(&host(deployments)), Ok(expected));
+        }
+        assert!(status(&host(&[OLD])).is_err_and(|error| error.contains("not booted from a deployment")));
+        assert!(status("error: not booted").is_err_and(|error| error.contains("not understood")));
+    }
+
+    #[test]
+    fn another_transaction_is_told_from_other_failures() {
+        let busy = "error: Transaction in progress: upgrade\n You can cancel the current transaction with `rpm-ostree cancel`\n";
+        assert!(is_busy(busy) && !is_busy("error: No space left on device"));
+    }
+}
