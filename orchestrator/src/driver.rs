@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_kernel::{Answer, LockOutcome, Settings};
+use os_upgrade_kernel::{Answer, Fact, LockOutcome, Record, Settings, StopCause};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::committed::Committed;
@@ -317,6 +317,7 @@ impl Driver {
             state: self.node.state().clone(),
             view: self.node.inventory().view().clone(),
             versions: self.node.inventory().versions().clone(),
+            progress: self.node.inventory().progress().clone(),
             readiness,
             is_read: self.node.has_read(),
             leadership: self.node.leadership(),
@@ -375,9 +376,28 @@ impl Driver {
 
     /// Hands a record to the store, which must not hold up the runs: when it is too far behind, the history stops
     /// here, and goes on from the journal at the next start.
+    /// After a cancel, tells the hosts with a command under way: what can be stopped need not be waited for.
+    fn hint(&self, record: &Record) {
+        let cancelled = record.facts.iter().find_map(|fact| {
+            let Fact::RunStopping { run, cause: StopCause::Cancelled { .. } } = fact else { return None };
+            Some(run)
+        });
+        let state = self.node.state();
+        let Some(run) =
+            [&state.run, &state.last_run].into_iter().flatten().find(|run| Some(&run.id) == cancelled)
+        else {
+            return;
+        };
+        let unanswered = run.hosts().iter().filter(|(_, host)| host.unanswered().is_some());
+        let hosts: Vec<HostName> = unanswered.map(|(name, _)| name.clone()).collect();
+        let bus = self.bus.clone();
+        tokio::spawn(async move { bus.hint(hosts).await });
+    }
+
     fn project(&mut self, committed: Committed) {
         if self.node.is_leading() {
             news::tell(&committed.record);
+            self.hint(&committed.record);
         }
         if self.store_left_behind {
             return;
@@ -499,6 +519,8 @@ impl Driver {
         tokio::spawn(async move { bus.read_versions(stop, sink, said).await });
         let (bus, stop, sink) = parts();
         tokio::spawn(async move { bus.read_heartbeats(stop, sink, said).await });
+        let (bus, stop, sink) = parts();
+        tokio::spawn(async move { bus.read_progress(stop, sink, said).await });
     }
 }
 
@@ -510,6 +532,7 @@ fn said(said: Said) -> Incoming {
         Said::Versions { host, payload, at } => Event::VersionsPublished { host, payload, at },
         Said::AnnouncementsRead => Event::InventoryRead,
         Said::Heartbeat(host) => Event::Heartbeat(host),
+        Said::Progress { host, payload } => Event::Progress { host, payload },
     })
 }
 

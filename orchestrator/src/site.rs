@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::outlook::{KeptBackBy, Start};
 use os_upgrade_kernel::{Answer, Outlook, Request, State, View, outlook};
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{HostName, Progress};
 pub use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::node::Leadership;
 use tokio::sync::{mpsc, oneshot};
@@ -27,6 +27,8 @@ pub struct Present {
     pub view: View,
     /// The last versions of every host that published some.
     pub versions: OrdMap<HostName, HostVersions>,
+    /// What every host's worker said last of how far it is; see [`Self::progress_of`].
+    pub progress: OrdMap<HostName, Progress>,
     /// Whether a write can be taken, or passed on, or why not.
     pub readiness: Readiness,
     /// Whether the journal has been read to its end since the start: before, the state is none that the site is in.
@@ -42,6 +44,12 @@ pub struct Present {
 }
 
 impl Present {
+    /// How far a host's worker says that it is with the command that it has been sent and has not answered.
+    pub fn progress_of(&self, host: &HostName) -> Option<&Progress> {
+        let command = self.state.run.as_ref()?.host(host)?.unanswered()?;
+        self.progress.get(host).filter(|progress| Some(progress.command) == command.sequence)
+    }
+
     /// When the next run starts by itself, as it looks at `now`.
     pub fn outlook(&self, now: DateTime<Utc>) -> Outlook {
         let seen = outlook(&self.state, &self.view, now);

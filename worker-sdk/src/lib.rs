@@ -25,4 +25,4 @@ pub use error::Error;
 pub use os_upgrade_protocol::{ApplicationName, GroupName, HostName, NameError, RunId, Versions, limits};
 pub use os_upgrade_worker_rules::Upgraded;
 pub use tokio_util::sync::CancellationToken;
-pub use worker::{Context, HandlerError, HandlerResult, VersionsNotifier, Worker};
+pub use worker::{Cause, Context, HandlerError, HandlerResult, VersionsNotifier, Worker};

@@ -3,12 +3,18 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId, Versions};
 use os_upgrade_worker_rules::Upgraded;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::driver::progress::ProgressReporter;
+
+/// How long the clock is trusted to go on as it does.
+const CLOCK_LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// What a handler returns; any error that can be displayed is turned into one with `?`.
 pub type HandlerResult<T = ()> = Result<T, HandlerError>;
@@ -86,9 +92,23 @@ pub struct Context {
     pub(crate) not_after: Option<DateTime<Utc>>,
     pub(crate) resumed: bool,
     pub(crate) rebooted: bool,
-    pub(crate) cancelled: CancellationToken,
+    /// `not_after` was over when the handler was started, to see to its end what was begun.
+    pub(crate) late: bool,
+    pub(crate) hinted: CancellationToken,
     pub(crate) shutdown: CancellationToken,
     pub(crate) versions: VersionsNotifier,
+    pub(crate) progress: ProgressReporter,
+}
+
+/// Why a handler should stop, if it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// An operator has cancelled the run. An error that is returned now is the answer to the command.
+    Hint,
+    /// The end of the run has come. An answer still counts for the host, and no longer for the run.
+    NotAfter,
+    /// This process is to end. What is returned now as an error is no answer; the work is taken up at the next start.
+    Shutdown,
 }
 
 impl Context {
@@ -117,11 +137,62 @@ impl Context {
         self.rebooted
     }
 
-    /// Resolves when the handler should stop if it can: because of an operator's hint, or because this process is to
-    /// end. After a hint, an error that is returned is the answer to the command. At the end of the process it is
-    /// not; the work is taken up at the next start.
-    pub async fn cancelled(&self) {
-        self.cancelled.cancelled().await;
+    /// Resolves when the handler should stop if it can, and says why. A handler may leave it alone: whoever is in the
+    /// middle of changing the system should come to its end.
+    ///
+    /// A handler that is resumed after the end of the run is not told of that end again: it is called to finish.
+    ///
+    /// ```
+    /// use os_upgrade_worker_sdk::{Cause, Context, HandlerResult};
+    ///
+    /// async fn download(context: &Context, all: impl Future<Output = HandlerResult>) -> HandlerResult {
+    ///     tokio::select! {
+    ///         done = all => done,
+    ///         cause = context.cancelled() => Err(match cause {
+    ///             Cause::Hint => "the run was cancelled",
+    ///             Cause::NotAfter => "not downloaded before the end of the run",
+    ///             Cause::Shutdown => "the worker ends",
+    ///         }.into()),
+    ///     }
+    /// }
+    /// ```
+    pub async fn cancelled(&self) -> Cause {
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => Cause::Shutdown,
+            () = self.hinted.cancelled() => Cause::Hint,
+            () = self.ended() => Cause::NotAfter,
+        }
+    }
+
+    /// Resolves when the end of the run comes.
+    async fn ended(&self) {
+        let Some(not_after) = self.not_after.filter(|_| !self.late) else {
+            return std::future::pending().await;
+        };
+        // In short steps, as the clock may be set meanwhile.
+        while let Ok(left) = (not_after - Utc::now()).to_std() {
+            tokio::time::sleep(left.min(CLOCK_LOOK_EVERY)).await;
+        }
+    }
+
+    /// Says how far the work is: `percent` from 0 to 100, and what is being done, at most 256 bytes. It is shown to
+    /// operators while the command is under way. It may be called as often as is convenient: what is said within a
+    /// second is sent once, and only the last of it.
+    ///
+    /// ```
+    /// use os_upgrade_worker_sdk::{Context, HandlerResult};
+    ///
+    /// fn unpack(context: &Context, packages: &[String]) -> HandlerResult {
+    ///     for (done, package) in packages.iter().enumerate() {
+    ///         let percent = done * 100 / packages.len();
+    ///         context.progress(u8::try_from(percent)?, &format!("unpacking {package}"));
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn progress(&self, percent: u8, text: &str) {
+        self.progress.say(percent, text);
     }
 
     /// Resolves when this process is to end. A handler has about ten seconds; then its future is dropped.

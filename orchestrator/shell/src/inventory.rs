@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Reachability, Sealed, SeenHost, View};
-use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Versions};
+use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Progress, Versions};
 
 use crate::clock::Now;
 
@@ -46,6 +46,7 @@ pub enum InventoryError {
 pub struct Inventory {
     view: View,
     versions: OrdMap<HostName, HostVersions>,
+    progress: OrdMap<HostName, Progress>,
     announced: BTreeMap<(HostName, ApplicationName), Announced>,
     signs: HashMap<HostName, Signs>,
     /// For how long the bus has been there, all in all.
@@ -92,6 +93,11 @@ impl Inventory {
     /// The last versions of every host.
     pub fn versions(&self) -> &OrdMap<HostName, HostVersions> {
         &self.versions
+    }
+
+    /// What every host's worker said last of how far it is; the command that it is about may have been answered since.
+    pub fn progress(&self) -> &OrdMap<HostName, Progress> {
+        &self.progress
     }
 
     /// Everything that was announced before this instance looked has been noted; what comes now is news.
@@ -152,6 +158,15 @@ impl Inventory {
     ) -> Result<(), InventoryError> {
         let versions = Versions::parse(payload)?;
         self.versions.insert(host.clone(), HostVersions { versions, published_at: at });
+        Ok(())
+    }
+
+    /// What a host's worker says of how far it is. Anybody may say so, for hosts that are never announced too.
+    pub fn progressed(&mut self, host: &HostName, payload: &[u8]) -> Result<(), InventoryError> {
+        let progress = Progress::parse(payload)?;
+        if self.view.hosts.contains_key(host) {
+            self.progress.insert(host.clone(), progress);
+        }
         Ok(())
     }
 
@@ -251,6 +266,7 @@ impl Inventory {
         match seen {
             None => {
                 self.view.hosts.remove(host);
+                self.progress.remove(host);
                 self.view.left.insert(host.clone());
             }
             Some(mut seen) => {
@@ -424,5 +440,20 @@ mod tests {
         inventory.heartbeat(at(230), &host("nobody"));
         tick(&mut inventory, 231, 261, true);
         assert_eq!(inventory.signs.len(), 2);
+    }
+    #[test]
+    fn progress_is_kept_of_hosts_that_are_there() {
+        let mut inventory = Inventory::default();
+        let told = |percent| Progress::new(7, percent, "unpacking");
+        inventory.progressed(&host("h01"), &told(1).to_payload()).unwrap();
+        assert!(inventory.progress().is_empty());
+        announce(&mut inventory, "a", "h01");
+        for percent in [10, 20] {
+            inventory.progressed(&host("h01"), &told(percent).to_payload()).unwrap();
+        }
+        assert_eq!(inventory.progress().get(&host("h01")), Some(&told(20)));
+        assert!(inventory.progressed(&host("h01"), b"20 %").is_err());
+        say(&mut inventory, at(0), "a", "h01", b"", DateTime::UNIX_EPOCH);
+        assert!(inventory.progress().is_empty());
     }
 }

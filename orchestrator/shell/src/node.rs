@@ -329,6 +329,10 @@ impl Node {
                 self.warn_of_inventory(&host, noted);
             }
             Event::Heartbeat(host) => self.inventory.heartbeat(now, &host),
+            Event::Progress { host, payload } => {
+                let noted = self.inventory.progressed(&host, &payload);
+                self.warn_of_inventory(&host, noted);
+            }
             Event::InventoryRead => self.inventory.has_been_read(),
             Event::Stop => self.stop(now),
         }

@@ -142,6 +142,24 @@ pub(super) struct EntryBody<'a> {
     /// When, at the latest, that changes by time alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressBody<'a>>,
+}
+
+/// How far its worker is with the command under way, as it says.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Progress)]
+pub(super) struct ProgressBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 100)]
+    percent: Option<u8>,
+    text: &'a str,
+}
+
+impl<'a> ProgressBody<'a> {
+    pub(super) fn of(present: &'a Present, host: &HostName) -> Option<Self> {
+        present.progress_of(host).map(|progress| Self { percent: progress.percent, text: &progress.text })
+    }
 }
 
 impl Serialize for Entry<'_> {
@@ -164,6 +182,7 @@ impl Serialize for Entry<'_> {
             why: &why,
             reason: ReasonFields::of(reason.as_ref()),
             until: until.map(Stamp),
+            progress: ProgressBody::of(present, name),
         };
         body.serialize(serializer)
     }

@@ -28,6 +28,7 @@ use super::Api;
 use super::error::Problem;
 use super::extract::{Parameters, Params};
 use super::fields::{Keep, Kept};
+use super::hosts::ProgressBody;
 use super::openapi::tag;
 use super::openapi::types::{self, HostStatusWord, NextReasonWord, RunResultWord, SiteStatusWord};
 use super::reply::{HostOfRun, Stamp};
@@ -42,7 +43,7 @@ pub(super) static FIELDS: LazyLock<Vec<&str>> =
     LazyLock::new(|| config::FIELDS.iter().chain(&NOT_CONFIGURED).copied().collect());
 
 /// The paths of those that are not the configuration's.
-const NOT_CONFIGURED: [&str; 41] = [
+const NOT_CONFIGURED: [&str; 44] = [
     "status",
     "next-upgrade-in",
     "next-upgrade-at",
@@ -84,6 +85,9 @@ const NOT_CONFIGURED: [&str; 41] = [
     "hosts/status",
     "hosts/why",
     "hosts/until",
+    "hosts/progress",
+    "hosts/progress/percent",
+    "hosts/progress/text",
 ];
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -279,6 +283,8 @@ struct HostState<'a> {
     /// When, at the latest, that changes by time alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressBody<'a>>,
 }
 
 impl Serialize for Explained<'_> {
@@ -288,7 +294,8 @@ impl Serialize for Explained<'_> {
             let Explanation { status, why, until, .. } =
                 explain(&present.state, &present.view, outlook, name);
             let (status, until) = (status.map(HostStatus::as_str), until.map(Stamp));
-            HostState { hostname: name.as_str(), status, why, until }
+            let progress = ProgressBody::of(present, name);
+            HostState { hostname: name.as_str(), status, why, until, progress }
         }))
     }
 }

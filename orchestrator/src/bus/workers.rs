@@ -1,9 +1,11 @@
 //! What workers say of themselves: announcements, versions, heartbeats.
 
+use async_nats::Message;
+use async_nats::connection::State;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
-use os_upgrade_protocol::{ApplicationName, HostName, subject};
+use os_upgrade_protocol::{ApplicationName, HostName, NameError, subject};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +39,13 @@ pub enum Said {
     AnnouncementsRead,
     /// It is alive.
     Heartbeat(HostName),
+    /// How far it is with its command.
+    Progress {
+        /// The host its subject names.
+        host: HostName,
+        /// The payload.
+        payload: Bytes,
+    },
 }
 
 impl Bus {
@@ -68,17 +77,55 @@ impl Bus {
         map: impl Fn(Said) -> T + Send + Sync,
     ) {
         // Without them every host's reachability would stay unknown, and that counts as reachable.
-        let Some(mut heartbeats) = self.subscribe(subject::PRESENCES, &stop).await else { return };
+        let heartbeat = |message: Message| subject::presence_host(&message.subject).map(Said::Heartbeat);
+        self.hear(subject::PRESENCES, stop, sink, |message| heartbeat(message).map(&map)).await;
+    }
+
+    /// Hands what `map` makes of what workers say of how far they are to `sink`, until `stop`.
+    pub async fn read_progress<T: Send>(
+        &self,
+        stop: CancellationToken,
+        sink: mpsc::Sender<T>,
+        map: impl Fn(Said) -> T + Send + Sync,
+    ) {
+        let progress = |message: Message| {
+            let host = subject::progress_host(&message.subject)?;
+            Ok(Said::Progress { host, payload: message.payload })
+        };
+        self.hear(subject::PROGRESSES, stop, sink, |message| progress(message).map(&map)).await;
+    }
+
+    /// Hands what is said on a subject that no stream keeps to `sink`, until `stop`.
+    async fn hear<T: Send>(
+        &self,
+        subject: &str,
+        stop: CancellationToken,
+        sink: mpsc::Sender<T>,
+        read: impl Fn(Message) -> Result<T, NameError> + Send + Sync,
+    ) {
+        let Some(mut messages) = self.subscribe(subject, &stop).await else { return };
         loop {
             let message = tokio::select! {
                 () = stop.cancelled() => return,
-                message = heartbeats.next() => message,
+                message = messages.next() => message,
             };
             let Some(message) = message else { return };
-            match subject::presence_host(&message.subject) {
-                Ok(host) => drop(sink.send(map(Said::Heartbeat(host))).await),
-                Err(error) => tracing::debug!(subject = %message.subject, %error, "heartbeat"),
+            let at = message.subject.clone();
+            match read(message) {
+                Ok(said) => drop(sink.send(said).await),
+                Err(error) => tracing::debug!(subject = %at, %error, "not a host"),
             }
+        }
+    }
+
+    /// Tells the workers of these hosts to stop what they are doing if they can. Nothing relies on it, so nothing is
+    /// known of what comes of it.
+    pub async fn hint(&self, hosts: Vec<HostName>) {
+        for host in hosts {
+            if self.client.connection_state() != State::Connected {
+                return;
+            }
+            drop(self.client.publish(subject::hint(&host), Bytes::new()).await);
         }
     }
 }

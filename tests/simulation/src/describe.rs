@@ -16,7 +16,11 @@ use crate::request::{What, WorkerRequest};
 /// An event of an orchestrator; none for those that say nothing.
 pub(crate) fn event(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Tick | Event::Heartbeat(_) | Event::Announced { .. } | Event::VersionsPublished { .. } => {
+        Event::Tick
+        | Event::Heartbeat(_)
+        | Event::Progress { .. }
+        | Event::Announced { .. }
+        | Event::VersionsPublished { .. } => {
             return None;
         }
         Event::Journal { sequence, message: Ok(message) } => {

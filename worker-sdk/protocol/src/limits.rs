@@ -8,6 +8,10 @@ pub const REPLY_BYTES_MAX: usize = 64 * 1024;
 pub const ANNOUNCEMENT_BYTES_MAX: usize = 16 * 1024;
 /// A map of package versions.
 pub const VERSIONS_BYTES_MAX: usize = 256 * 1024;
+/// What a worker says of how far it is, as a message.
+pub const PROGRESS_BYTES_MAX: usize = 4 * 1024;
+/// The text in it.
+pub const PROGRESS_TEXT_BYTES_MAX: usize = 256;
 /// The message in a reply, and any reason shown to an operator.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// The name of a host, an application or a group, before it is encoded.
@@ -15,11 +19,16 @@ pub const NAME_BYTES_MAX: usize = 255;
 
 /// `text` cut to [`MESSAGE_BYTES_MAX`] bytes at a character boundary, with an ellipsis where something was cut.
 pub fn bounded_message(text: &str) -> String {
+    bounded(text, MESSAGE_BYTES_MAX)
+}
+
+/// `text` cut to `bytes_max` in the same way; that is 3 at least.
+pub fn bounded(text: &str, bytes_max: usize) -> String {
     const ELLIPSIS: &str = "…";
-    if text.len() <= MESSAGE_BYTES_MAX {
+    if text.len() <= bytes_max {
         return text.to_owned();
     }
-    let mut end = MESSAGE_BYTES_MAX - ELLIPSIS.len();
+    let mut end = bytes_max - ELLIPSIS.len();
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -24,6 +24,8 @@ pub const VERSIONS: &str = "os-upgrade:versions.*";
 pub const WORKERS: &str = "os-upgrade:workers.*.*";
 /// Matches every heartbeat (core NATS).
 pub const PRESENCES: &str = "os-upgrade.presence.*";
+/// Matches what every host says of how far it is (core NATS).
+pub const PROGRESSES: &str = "os-upgrade.progress.*";
 /// Matches the heartbeats of the orchestrator's instances (core NATS).
 pub const INSTANCES: &str = "os-upgrade.instance.*";
 /// Facts, in the journal.
@@ -36,6 +38,7 @@ const REPLY_PREFIX: &str = "os-upgrade:control.reply.";
 const VERSIONS_PREFIX: &str = "os-upgrade:versions.";
 const WORKERS_PREFIX: &str = "os-upgrade:workers.";
 const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
+const PROGRESS_PREFIX: &str = "os-upgrade.progress.";
 const HINT_PREFIX: &str = "os-upgrade.hint.";
 const REQUEST_PREFIX: &str = "os-upgrade.request.";
 const INSTANCE_PREFIX: &str = "os-upgrade.instance.";
@@ -64,6 +67,11 @@ pub fn worker(application: &ApplicationName, host: &HostName) -> String {
 /// The heartbeat of `host` (core NATS).
 pub fn presence(host: &HostName) -> String {
     format!("{PRESENCE_PREFIX}{}", host.token())
+}
+
+/// How far `host` is with the command under way (core NATS).
+pub fn progress(host: &HostName) -> String {
+    format!("{PROGRESS_PREFIX}{}", host.token())
 }
 
 /// "Stop what you are doing if you can", to a running handler on `host` (core NATS).
@@ -133,6 +141,11 @@ pub fn presence_host(subject: &str) -> Result<HostName, NameError> {
     host_after(PRESENCE_PREFIX, subject)
 }
 
+/// The host of a subject of [`PROGRESSES`].
+pub fn progress_host(subject: &str) -> Result<HostName, NameError> {
+    host_after(PROGRESS_PREFIX, subject)
+}
+
 /// The application and the host of a subject of [`WORKERS`].
 pub fn worker_parts(subject: &str) -> Result<(ApplicationName, HostName), NameError> {
     let bad = || NameError::BadToken(subject.to_owned());
@@ -162,6 +175,7 @@ mod tests {
             assert_eq!(ControlSubject::parse(&reply(&host)), Ok(Some(ControlSubject::Reply(host.clone()))));
             assert_eq!(versions_host(&versions(&host)).unwrap(), host);
             assert_eq!(presence_host(&presence(&host)).unwrap(), host);
+            assert_eq!(progress_host(&progress(&host)).unwrap(), host);
             assert_eq!(
                 worker_parts(&worker(&application, &host)).unwrap(),
                 (application.clone(), host.clone())

@@ -19,9 +19,11 @@ use os_upgrade_worker_rules::{
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info, warn};
+use tracing::field::display;
+use tracing::{Instrument, Span, debug, error, info, info_span, warn};
 
 use super::Input;
+use super::progress::ProgressReporter;
 use crate::bus::Bus;
 use crate::store::Store;
 use crate::{Context, VersionsNotifier, Worker, worker};
@@ -38,6 +40,7 @@ pub(super) struct Executor<W> {
     standing: watch::Sender<Standing>,
     shutdown: CancellationToken,
     versions: VersionsNotifier,
+    progress: ProgressReporter,
     tasks: JoinSet<()>,
     /// Asks the handler under way to stop.
     cancel: CancellationToken,
@@ -57,6 +60,7 @@ impl<W: Worker> Executor<W> {
         standing: watch::Sender<Standing>,
         shutdown: CancellationToken,
         versions: VersionsNotifier,
+        progress: ProgressReporter,
     ) -> Self {
         Self {
             host: config.host.clone(),
@@ -69,6 +73,7 @@ impl<W: Worker> Executor<W> {
             standing,
             shutdown,
             versions,
+            progress,
             tasks: JoinSet::new(),
             cancel: CancellationToken::new(),
             reboot: None,
@@ -132,18 +137,21 @@ impl<W: Worker> Executor<W> {
             self.cut = true;
             return;
         }
-        let context = self.context(call.run, call.not_after, call.resume, call.rebooted);
-        self.cancel = context.cancelled.clone();
-        let worker = Arc::clone(&self.worker);
         let sequence = call.sequence;
-        self.report(async move {
+        let span = self.span(call.call.as_str(), call.run.as_ref(), sequence);
+        let context = self.context(call.run, call.not_after, call.resume, call.rebooted);
+        let context = Context { progress: self.progress.of(sequence), ..context };
+        self.cancel = context.hinted.clone();
+        let worker = Arc::clone(&self.worker);
+        let work = async move {
             let result = match call.call {
                 Call::Prepare => HandlerResult::Prepare(guarded(worker.prepare(&context)).await),
                 Call::Upgrade => HandlerResult::Upgrade(guarded(worker.upgrade(&context)).await),
                 Call::Health => HandlerResult::Health(guarded(worker.health(&context)).await),
             };
             Event::HandlerFinished { sequence, result }
-        });
+        };
+        self.report(work.instrument(span));
     }
 
     fn reboot(&mut self, call: RebootCall) {
@@ -155,18 +163,20 @@ impl<W: Worker> Executor<W> {
         if let Some(earlier) = self.reboot.take() {
             earlier.abort();
         }
+        let sequence = call.sequence;
+        let span = self.span("reboot", call.run.as_ref(), sequence);
         let context = self.context(call.run, call.not_after, call.resume, false);
-        self.cancel = context.cancelled.clone();
+        let context = Context { progress: self.progress.of(sequence), ..context };
+        self.cancel = context.hinted.clone();
         let worker = Arc::clone(&self.worker);
         let wait = self.reboot_wait;
-        let sequence = call.sequence;
-        let task = self.report(async move {
+        let work = async move {
             let result = tokio::time::timeout(wait, guarded(worker.reboot(&context))).await;
             let result = result
                 .unwrap_or_else(|_| Err("starting the reboot took too long and was given up".to_owned()));
             Event::RebootReturned { sequence, result }
-        });
-        self.reboot = Some(task);
+        };
+        self.reboot = Some(self.report(work.instrument(span)));
     }
 
     fn reply(&mut self, reply: OutgoingReply) {
@@ -176,6 +186,8 @@ impl<W: Worker> Executor<W> {
             headers.insert(name, value);
         }
         let sequence = reply.sequence;
+        // The command is not under way any more.
+        self.progress.clear();
         self.report(async move {
             let stored = bus.publish_stored(reply.subject, headers, reply.payload.into());
             match stored.await {
@@ -244,10 +256,18 @@ impl<W: Worker> Executor<W> {
             not_after,
             resumed,
             rebooted,
-            cancelled: self.shutdown.child_token(),
+            late: not_after.is_some_and(|at| at <= Utc::now()),
+            hinted: CancellationToken::new(),
             shutdown: self.shutdown.clone(),
             versions: self.versions.clone(),
+            progress: ProgressReporter::default(),
         }
+    }
+
+    /// What everything that is logged while a command's handler runs belongs to.
+    fn span(&self, action: &'static str, run: Option<&RunId>, sequence: u64) -> Span {
+        let run = run.map(display);
+        info_span!("command", host = %self.host, run, action, sequence)
     }
 
     /// Asks the handler under way to stop.

@@ -3,6 +3,7 @@
 mod commands;
 mod executor;
 mod presence;
+pub(crate) mod progress;
 
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::bus::Bus;
 use crate::store::Store;
 use crate::{BootIdSource, Error, VersionsNotifier, Worker};
 use executor::Executor;
+use progress::ProgressReporter;
 
 /// How much may wait for the loop: a command, and the answers to what is under way, of which there are few.
 const INPUTS_MAX: usize = 16;
@@ -54,6 +56,7 @@ impl Driver {
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
         let standing = watch::Sender::new(Standing::default());
         let host = self.config.host.clone();
+        let progress = ProgressReporter::default();
         let mut executor = Executor::new(
             self.config,
             worker,
@@ -63,6 +66,7 @@ impl Driver {
             standing.clone(),
             self.shutdown.clone(),
             self.versions.clone(),
+            progress.clone(),
         );
         info!(%host, application = %self.announcement.application, "the worker starts");
         // Before the first command: what was cut off comes first, whether or not NATS is there.
@@ -73,6 +77,7 @@ impl Driver {
         tasks.spawn(presence::heartbeats(self.bus.clone(), host.clone()));
         tasks.spawn(presence::announcements(self.bus.clone(), self.announcement));
         tasks.spawn(commands::run(self.bus.clone(), host.clone(), standing.subscribe(), sender.clone()));
+        tasks.spawn(progress::run(self.bus.clone(), host.clone(), progress));
         tasks.spawn(hints(self.bus.clone(), subject::hint(&host), sender.clone()));
         tasks.spawn(reconnects(self.bus, sender.clone()));
         tasks.spawn(version_changes(self.versions, sender));

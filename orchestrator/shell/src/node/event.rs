@@ -160,6 +160,13 @@ pub enum Event {
     InventoryRead,
     /// A heartbeat.
     Heartbeat(HostName),
+    /// A worker says how far it is.
+    Progress {
+        /// The host its subject names.
+        host: HostName,
+        /// Its payload.
+        payload: Bytes,
+    },
     /// The process is to end; [`super::Action::Stopped`] follows.
     Stop,
 }

@@ -136,7 +136,7 @@ impl Scripts {
 
 async fn asked_to_stop(context: &Context, stop: Stop) {
     match stop {
-        Stop::OnHint => context.cancelled().await,
+        Stop::OnHint => drop(context.cancelled().await),
         Stop::AtEnd => context.shutting_down().await,
         Stop::Never => std::future::pending().await,
     }

@@ -17,7 +17,7 @@ use crate::leftover::Leftover;
 use crate::system::health::Health;
 use crate::system::tools::Tools;
 use crate::system::transaction::Transactions;
-use crate::system::{SystemOptions, reboot, until};
+use crate::system::{SystemOptions, reboot, stopped};
 use commands::Downloaded;
 pub(crate) use options::ImageArgs;
 use options::{Kind, Settings};
@@ -165,8 +165,7 @@ impl Worker for Image {
         self.after_an_earlier_worker(context).await?;
         tokio::select! {
             prepared = self.prepare_all() => prepared,
-            () = context.cancelled() => Err("the preparation was stopped".into()),
-            () = until(context) => Err("the preparation did not end before not-after".into()),
+            cause = context.cancelled() => Err(stopped(cause).into()),
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use os_upgrade_worker_sdk::{Context, HandlerError, HandlerResult};
+use os_upgrade_worker_sdk::{Cause, HandlerError, HandlerResult};
 
 use crate::cli::positive_duration;
 
@@ -46,14 +46,12 @@ pub(crate) struct SystemOptions {
     pub(crate) ignore_inhibitors: bool,
 }
 
-/// Resolves at the end of the run, if it has one.
-pub(crate) async fn until(context: &Context) {
-    let Some(not_after) = context.not_after() else {
-        return std::future::pending().await;
-    };
-    // A negative rest is over at once.
-    let rest = (not_after - chrono::Utc::now()).to_std().unwrap_or_default();
-    tokio::time::sleep(rest).await;
+/// What a preparation ends with that was told to stop.
+pub(crate) const fn stopped(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Hint | Cause::Shutdown => "the preparation was stopped",
+        Cause::NotAfter => "the preparation did not end before not-after",
+    }
 }
 
 /// Trying something again until it has taken long enough.

@@ -1,0 +1,160 @@
+//! What handlers are told and may tell: progress, and why they should stop.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chrono::{SecondsFormat, TimeDelta, Utc};
+use futures::StreamExt;
+use os_upgrade_protocol::{Progress, subject};
+use os_upgrade_tests::host::APPLICATION;
+use os_upgrade_tests::nats_server::NatsServer;
+use os_upgrade_tests::site::Site;
+use os_upgrade_tests::wait::{PATIENCE, eventually};
+use os_upgrade_tests::worker::WorkerHost;
+use os_upgrade_worker_sdk::{
+    BootIdSource, CancellationToken, Cause, Context, HandlerResult, Upgraded, Worker, WorkerBuilder,
+};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+/// Says how far it is in `upgrade`, until it is let go; waits in `prepare` until it should stop, if that is asked for.
+#[derive(Debug, Clone, Default)]
+struct Talker {
+    waits: Arc<Mutex<bool>>,
+    causes: Arc<Mutex<Vec<Cause>>>,
+    go: Arc<Notify>,
+}
+
+impl Worker for Talker {
+    async fn prepare(&self, context: &Context) -> HandlerResult {
+        if *self.waits.lock().unwrap() {
+            context.progress(1, "waiting");
+            let cause = context.cancelled().await;
+            self.causes.lock().unwrap().push(cause);
+            Err(format!("stopped: {cause:?}"))?;
+        }
+        Ok(())
+    }
+
+    async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
+        for percent in 1..=100 {
+            context.progress(percent, "unpacking");
+        }
+        self.go.notified().await;
+        Ok(Upgraded::Done)
+    }
+}
+
+impl Talker {
+    fn start(&self, url: &str, directory: &Path, shutdown: CancellationToken) {
+        std::fs::write(directory.join("boot"), "boot-1\n").unwrap();
+        let builder = WorkerBuilder::new("h01", APPLICATION)
+            .unwrap()
+            .nats_url(url)
+            .state_dir(directory.join("state"))
+            .boot_id(BootIdSource::File(directory.join("boot")))
+            .shutdown(shutdown);
+        tokio::spawn(builder.run(self.clone()));
+    }
+
+    fn causes(&self) -> Vec<Cause> {
+        self.causes.lock().unwrap().clone()
+    }
+
+    async fn await_cause(&self, cause: Cause) {
+        let stopped = async || (self.causes().last() == Some(&cause)).then_some(());
+        eventually(&format!("{cause:?}"), stopped).await;
+    }
+}
+
+#[tokio::test]
+async fn progress_is_shown_while_the_command_is_under_way_and_not_kept() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let directory = tempfile::tempdir().unwrap();
+    let talker = Talker::default();
+    talker.start(&site.nats.url(), directory.path(), CancellationToken::new());
+    rest.await_scheduled(&["h01"]).await;
+    let id = rest.started().await;
+    let far = json!({ "percent": 100, "text": "unpacking" });
+    let shown = async || rest.try_host("h01").await.filter(|host| host["progress"] == far).map(drop);
+    eventually("the progress", shown).await;
+    let (_, hosts) = rest.get("/v1/state/os-upgrade/hosts").await;
+    assert_eq!(hosts[0]["progress"], far, "{hosts}");
+    let (_, state) = rest.get("/v1/state/os-upgrade?fields=hosts/progress").await;
+    assert_eq!(state, json!({ "hosts": [{ "progress": far }] }));
+
+    talker.go.notify_one();
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    let host = rest.try_host("h01").await.unwrap();
+    assert_eq!(host.get("progress"), None, "{host}");
+    let journal = Value::from(site.journal().await).to_string();
+    assert!(!journal.contains("unpacking"), "{journal}");
+}
+
+#[tokio::test]
+async fn a_cancelled_run_tells_the_hosts_that_prepare() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let directory = tempfile::tempdir().unwrap();
+    let talker = Talker::default();
+    *talker.waits.lock().unwrap() = true;
+    talker.start(&site.nats.url(), directory.path(), CancellationToken::new());
+    rest.await_scheduled(&["h01"]).await;
+    let id = rest.started().await;
+    let waits = async || rest.try_host("h01").await.filter(|host| host.get("progress").is_some());
+    eventually("the prepare", waits).await;
+    assert_eq!(rest.cancel().await.0, 204);
+    talker.await_cause(Cause::Hint).await;
+    assert_eq!(rest.ended(&id).await.result(), Some("cancelled"));
+}
+
+#[tokio::test]
+async fn the_end_of_the_run_and_of_the_process_are_told_apart() {
+    let server = NatsServer::with_streams().await;
+    let host = WorkerHost::new(&server, "h01").await;
+    let talker = Talker::default();
+    *talker.waits.lock().unwrap() = true;
+    let shutdown = CancellationToken::new();
+    talker.start(&server.url(), &host.path(""), shutdown.clone());
+    let soon = (Utc::now() + TimeDelta::seconds(2)).to_rfc3339_opts(SecondsFormat::Millis, true);
+    let prepare = host.send("r1", &host.prepare(&soon)).await;
+    assert_eq!(host.result_of(prepare).await, "stopped: NotAfter");
+    host.send("r2", &host.prepare("")).await;
+    let state = host.path("state/h01.json");
+    let begun = async || std::fs::read_to_string(&state).ok().filter(|text| text.contains("preparing"));
+    eventually("the second prepare", begun).await;
+    shutdown.cancel();
+    talker.await_cause(Cause::Shutdown).await;
+    assert_eq!(talker.causes(), [Cause::NotAfter, Cause::Shutdown]);
+}
+
+#[tokio::test]
+async fn what_is_said_often_is_sent_seldom() {
+    let server = NatsServer::with_streams().await;
+    let host = WorkerHost::new(&server, "h01").await;
+    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    host.client().flush().await.unwrap();
+    let talker = Talker::default();
+    talker.start(&server.url(), &host.path(""), CancellationToken::new());
+    host.prepared("r1").await;
+    let upgrade = host.send("r1", &host.upgrade()).await;
+    let mut next = async || {
+        let message = tokio::time::timeout(PATIENCE, told.next()).await.unwrap().unwrap();
+        Progress::parse(&message.payload).unwrap()
+    };
+    let last = Progress::new(upgrade, 100, "unpacking");
+    let mut count = 1;
+    while next().await != last {
+        count += 1;
+    }
+    assert!(count <= 2, "{count}");
+    // And again, for an orchestrator that has just started.
+    assert_eq!(next().await, last);
+    talker.go.notify_one();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    let more = tokio::time::timeout(Duration::from_millis(1), told.next()).await;
+    assert!(more.is_err(), "{more:?}");
+}
