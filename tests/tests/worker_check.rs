@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use os_upgrade_tests::nats_server::NatsServer;
-use os_upgrade_tests::worker::worker_binary;
+use os_upgrade_tests::worker::{worker_binary, worker_example};
 use os_upgrade_tests::wrong_worker::{Fault, WrongWorker};
 use os_upgrade_worker_sdk::testing::{self, Check, CheckError, Report, Rule, Verdict};
 use serde_json::Value;
@@ -175,6 +175,19 @@ async fn the_sdks_own_worker_passes_the_command() {
     assert!(text.contains("SKIPPED  rebooted") && !text.contains('\u{1b}'), "{text}");
     let (code, text) = check_command(&server.url(), &["--allow-skipped"]).await;
     assert_eq!(code, 0, "{text}");
+}
+
+#[tokio::test]
+async fn the_full_example_passes_the_command() {
+    let server = NatsServer::start().await;
+    let example = worker_example("full");
+    let worker = format!("{} {} h01 .", example.display(), server.url());
+    let worker = Supervised::start(&worker, &[]);
+    let [restart, reboot] = worker.commands();
+    let more = ["--restart-command", &restart, "--reboot-command", &reboot];
+    let (_, text) = check_command(&server.url(), &more).await;
+    let end = "27 hold, 0 broken, 1 skipped";
+    assert!(text.contains("SKIPPED  in-progress") && text.trim_end().ends_with(end), "{text}");
 }
 
 #[tokio::test]
