@@ -11,7 +11,7 @@ DEBIAN_RELEASE := bookworm
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools debian-tree build demo test test-api lint deny audit bench sim fuzz chaos races oracle fmt clean
+.PHONY: help tools debian-tree build demo test test-api test-debian lint deny audit bench sim fuzz chaos races oracle fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,10 @@ deny: ## Check licences, bans and sources of dependencies (builds cargo-deny int
 
 audit: deny ## Check dependencies for known vulnerabilities (fetches the advisory database)
 	cargo deny check advisories
+
+# Whole releases, from Debian's archive: bookworm to trixie.
+test-debian: tools debian-tree build ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 3 minutes each)
+	cargo run --quiet --package os-upgrade-tests --bin debian -- --rounds $(or $(ROUNDS),10)
 
 bench: tools ## Measure speed against a floor measured in the same run
 	cargo build --release --workspace --bins

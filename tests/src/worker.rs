@@ -36,6 +36,8 @@ pub struct WorkerHost {
     kind: Vec<String>,
     options: Vec<String>,
     environment: Vec<(String, String)>,
+    /// The root that the worker runs in, with its program.
+    within: Option<(PathBuf, PathBuf)>,
     child: Option<Child>,
 }
 
@@ -54,6 +56,7 @@ impl WorkerHost {
             client,
             options: Vec::new(),
             environment: Vec::new(),
+            within: None,
             child: None,
         };
         std::fs::create_dir(this.scripts()).unwrap();
@@ -65,6 +68,13 @@ impl WorkerHost {
     #[must_use]
     pub fn with_kind(mut self, kind: &[&str]) -> Self {
         self.kind = kind.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
+    /// Has the worker run as `program` within another root, where the host's directory is as it is here.
+    #[must_use]
+    pub fn within(mut self, root: &Path, program: &Path) -> Self {
+        self.within = Some((root.to_owned(), program.to_owned()));
         self
     }
 
@@ -132,7 +142,13 @@ impl WorkerHost {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(worker_binary());
+        let mut command = if let Some((root, program)) = &self.within {
+            let mut command = Command::new("chroot");
+            command.arg(root).arg(program);
+            command
+        } else {
+            Command::new(worker_binary())
+        };
         command
             .args(&self.kind)
             .args(["--nats", &self.url, "--application", APPLICATION])

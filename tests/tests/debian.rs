@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::fs;
+use std::process::Command;
 
 use os_upgrade_protocol::Versions;
+use os_upgrade_systems::debian::version::compare;
 use os_upgrade_tests::debian::{Archive, CACHE, Package, Tree, host, run};
 use os_upgrade_tests::nats_server::NatsServer;
+use os_upgrade_tests::random::Random;
 use os_upgrade_tests::wait::eventually;
 
 /// A system with these packages installed.
@@ -168,4 +171,29 @@ async fn an_upgrade_without_what_was_prepared_does_not_pretend_to_be_one() {
     assert!(result.starts_with("the upgrade failed: Unable to fetch some archives"), "{result}");
     assert_eq!(tree.package("foo"), "ii 1.0");
     assert_eq!(run(&host, "run-3").await, "done");
+}
+
+/// Versions as dpkg takes them, which often differ in little.
+fn version(random: &mut Random) -> String {
+    let mut part = |characters: &[u8]| -> String {
+        let length = random.below(6);
+        (0..length).map(|_| char::from(*random.pick(characters))).collect()
+    };
+    let (upstream, revision) = (part(b"0019a.+~Z"), part(b"019a.+~"));
+    if revision.is_empty() { format!("1{upstream}") } else { format!("1{upstream}-{revision}") }
+}
+
+#[test]
+fn versions_are_ordered_as_dpkg_orders_them() {
+    let mut random = Random::from_environment();
+    for _ in 0..300 {
+        let (a, b) = (version(&mut random), version(&mut random));
+        let relation = match compare(&a, &b) {
+            std::cmp::Ordering::Less => "lt",
+            std::cmp::Ordering::Equal => "eq",
+            std::cmp::Ordering::Greater => "gt",
+        };
+        let status = Command::new("dpkg").args(["--compare-versions", &a, relation, &b]).status().unwrap();
+        assert!(status.success(), "{a} {relation} {b}");
+    }
 }

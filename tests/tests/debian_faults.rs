@@ -208,6 +208,33 @@ async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn what_is_only_recommended_comes_also_after_a_cut() {
+    let preinst = "echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
+    let recommended =
+        Package::new("extra", "1.0").field("Pre-Depends: foo (>= 2.0)").script("preinst", preinst);
+    let newer = Package::new("foo", "2.0").field("Recommends: extra");
+    let (tree, mut archive) = system(newer.clone());
+    archive.publish(&[newer, recommended]);
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    host.kill();
+    tree.kill_all();
+    assert_eq!(tree.package("foo"), "ii 2.0");
+    // As if the cut had come a moment earlier.
+    tree.must(&["dpkg", "--force-all", "--purge", "extra"]);
+    tree.write("/go", "");
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    host.await_log("installs what was prepared and is still missing: extra").await;
+    assert_eq!(tree.package("extra"), "ii 1.0");
+    assert!(tree.must(&["apt-mark", "showauto"]).contains("extra"));
+}
+
+#[tokio::test]
 async fn an_upgrade_goes_on_without_its_worker_and_is_not_begun_twice() {
     let (tree, _archive) = system(slow());
     let server = NatsServer::with_streams().await;

@@ -56,6 +56,16 @@ pub struct Tree {
 impl Tree {
     /// A system as debootstrap leaves it, without sources.
     pub fn new() -> Self {
+        Self::over(&[])
+    }
+
+    /// A system like `other`, which must not be changed any more.
+    #[must_use]
+    pub fn like(other: &Self) -> Self {
+        Self::over(&[&other.directory.path().join("changed")])
+    }
+
+    fn over(lower: &[&Path]) -> Self {
         let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/debian-tree");
         assert!(
             made.with_extension("made").is_file(),
@@ -66,9 +76,11 @@ impl Tree {
         for name in ["changed", "work"] {
             fs::create_dir(path(name)).unwrap();
         }
+        let lower: Vec<_> =
+            lower.iter().copied().chain([made.as_path()]).map(|path| path.display().to_string()).collect();
         let options = format!(
             "lowerdir={},upperdir={},workdir={}",
-            made.display(),
+            lower.join(":"),
             path("changed").display(),
             path("work").display()
         );
@@ -100,6 +112,22 @@ impl Tree {
     /// Puts a disk of this size at a directory.
     pub fn disk(&self, directory: &str, size: &str) -> Mount {
         Mount::new("tmpfs", &format!("size={size}"), &self.path(directory))
+    }
+
+    /// Shows a directory of this machine, at the same path.
+    pub fn bind(&mut self, directory: &Path) {
+        let at = self.path(&directory.display().to_string());
+        fs::create_dir_all(&at).unwrap();
+        let status = Command::new("mount").arg("--bind").arg(directory).arg(&at).status().unwrap();
+        assert!(status.success(), "{} is not shown", directory.display());
+        self.mounts.insert(0, Mount(at));
+    }
+
+    /// Mounts what programs expect of a running system.
+    pub fn mount_proc(&mut self) {
+        let proc = Mount::new("proc", "nosuid", &self.path("proc"));
+        // Before the system itself when this is dropped.
+        self.mounts.insert(0, proc);
     }
 
     /// Runs a command in it.

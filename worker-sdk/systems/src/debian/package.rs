@@ -72,6 +72,16 @@ pub fn unfinished(packages: &[Package]) -> Vec<&str> {
     open.map(|package| package.name.as_str()).collect()
 }
 
+/// Those of `names` that are not installed.
+pub fn missing<'a>(names: impl IntoIterator<Item = &'a str>, packages: &[Package]) -> Vec<&'a str> {
+    let is_installed = |name: &str| {
+        packages.iter().any(|package| {
+            package.state != State::Absent && (package.name == name || package.plain_name() == name)
+        })
+    };
+    names.into_iter().filter(|name| !name.is_empty() && !is_installed(name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +115,7 @@ mod tests {
             ]
         );
         assert_eq!(unfinished(&packages), ["bar", "foo", "half", "waits"]);
+        let planned = ["bash", "libc6", "libc6:amd64", "libc6:i386", "old", "bar", "", "new"];
+        assert_eq!(missing(planned, &packages), ["libc6:i386", "old", "new"]);
     }
 }

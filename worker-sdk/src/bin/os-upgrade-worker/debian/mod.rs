@@ -22,7 +22,8 @@ use apt::Apt;
 pub(crate) use options::DebianArgs;
 use options::Settings;
 
-/// In the cache directory once everything is downloaded: without it an upgrade would find nothing to do.
+/// In the cache directory once everything is downloaded: without it an upgrade would find nothing to do. It holds the
+/// names of the packages that come new, a line each.
 const PREPARED: &str = "prepared";
 
 /// A Debian host.

@@ -36,8 +36,8 @@ impl Debian {
             self.check_space(&plan).await?;
             self.download().await?;
         }
-        fs::write(self.prepared(), format!("{}\n", plan.summary()))
-            .map_err(|error| self.cannot_write(&error))?;
+        let additions: Vec<&str> = plan.additions().map(|install| install.name.as_str()).collect();
+        fs::write(self.prepared(), additions.join("\n")).map_err(|error| self.cannot_write(&error))?;
         Ok(())
     }
 

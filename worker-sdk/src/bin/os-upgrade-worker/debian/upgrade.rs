@@ -32,6 +32,7 @@ impl Debian {
         if !ended.exit.success() {
             return Err(trouble("the upgrade", &ended).into());
         }
+        self.install_missing(context).await?;
         self.is_finished(unrecovered).await?;
         self.clean().await;
         if let Some(reason) = self.reboot_reason().await? {
@@ -70,6 +71,22 @@ impl Debian {
             warn!("{wrong}");
         }
         Ok(wrong)
+    }
+
+    /// Installs what was to come new and did not: what a package only recommends comes with its upgrade or never, and the
+    /// upgrade may have been cut off between the two.
+    async fn install_missing(&self, context: &Context) -> HandlerResult {
+        let planned = fs::read_to_string(self.prepared()).unwrap_or_default();
+        let packages = apt::packages(&self.tools).await?;
+        let missing = package::missing(planned.lines(), &packages);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        info!("installs what was prepared and is still missing: {}", names(&missing));
+        let mut more = vec!["--mark-auto", "install"];
+        more.extend(missing);
+        let ended = self.change(context, APT_GET, &self.apt.words_to_change(&more)).await?;
+        if ended.exit.success() { Ok(()) } else { Err(trouble("the upgrade", &ended).into()) }
     }
 
     /// Runs what changes the system, when nobody else does.

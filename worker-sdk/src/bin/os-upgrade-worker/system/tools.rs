@@ -35,12 +35,11 @@ const INHERITED: [&str; 9] = [
 /// Where they are found, behind what the path of this process has: dpkg insists on these.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// What they get besides: nobody is there to answer questions, and messages are in the language they are read in.
-const ENVIRONMENT: [(&str, &str); 8] = [
+const ENVIRONMENT: [(&str, &str); 7] = [
     ("HOME", "/root"),
     ("LC_ALL", "C.UTF-8"),
     ("TERM", "dumb"),
     ("DEBIAN_FRONTEND", "noninteractive"),
-    ("DEBCONF_NONINTERACTIVE_SEEN", "true"),
     ("APT_LISTCHANGES_FRONTEND", "none"),
     ("UCF_FORCE_CONFFOLD", "1"),
     // It lists, and restarts nothing: the worker itself would be among it.
