@@ -65,6 +65,8 @@ async fn a_host_is_prepared_upgraded_and_rebooted() {
     let upgrade = host.send("run-1", &host.upgrade()).await;
     assert_eq!(host.result_of(upgrade).await, "reboot-required");
     host.await_acked(upgrade).await;
+    let command = format!(r#"command{{host=h1.example.com run=run-1 action="upgrade" sequence={upgrade}}}"#);
+    host.await_log(&format!("{command}: not an error script=\"upgrade\"")).await;
     let both = [first.clone(), versions(r#"{"linux":"2"}"#)];
     eventually("new versions", async || Some(host.versions().await).filter(|all| *all == both)).await;
 

@@ -116,7 +116,24 @@ impl WorkerBuilder {
         self
     }
 
-    /// Ends the worker when cancelled: nothing new is begun, a handler under way is asked to stop, and what was cut
+    /// Ends the worker when cancelled. Here that is when Ctrl-C is pressed:
+    ///
+    /// ```no_run
+    /// use os_upgrade_worker_sdk::{CancellationToken, Error, WorkerBuilder};
+    ///
+    /// fn builder() -> Result<WorkerBuilder, Error> {
+    ///     let token = CancellationToken::new();
+    ///     let shutdown = token.clone();
+    ///     tokio::spawn(async move {
+    ///         if tokio::signal::ctrl_c().await.is_ok() {
+    ///             token.cancel();
+    ///         }
+    ///     });
+    ///     Ok(WorkerBuilder::new("h01", "my-worker")?.shutdown(shutdown))
+    /// }
+    /// ```
+    ///
+    /// Then nothing new is begun, a handler under way is asked to stop, and what was cut
     /// off is taken up at the next start.
     #[must_use]
     pub fn shutdown(mut self, token: CancellationToken) -> Self {

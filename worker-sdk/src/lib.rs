@@ -1,8 +1,33 @@
 //! The worker side of OS upgrades: what runs on each host and carries out `prepare`, `upgrade` and `reboot`.
 //!
-//! Implement [`Worker`] and hand it to [`WorkerBuilder::run`]; `examples/minimal.rs` is a whole worker. The library
+//! ```no_run
+//! use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Worker, WorkerBuilder};
+//!
+//! struct MyWorker;
+//!
+//! impl Worker for MyWorker {
+//!     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
+//!         context.progress(50, "half way through");
+//!         Ok(Upgraded::RebootRequired)
+//!     }
+//!
+//!     async fn reboot(&self, _context: &Context) -> HandlerResult {
+//!         let status = std::process::Command::new("systemctl").arg("reboot").status()?;
+//!         if status.success() { Ok(()) } else { Err("systemctl could not reboot".into()) }
+//!     }
+//! }
+//!
+//! # async fn run() -> Result<(), os_upgrade_worker_sdk::Error> {
+//! WorkerBuilder::new("h01", "my-worker")?.nats_url("nats://127.0.0.1:4222").run(MyWorker).await
+//! # }
+//! ```
+//!
+//! Implement [`Worker`] and hand it to [`WorkerBuilder::run`]; `examples/` go from the smallest to a full one. The library
 //! keeps all rules of the protocol: a command is executed once whatever crashes, nothing starts after its time, the
 //! host reboots only when its upgrade asked for it, and no reply is lost while NATS is away.
+//!
+//! What is logged while a handler runs is in a span `command` with the host, the run, the action and the command's
+//! stream sequence.
 //!
 //! The decisions are in `os-upgrade-worker-rules`, without any I/O; here is what carries them out: the state
 //! directory (`store`), NATS (`bus`), and the loop between them (`driver`).

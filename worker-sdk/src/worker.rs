@@ -207,6 +207,18 @@ impl Context {
 }
 
 /// Says that the versions of the host may have changed, so that they are looked at.
+///
+/// ```
+/// use os_upgrade_worker_sdk::WorkerBuilder;
+///
+/// # fn main() -> Result<(), os_upgrade_worker_sdk::Error> {
+/// let builder = WorkerBuilder::new("h01", "my-worker")?;
+/// let versions = builder.versions_notifier();
+/// // Whenever something outside of a handler has changed them, also before the worker runs:
+/// versions.notify();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct VersionsNotifier(Arc<Notify>);
 

@@ -12,7 +12,7 @@ use os_upgrade_worker_sdk::limits::{MESSAGE_BYTES_MAX, VERSIONS_BYTES_MAX};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
-use tracing::{info, warn};
+use tracing::{Instrument, info, warn};
 
 /// How long a script has between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ impl Script {
             child,
             group: Group { id: Pid::from_raw(id), kill_on_drop: true },
             stdout: tokio::spawn(keep(stdout)),
-            stderr: tokio::spawn(stream_into_log(BufReader::new(stderr), name.to_owned())),
+            stderr: tokio::spawn(stream_into_log(BufReader::new(stderr), name.to_owned()).in_current_span()),
         })
     }
 
