@@ -4,12 +4,12 @@ use bytes::Bytes;
 use chrono::DateTime;
 use os_upgrade_kernel::ControlMessage;
 use os_upgrade_protocol::limits::{
-    ANNOUNCEMENT_BYTES_MAX, COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, REPLY_BYTES_MAX,
-    VERSIONS_BYTES_MAX,
+    ANNOUNCEMENT_BYTES_MAX, COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PROGRESS_BYTES_MAX,
+    PROGRESS_TEXT_BYTES_MAX, REPLY_BYTES_MAX, VERSIONS_BYTES_MAX,
 };
 use os_upgrade_protocol::subject::ControlSubject;
 use os_upgrade_protocol::{
-    Announcement, Command, CommandId, HostName, Outcome, Reply, Versions, subject as subjects,
+    Announcement, Command, CommandId, HostName, Outcome, Progress, Reply, Versions, subject as subjects,
 };
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::control::{RawControl, read};
@@ -78,6 +78,19 @@ pub fn versions(data: &[u8]) {
     let Ok(versions) = versions else { return };
     assert!(data.len() <= VERSIONS_BYTES_MAX && is_object(data));
     assert_eq!(Versions::parse(&versions.to_payload()).expect("what is printed is read"), versions);
+}
+
+/// How far a host is.
+pub fn progress(data: &[u8]) {
+    let host = HostName::new("h1").expect("a name");
+    let noted = Inventory::default().progressed(&host, data);
+    let progress = Progress::parse(data);
+    assert_eq!(noted.is_ok(), progress.is_ok());
+    let Ok(progress) = progress else { return };
+    assert!(data.len() <= PROGRESS_BYTES_MAX && is_object(data));
+    assert!(progress.text.len() <= PROGRESS_TEXT_BYTES_MAX);
+    assert!(progress.percent.is_none_or(|percent| percent <= 100));
+    assert_eq!(Progress::parse(&progress.to_payload()).expect("what is printed is read"), progress);
 }
 
 /// A message of the control stream: subject, message id, in-reply-to, a line each, and the payload.
