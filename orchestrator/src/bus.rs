@@ -3,6 +3,7 @@
 //! - [`connect`]: the connection, and the news of its coming and going;
 //! - [`streams`]: the streams as the orchestrator needs them, made and inspected;
 //! - [`journal`], [`control`], [`workers`]: what is published to each stream, and what is read from it;
+//! - [`consumers`]: consumers made for workers that may not make their own;
 //! - [`forward`]: requests that instances pass on to the leader;
 //! - [`sites`]: requests that sites pass on to each other;
 //! - [`instances`]: what instances and servers say of themselves, for operators;
@@ -10,6 +11,7 @@
 //! - [`lease`]: the key that says who may try to lead.
 
 pub mod connect;
+pub mod consumers;
 pub mod control;
 pub mod forward;
 pub mod instances;

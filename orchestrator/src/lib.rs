@@ -18,6 +18,7 @@ pub mod followed;
 pub mod http_client;
 pub mod loss;
 pub mod managed_nats;
+pub mod nats_config;
 mod news;
 pub mod pem_file;
 pub mod plain_file;

@@ -232,7 +232,13 @@ impl Core {
         // Both are said once, here; whoever does not listen has ended.
         drop(late.set(bus.clone()));
         let _ = found.send(store_streams(&streams));
+        let consumers = tokio::spawn({
+            let bus = bus.clone();
+            async move { bus.make_consumers(shutdown).await }
+        });
         Driver::new(parts, bus, connected, calls).run().await;
+        // It ends with the shutdown, and what it has begun is done again by whoever asks again.
+        consumers.abort();
         Ok(())
     }
 }

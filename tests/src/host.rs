@@ -59,6 +59,7 @@ pub struct Host {
     nats: String,
     log: PathBuf,
     group: Option<&'static str>,
+    arguments: Vec<String>,
     supervisor: Option<JoinHandle<()>>,
 }
 
@@ -67,7 +68,8 @@ impl Host {
     pub fn new(nats: &str, log: &Path, name: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (nats, log) = (nats.to_owned(), log.to_owned());
-        let host = Self { name: name.to_owned(), directory, nats, log, group: None, supervisor: None };
+        let name = name.to_owned();
+        let host = Self { name, directory, nats, log, group: None, arguments: Vec::new(), supervisor: None };
         fs::create_dir(host.path("scripts")).unwrap();
         fs::write(host.path("version"), "1\n").unwrap();
         fs::write(host.path("boot-id"), "boot-1\n").unwrap();
@@ -101,6 +103,13 @@ impl Host {
     #[must_use]
     pub fn of_group(mut self, group: &'static str) -> Self {
         self.group = Some(group);
+        self
+    }
+
+    /// Has its worker started with more arguments.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self
     }
 
@@ -144,7 +153,8 @@ impl Host {
         let program = programs::path(programs::WORKER);
         let arguments = ["exec", "--nats", &self.nats, "--application", APPLICATION, "--host", &self.name];
         let group = self.group.into_iter().flat_map(|group| ["--group", group]);
-        let arguments: Vec<_> = arguments.into_iter().chain(group).map(str::to_owned).collect();
+        let more = self.arguments.iter().map(String::as_str);
+        let arguments: Vec<_> = arguments.into_iter().chain(group).chain(more).map(str::to_owned).collect();
         let directory = self.directory.path().to_owned();
         self.supervisor = Some(tokio::spawn(async move {
             loop {

@@ -21,6 +21,7 @@ pub mod proxy;
 pub mod random;
 pub mod raw_worker;
 pub mod rest;
+pub mod secured_nats;
 pub mod site;
 pub mod streams;
 pub mod wait;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_nats::Client;
+use os_upgrade_credentials::Access;
 use os_upgrade_protocol::{Announcement, ApplicationName, GroupName, HostName};
 use os_upgrade_worker_rules::{WorkerConfig, limits};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,7 @@ pub struct WorkerBuilder {
     host: HostName,
     application: ApplicationName,
     nats: Nats,
+    access: Access,
     group: Option<GroupName>,
     labels: BTreeMap<String, String>,
     addresses: Vec<String>,
@@ -47,6 +49,7 @@ impl WorkerBuilder {
             host: HostName::new(host)?,
             application: ApplicationName::new(application)?,
             nats: Nats::Absent,
+            access: Access::default(),
             group: None,
             labels: BTreeMap::new(),
             addresses: Vec::new(),
@@ -63,6 +66,30 @@ impl WorkerBuilder {
     #[must_use]
     pub fn nats_url(mut self, url: &str) -> Self {
         self.nats = Nats::Url(url.to_owned());
+        self
+    }
+
+    /// Shows these credentials to the servers of [`Self::nats_url`]: a file as `os-upgrade nats-config host` makes it.
+    /// It is read anew at every connection, so it can be replaced while the worker runs.
+    #[must_use]
+    pub fn credentials(mut self, file: impl Into<PathBuf>) -> Self {
+        self.access.credentials = Some(file.into());
+        self
+    }
+
+    /// Trusts the authorities in this PEM file, instead of the system's, for the servers of [`Self::nats_url`], and
+    /// speaks to them by TLS only.
+    #[must_use]
+    pub fn tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.access.ca = Some(file.into());
+        self
+    }
+
+    /// Shows this certificate, with its private key, both PEM files, to the servers of [`Self::nats_url`].
+    #[must_use]
+    pub fn tls_certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.access.certificate = Some(certificate.into());
+        self.access.key = Some(key.into());
         self
     }
 
@@ -156,7 +183,7 @@ impl WorkerBuilder {
         let store = Store::open(&self.state_dir, &self.host)?;
         let client = match self.nats {
             Nats::Absent => return Err(Error::NoNats),
-            Nats::Url(url) => bus::connect(&url, &self.application, &self.host).await?,
+            Nats::Url(url) => bus::connect(&url, self.access, &self.application, &self.host).await?,
             Nats::Client(client) => client,
         };
         let announcement = Announcement {

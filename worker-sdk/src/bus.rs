@@ -1,7 +1,12 @@
 //! NATS: connecting, the state of the connection, and confirmed publishing. Nothing is handed to the client while it
 //! is disconnected, because it would keep that and send it late.
+//!
+//! A host may have an account of its own, whose credentials let it do nothing but what a worker must. JetStream is then
+//! another account's: what may be asked of it has subjects of its own, and consumers are made by the orchestrator.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -9,11 +14,11 @@ use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
 use bytes::Bytes;
+use os_upgrade_credentials::Access;
 use os_upgrade_protocol::error::with_causes;
-use os_upgrade_protocol::{ApplicationName, HostName, header};
-use percent_encoding::percent_decode_str;
+use os_upgrade_protocol::{ApplicationName, ConsumerAnswer, ConsumerRequest, HostName, header, subject};
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::Error;
 
@@ -42,6 +47,9 @@ pub(crate) struct Link {
 pub(crate) struct Bus {
     client: Client,
     jetstream: jetstream::Context,
+    /// JetStream as a host with an account of its own reaches it.
+    imported: jetstream::Context,
+    is_imported: Arc<AtomicBool>,
     link: watch::Sender<Link>,
 }
 
@@ -49,8 +57,28 @@ impl Bus {
     pub(crate) fn new(client: Client) -> Self {
         let mut jetstream = jetstream::new(client.clone());
         jetstream.set_timeout(REQUEST_TIMEOUT);
+        let mut imported = jetstream::with_prefix(client.clone(), subject::JETSTREAM_PREFIX);
+        imported.set_timeout(REQUEST_TIMEOUT);
         let link = watch::Sender::new(link_of(&client));
-        Self { client, jetstream, link }
+        Self { client, jetstream, imported, is_imported: Arc::default(), link }
+    }
+
+    /// Whether JetStream is another account's, so that consumers are the orchestrator's to make.
+    pub(crate) fn is_imported(&self) -> bool {
+        self.is_imported.load(Ordering::Relaxed)
+    }
+
+    /// Has the orchestrator make the consumer of `host` anew.
+    pub(crate) async fn request_consumer(
+        &self,
+        host: &HostName,
+        request: ConsumerRequest,
+    ) -> Result<(), String> {
+        let answer = self.client.request(subject::consumer_request(host), request.to_payload().into());
+        let answer = self.bounded(answer).await.map_err(|error| {
+            format!("no orchestrator makes the consumer, or the credentials are not those of {host}: {error}")
+        })?;
+        ConsumerAnswer::parse(&answer.payload)?.into_result()
     }
 
     /// Keeps [`Self::link`] up to date; never returns.
@@ -107,6 +135,10 @@ impl Bus {
 
     /// The payload of the last message on `subject`, if there is one.
     pub(crate) async fn last_payload(&self, stream: &Stream, subject: &str) -> Result<Option<Bytes>, String> {
+        // Whoever may read one message of a stream may read all of them; so what stands there is said once more.
+        if self.is_imported() {
+            return Ok(None);
+        }
         let last = async {
             match stream.get_last_raw_message_by_subject(subject).await {
                 Ok(message) => Ok(Some(message.payload)),
@@ -122,7 +154,9 @@ impl Bus {
         let mut told = String::new();
         loop {
             self.await_connection().await;
-            let error = match tokio::time::timeout(REQUEST_TIMEOUT, self.jetstream.get_stream(name)).await {
+            let imported = self.is_imported();
+            let jetstream = if imported { &self.imported } else { &self.jetstream };
+            let error = match tokio::time::timeout(REQUEST_TIMEOUT, jetstream.get_stream(name)).await {
                 Ok(Ok(stream)) => {
                     if !told.is_empty() {
                         info!(stream = name, "the stream is there");
@@ -130,6 +164,14 @@ impl Bus {
                     return stream;
                 }
                 Ok(Err(error)) if is_absent(&error.kind()) => "it does not exist yet".to_owned(),
+                Ok(Err(error))
+                    if !imported && is_code(&error.kind(), ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT) =>
+                {
+                    if !self.is_imported.swap(true, Ordering::Relaxed) {
+                        info!("JetStream is another account's, as the credentials of a host have it");
+                    }
+                    continue;
+                }
                 Ok(Err(error)) => with_causes(&error),
                 Err(_) => "no answer".to_owned(),
             };
@@ -165,94 +207,98 @@ impl Bus {
 /// Connects as the URL says. The first connection is retried, too, and so this returns at once.
 pub(crate) async fn connect(
     url: &str,
+    access: Access,
     application: &ApplicationName,
     host: &HostName,
 ) -> Result<Client, Error> {
-    let (addresses, options) = options(url, &header::worker_producer(application, host))?;
+    if let Some(user) = access.user().filter(|user| user != host.as_str()) {
+        warn!(
+            "the NATS credentials are those of {user}, not of {host}: nothing that is said for {host} is taken"
+        );
+    }
+    let (addresses, options) = options(url, access, &header::worker_producer(application, host))?;
     let options = options.retry_on_initial_connect();
     options.connect(addresses).await.map_err(|error| Error::Connect(error.into()))
 }
 
 /// The servers that the URL names, and how to connect to them.
-pub(crate) fn options(url: &str, name: &str) -> Result<(Vec<ServerAddr>, ConnectOptions), Error> {
+pub(crate) fn options(
+    url: &str,
+    access: Access,
+    name: &str,
+) -> Result<(Vec<ServerAddr>, ConnectOptions), Error> {
     let mut addresses = Vec::new();
     for part in url.split(',') {
         let address: ServerAddr =
             part.trim().parse().map_err(|error: std::io::Error| Error::NatsUrl(error.to_string()))?;
         addresses.push(address);
     }
-    let mut options = ConnectOptions::new()
+    let options = access
+        .options(&addresses)?
         .name(name)
         .ping_interval(PING_EVERY)
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| {
             let doublings = u32::try_from(attempts.min(10)).unwrap_or(10);
             (Duration::from_millis(10) * 2_u32.pow(doublings)).min(RECONNECT_PAUSE_MAX)
-        })
-        .event_callback(|event| async move {
-            log_event(&event);
         });
-    // The client does not look at the user in the URL by itself.
-    if let Some((user, password)) = addresses.iter().find_map(userinfo) {
-        options = match password {
-            Some(password) => options.user_and_password(user, password),
-            None => options.token(user),
-        };
-    }
+    let log = Arc::new(EventLog { access, last: Mutex::default() });
+    let options = options.event_callback(move |event| {
+        log.log(&event);
+        std::future::ready(())
+    });
     Ok((addresses, options))
 }
 
-fn userinfo(address: &ServerAddr) -> Option<(String, Option<String>)> {
-    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let user = address.username().filter(|user| !user.is_empty())?;
-    Some((decode(user), address.password().map(decode)))
+/// What the client says of its connection. Every try to connect fails with the same words; they are said once.
+struct EventLog {
+    access: Access,
+    last: Mutex<String>,
 }
 
-fn log_event(event: &async_nats::Event) {
-    use async_nats::Event;
-    match event {
-        Event::Connected => info!("connected to NATS"),
-        Event::Disconnected
-        | Event::LameDuckMode
-        | Event::Draining
-        | Event::Closed
-        | Event::SlowConsumer(_)
-        | Event::ServerError(_)
-        | Event::ClientError(_) => warn!("NATS: {event}"),
+impl EventLog {
+    fn log(&self, event: &async_nats::Event) {
+        use async_nats::Event;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Connected => {
+                last.clear();
+                info!("connected to NATS");
+            }
+            Event::Disconnected
+            | Event::LameDuckMode
+            | Event::Draining
+            | Event::Closed
+            | Event::SlowConsumer(_) => warn!("NATS: {event}"),
+            Event::ServerError(_) | Event::ClientError(_) => {
+                let text = self.access.advice(event).unwrap_or_else(|| event.to_string());
+                if *last == text {
+                    debug!("NATS: {event}");
+                } else {
+                    warn!("NATS: {text}");
+                    *last = text;
+                }
+            }
+        }
     }
 }
 
 fn link_of(client: &Client) -> Link {
     Link {
         connected: client.connection_state() == State::Connected,
-        epoch: client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed),
+        epoch: client.statistics().connects.load(Ordering::Relaxed),
     }
 }
 
 fn is_absent(kind: &GetStreamErrorKind) -> bool {
+    is_code(kind, ErrorCode::STREAM_NOT_FOUND)
+}
+
+fn is_code(kind: &GetStreamErrorKind, code: ErrorCode) -> bool {
     match kind {
-        GetStreamErrorKind::JetStream(error) => error.error_code() == ErrorCode::STREAM_NOT_FOUND,
+        GetStreamErrorKind::JetStream(error) => error.error_code() == code,
         GetStreamErrorKind::EmptyName
         | GetStreamErrorKind::Request
         | GetStreamErrorKind::InvalidStreamName => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_user_stands_in_the_url() {
-        for (url, expected) in [
-            ("nats://127.0.0.1:4222", None),
-            ("127.0.0.1", None),
-            ("nats://token@host", Some(("token", None))),
-            ("nats://me:s%40fe%2F@host:4222", Some(("me", Some("s@fe/")))),
-        ] {
-            let user = userinfo(&url.parse().unwrap());
-            let user = user.as_ref().map(|(user, password)| (user.as_str(), password.as_deref()));
-            assert_eq!(user, expected, "{url}");
-        }
     }
 }

@@ -41,6 +41,9 @@ pub enum Error {
     /// The NATS URL is none.
     #[error("the NATS URL cannot be used: {0}")]
     NatsUrl(String),
+    /// What is given for NATS, credentials or certificates, cannot be used.
+    #[error(transparent)]
+    Access(#[from] os_upgrade_credentials::Error),
     /// The client could not be set up; an unreachable server is not an error but waited for.
     #[error("cannot set up the NATS client")]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -1,9 +1,9 @@
 //! The connection to NATS.
 
-use std::path::Path;
 use std::time::Duration;
 
-use async_nats::{ConnectErrorKind, ConnectOptions, Event};
+use async_nats::{ConnectErrorKind, Event, ServerAddr};
+use os_upgrade_credentials::Access;
 use tokio::sync::watch;
 
 use super::Bus;
@@ -16,12 +16,15 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// There is no usable connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The credentials file cannot be used.
-    #[error("cannot use the NATS credentials in {path}: {source}")]
-    Credentials {
-        /// The file.
-        path: String,
-        /// Why not.
+    /// What is given for NATS, credentials or certificates, cannot be used.
+    #[error(transparent)]
+    Access(#[from] os_upgrade_credentials::Error),
+    /// An address is none.
+    #[error("{server} is not the address of a nats-server: {source}")]
+    Address {
+        /// What was given, without passwords.
+        server: String,
+        /// Why it is none.
         source: std::io::Error,
     },
     /// The server does not let this program in.
@@ -59,11 +62,18 @@ pub enum ConnectError {
 /// See [`ConnectError`]. Once connected, it comes back by itself for ever.
 pub async fn connect(
     servers: &[String],
-    credentials: Option<&Path>,
+    access: Access,
     name: &str,
 ) -> Result<(Bus, watch::Receiver<bool>), ConnectError> {
     let (connected, news) = watch::channel(true);
-    let mut options = ConnectOptions::new()
+    let mut addresses = Vec::new();
+    for server in servers {
+        let address = server.parse::<ServerAddr>();
+        let failed = |source| ConnectError::Address { server: without_userinfo(server), source };
+        addresses.push(address.map_err(failed)?);
+    }
+    let options = access
+        .options(&addresses)?
         .name(name)
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| Duration::from_millis((50 * attempts as u64).min(1_000)))
@@ -74,17 +84,16 @@ pub async fn connect(
                 Event::Connected => drop(connected.send(true)),
                 Event::Disconnected | Event::Closed => drop(connected.send(false)),
                 Event::LameDuckMode | Event::Draining => {}
-                Event::SlowConsumer(_) | Event::ServerError(_) | Event::ClientError(_) => {
-                    tracing::warn!(%event, "nats");
+                Event::SlowConsumer(_) => tracing::warn!(%event, "nats"),
+                Event::ServerError(_) | Event::ClientError(_) => {
+                    let advice = access.advice(&event);
+                    tracing::warn!(%event, "{}", advice.as_deref().unwrap_or("nats"));
                 }
             }
             std::future::ready(())
         });
-    if let Some(path) = credentials {
-        options = with_credentials(options, path).await?;
-    }
     let shown = || servers.iter().map(|server| without_userinfo(server)).collect::<Vec<_>>().join(", ");
-    let client = options.connect(servers).await.map_err(|source| match source.kind() {
+    let client = options.connect(addresses).await.map_err(|source| match source.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
             ConnectError::Refused { servers: shown(), source }
         }
@@ -102,17 +111,12 @@ pub async fn connect(
     Ok((Bus::new(client), news))
 }
 
-/// Whether the credentials in `path` can be used, as far as that is seen without a server.
+/// Whether what is given for NATS can be used, as far as that is seen without a server.
 ///
 /// # Errors
-/// See [`ConnectError::Credentials`].
-pub async fn check_credentials(path: &Path) -> Result<(), ConnectError> {
-    with_credentials(ConnectOptions::new(), path).await.map(drop)
-}
-
-async fn with_credentials(options: ConnectOptions, path: &Path) -> Result<ConnectOptions, ConnectError> {
-    let failed = |source| ConnectError::Credentials { path: path.display().to_string(), source };
-    options.credentials_file(path).await.map_err(failed)
+/// See [`ConnectError::Access`].
+pub fn check_access(access: &Access) -> Result<(), ConnectError> {
+    Ok(access.options(&[]).map(drop)?)
 }
 
 fn without_userinfo(server: &str) -> String {

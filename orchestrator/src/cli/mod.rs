@@ -9,6 +9,7 @@ mod dev;
 mod doctor;
 mod lock;
 mod logging;
+mod nats_config;
 mod output;
 mod recovery;
 mod reload;
@@ -65,6 +66,9 @@ enum Command {
     /// Say who may call the API: make tokens, list and revoke them
     #[command(subcommand)]
     Token(token::Command),
+    /// NATS in which no host can speak for another: keys, accounts, certificates, credentials, configurations
+    #[command(subcommand)]
+    NatsConfig(nats_config::Command),
     /// Look at everything the site needs, and say what is wrong and what to do
     ///
     /// It changes nothing and needs nothing to run; streams are looked at where NATS answers. It ends with 0 when there
@@ -179,6 +183,10 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Token(command) => {
             logging::start("warn");
             token::run(command)
+        }
+        Command::NatsConfig(command) => {
+            logging::start("off");
+            block_on(nats_config::run(command))
         }
         Command::Doctor(options) => {
             logging::start("off");

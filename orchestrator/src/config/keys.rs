@@ -213,8 +213,16 @@ sections! {
         "managed" => managed: Option<bool> = Initial::Unset("true");
         /// The port of a managed server. By default the one it had last, or else a free one, written to `nats/port` there.
         "managed-port" => managed_port: Option<Bounded<1, 65_535>> = Initial::Unset("4222");
-        /// A credentials file (`.creds`) for the servers of `url`.
+        /// A credentials file (`.creds`) for the servers of `url`, as `os-upgrade nats-config` makes it. It is read at every
+        /// connection.
         "credentials" => credentials: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.creds");
+        /// A file with the certificates, in PEM, of the authorities to trust for `url`, instead of the system's. With it
+        /// only TLS will do.
+        "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats-ca.pem");
+        /// A file with the certificate, in PEM, to show to the servers of `url`, and those between it and its authority.
+        "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.pem");
+        /// A file with the private key of `certificate`, in PEM, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.key");
         /// Copies of each stream, 1 to 5: 3 in a cluster of three.
         "replicas" => replicas: Bounded<1, 5> = Initial::Is("1");
     }

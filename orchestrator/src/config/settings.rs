@@ -1,7 +1,8 @@
 //! Valid settings: the rules between keys. What each key may hold is in [`super::value`].
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use os_upgrade_credentials::Access;
 use os_upgrade_protocol::GroupName;
 
 use super::keys::{Nats, Settings, Store};
@@ -18,8 +19,6 @@ pub enum NatsMode<'a> {
     External {
         /// Their addresses.
         urls: &'a NatsUrls,
-        /// The credentials file to use with them.
-        credentials: Option<&'a Path>,
     },
 }
 
@@ -27,8 +26,18 @@ impl Nats {
     /// Which of its keys decide.
     pub fn mode(&self) -> NatsMode<'_> {
         match &self.url {
-            Some(urls) => NatsMode::External { urls, credentials: self.credentials.as_deref() },
+            Some(urls) => NatsMode::External { urls },
             None => NatsMode::Managed,
+        }
+    }
+
+    /// What to show to the servers of `url`, and whom to trust.
+    pub fn access(&self) -> Access {
+        Access {
+            credentials: self.credentials.clone(),
+            ca: self.ca.clone(),
+            certificate: self.certificate.clone(),
+            key: self.key.clone(),
         }
     }
 
@@ -75,15 +84,22 @@ fn nats_rules(merged: &Merged) -> Vec<Problem> {
             "managed",
             format!("nats.managed: true contradicts nats.url ({url_at}); give one of them"),
         )],
-        (Some(_), _) => {
-            vec![at("managed-port", format!("nats.managed-port: means nothing with nats.url ({url_at})"))]
-        }
+        (Some(_), _) => vec![
+            at("managed-port", format!("nats.managed-port: means nothing with nats.url ({url_at})")),
+            at("certificate", "nats.certificate: needs nats.key, its private key".to_owned())
+                .filter(|_| given("key").is_none()),
+            at("key", "nats.key: needs nats.certificate, which it is for".to_owned())
+                .filter(|_| given("certificate").is_none()),
+        ],
         (None, Some(false)) => vec![at("managed", "nats.managed: false needs nats.url".to_owned())],
         (None, _) => vec![
             at(
                 "credentials",
                 "nats.credentials: needs nats.url, as a managed server has no accounts".to_owned(),
             ),
+            at("ca", "nats.ca: needs nats.url, as a managed server has no TLS".to_owned()),
+            at("certificate", "nats.certificate: needs nats.url, as a managed server has no TLS".to_owned()),
+            at("key", "nats.key: needs nats.url, as a managed server has no TLS".to_owned()),
             at(
                 "replicas",
                 "nats.replicas: a managed server is a single one; more than 1 needs nats.url".to_owned(),

@@ -84,10 +84,10 @@ fn file_and_environment_together() {
     assert_eq!(settings.site.name.as_str(), "Malmö");
     assert_eq!(settings.site.timezone, chrono_tz::Europe::Stockholm);
     assert_eq!(settings.api.listen.to_string(), "[::1]:80");
-    let NatsMode::External { urls, credentials } = settings.nats.mode() else { panic!() };
+    let NatsMode::External { urls } = settings.nats.mode() else { panic!() };
     assert_eq!(urls.servers(), ["nats://a:4222", "tls://u:secret@b:4222"]);
     assert_eq!(format!("{urls:?} {urls}"), "nats://a:4222,tls://***@b:4222 nats://a:4222,tls://***@b:4222");
-    assert_eq!(credentials, Some(Path::new("/c")));
+    assert_eq!(settings.nats.credentials.as_deref(), Some(Path::new("/c")));
     assert_eq!(settings.nats.replicas.get(), 5);
     assert_eq!(settings.store.path, Path::new("data"));
     assert_eq!(settings.fleet_lock.retry_interval.get(), Duration::from_secs(90));
@@ -124,7 +124,7 @@ bad_name = 1
     let environment = [
         ("OS_UPGRADE_API__LISTEN", "nowhere"),
         ("OS_UPGRADE_API__LISTNE", "127.0.0.1:1"),
-        ("OS_UPGRADE_FOO__BAR", "x"),
+        ("OS_UPGRADE_FOO__SOMETHING", "x"),
         ("OS_UPGRADE_STORE__COMPLETELY_ELSE", "x"),
         ("OS_UPGRADE_NATS__MANAGED", "yes"),
     ];
@@ -141,7 +141,7 @@ c.toml:18:11: fleet-lock.groups.default: expected an integer from 0 to 10000, fo
 c.toml:19:1: fleet-lock.groups: expected a group, found "bad_name": a group must match ^[a-zA-Z0-9.-]+$
 OS_UPGRADE_API__LISTEN: api.listen: expected an IP address and port such as "127.0.0.1:8646", found "nowhere"
 OS_UPGRADE_API__LISTNE: no such key; did you mean OS_UPGRADE_API__LISTEN?
-OS_UPGRADE_FOO__BAR: unknown section [foo]; there are [site], [api], [api.tls], [api.oidc], [nats], [strongbox], [store], [fleet-lock]
+OS_UPGRADE_FOO__SOMETHING: unknown section [foo]; there are [site], [api], [api.tls], [api.oidc], [nats], [strongbox], [store], [fleet-lock]
 OS_UPGRADE_NATS__MANAGED: nats.managed: expected true or false, found "yes"
 OS_UPGRADE_STORE__COMPLETELY_ELSE: unknown key "completely-else" in [store]; its keys are path"#;
     assert_eq!(load_text(text, &environment).unwrap_err(), expected);
@@ -175,6 +175,11 @@ fn single_problems() {
             "[nats]\nreplicas = 3\ncredentials = \"c\"",
             "c.toml:2:12: nats.replicas: a managed server is a single one; more than 1 needs nats.url\n\
              c.toml:3:15: nats.credentials: needs nats.url, as a managed server has no accounts",
+        ),
+        ("[nats]\nca = \"c\"", "c.toml:2:6: nats.ca: needs nats.url, as a managed server has no TLS"),
+        (
+            "[nats]\nurl = \"tls://h\"\ncertificate = \"c\"",
+            "c.toml:3:15: nats.certificate: needs nats.key, its private key",
         ),
         (
             "[nats]\nurl = \"nats://\"",

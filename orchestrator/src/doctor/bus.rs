@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::Check;
 use crate::bus::Bus;
 use crate::bus::streams::StreamsError;
+use crate::bus::streams::inspect::Openness;
 use crate::cluster::{self, Heartbeat};
 use crate::config::{NatsMode, Settings};
 use crate::loss;
@@ -52,11 +53,14 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
             return vec![Check::problem(
                 NATS,
                 with_causes(&error),
-                "start it, or check [nats] url and credentials",
+                "start it, or check [nats] url, credentials and ca",
             )];
         }
     };
     let mut checks = vec![Check::ok(NATS, bus.server())];
+    if let NatsMode::External { .. } = settings.nats.mode() {
+        checks.push(access(bus.openness()));
+    }
     let examined = streams(&bus, settings, folded, &mut checks).await;
     if let Err(error) = examined {
         checks.push(Check::problem(
@@ -66,6 +70,25 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
         ));
     }
     checks
+}
+
+/// Whether others may do on NATS what the orchestrator may.
+fn access(open: Openness) -> Check {
+    const NAME: &str = "who may use NATS";
+    const ADVICE: &str =
+        "have it configured by `os-upgrade nats-config`, so that each host speaks for itself only";
+    match open {
+        Openness { wants_credentials: true, wants_tls: true, .. } => {
+            Check::ok(NAME, "those with credentials, over TLS")
+        }
+        Openness { is_loopback: true, .. } => Check::ok(NAME, "programs on its machine"),
+        Openness { wants_credentials: false, .. } => {
+            Check::warning(NAME, "whoever reaches it may command every host", ADVICE)
+        }
+        Openness { wants_tls: false, .. } => {
+            Check::warning(NAME, "whoever is on the way can listen: there is no TLS", ADVICE)
+        }
+    }
 }
 
 async fn streams(
@@ -179,4 +202,24 @@ async fn clock(bus: &Bus) -> Option<Check> {
     } else {
         Check::ok(NAME, found)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_nats_is_a_warning() {
+        for (wants_credentials, wants_tls, is_loopback, found) in [
+            (false, false, true, "programs on its machine"),
+            (false, false, false, "whoever reaches it may command every host"),
+            (false, true, false, "whoever reaches it may command every host"),
+            (true, false, false, "whoever is on the way can listen: there is no TLS"),
+            (true, true, false, "those with credentials, over TLS"),
+        ] {
+            let check = access(Openness { wants_credentials, wants_tls, is_loopback });
+            assert_eq!(check.found, found);
+            assert_eq!(check.advice.is_none(), is_loopback || wants_credentials && wants_tls);
+        }
+    }
 }

@@ -75,12 +75,12 @@ async fn start_managed(settings: &Settings) -> Result<ManagedNats, RecoveryError
 
 /// Connects to the servers of the settings, or to `managed`.
 pub(crate) async fn connect_to(settings: &Settings, managed: Option<String>) -> Result<Bus, RecoveryError> {
-    let (servers, credentials) = match settings.nats.mode() {
-        NatsMode::External { urls, credentials } => (urls.servers().to_vec(), credentials),
-        NatsMode::Managed => (managed.into_iter().collect(), None),
+    let servers = match settings.nats.mode() {
+        NatsMode::External { urls } => urls.servers().to_vec(),
+        NatsMode::Managed => managed.into_iter().collect(),
     };
     let name = format!("os-upgrade {} (recovery)", settings.site.name.as_str());
-    let (bus, _) = connect(&servers, credentials, &name).await.map_err(anyhow::Error::from)?;
+    let (bus, _) = connect(&servers, settings.nats.access(), &name).await.map_err(anyhow::Error::from)?;
     Ok(bus)
 }
 

@@ -151,12 +151,12 @@ async fn attempt(
     settings: Settings,
     known: Option<Known>,
 ) -> Result<(Bus, watch::Receiver<bool>, Streams), Obstacle> {
-    let (servers, credentials) = match settings.nats.mode() {
-        NatsMode::External { urls, credentials } => (urls.servers().to_vec(), credentials),
-        NatsMode::Managed => (Vec::new(), None),
+    let servers = match settings.nats.mode() {
+        NatsMode::External { urls } => urls.servers().to_vec(),
+        NatsMode::Managed => Vec::new(),
     };
     let site = settings.site.name.as_str();
-    let (bus, connected) = connect(&servers, credentials, &format!("os-upgrade {site}")).await?;
+    let (bus, connected) = connect(&servers, settings.nats.access(), &format!("os-upgrade {site}")).await?;
     let replicas = settings.nats.replicas.get() as usize;
     bus.ensure_streams(&Layout { site, replicas }, known.is_some()).await?;
     bus.ensure_lease(replicas).await?;

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use super::open_files::{self, FilesError};
 use crate::api;
 use crate::auth::{FileError, Gate, KeptTokens, Oidc};
-use crate::bus::connect::{ConnectError, check_credentials};
+use crate::bus::connect::{ConnectError, check_access};
 use crate::config::Settings;
 use crate::fleetlock::client::{BuildError, FleetLockClient};
 use crate::pem_file::PemError;
@@ -93,9 +93,7 @@ impl Means {
     /// # Errors
     /// It cannot be used.
     pub async fn of_settings(settings: &Settings) -> Result<Self, Unusable> {
-        if let Some(credentials) = &settings.nats.credentials {
-            check_credentials(credentials).await?;
-        }
+        check_access(&settings.nats.access())?;
         Ok(Self {
             gate: gate(settings)?,
             tls: api::Tls::of_settings(&settings.api_tls)?,

@@ -8,6 +8,7 @@
 
 pub mod announcement;
 pub mod command;
+pub mod consumer;
 pub mod error;
 pub mod header;
 pub mod json;
@@ -22,6 +23,7 @@ pub mod versions;
 
 pub use announcement::Announcement;
 pub use command::{Action, Command, CommandId};
+pub use consumer::{ConsumerAnswer, ConsumerRequest};
 pub use name::{ApplicationName, GroupName, HostName, NameError};
 pub use progress::Progress;
 pub use reply::{Outcome, Reply};

@@ -28,6 +28,10 @@ pub const PRESENCES: &str = "os-upgrade.presence.*";
 pub const PROGRESSES: &str = "os-upgrade.progress.*";
 /// Matches the heartbeats of the orchestrator's instances (core NATS).
 pub const INSTANCES: &str = "os-upgrade.instance.*";
+/// Matches the requests for a consumer (core NATS).
+pub const CONSUMER_REQUESTS: &str = "os-upgrade.consumer.*";
+/// The prefix of JetStream's API, in place of `$JS.API`, for a host with an account of its own.
+pub const JETSTREAM_PREFIX: &str = "os-upgrade.js";
 /// Facts, in the journal.
 pub const JOURNAL_FACT: &str = "os-upgrade:journal.fact";
 /// Snapshots, in the journal.
@@ -40,6 +44,7 @@ const WORKERS_PREFIX: &str = "os-upgrade:workers.";
 const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const PROGRESS_PREFIX: &str = "os-upgrade.progress.";
 const HINT_PREFIX: &str = "os-upgrade.hint.";
+const CONSUMER_REQUEST_PREFIX: &str = "os-upgrade.consumer.";
 const REQUEST_PREFIX: &str = "os-upgrade.request.";
 const INSTANCE_PREFIX: &str = "os-upgrade.instance.";
 const SITE_PREFIX: &str = "os-upgrade.site.";
@@ -77,6 +82,11 @@ pub fn progress(host: &HostName) -> String {
 /// "Stop what you are doing if you can", to a running handler on `host` (core NATS).
 pub fn hint(host: &HostName) -> String {
     format!("{HINT_PREFIX}{}", host.token())
+}
+
+/// Asks the orchestrator for the consumer of `host` (core NATS).
+pub fn consumer_request(host: &HostName) -> String {
+    format!("{CONSUMER_REQUEST_PREFIX}{}", host.token())
 }
 
 /// Requests to one process of the orchestrator: `instance` is its name across restarts, `nonce` its own (core NATS).
@@ -154,6 +164,11 @@ pub fn worker_parts(subject: &str) -> Result<(ApplicationName, HostName), NameEr
     Ok((ApplicationName::from_token(application)?, HostName::from_token(host)?))
 }
 
+/// The host of a subject of [`CONSUMER_REQUESTS`].
+pub fn consumer_request_host(subject: &str) -> Result<HostName, NameError> {
+    host_after(CONSUMER_REQUEST_PREFIX, subject)
+}
+
 fn host_after(prefix: &str, subject: &str) -> Result<HostName, NameError> {
     let token = subject.strip_prefix(prefix).ok_or_else(|| NameError::BadToken(subject.to_owned()))?;
     HostName::from_token(token)
@@ -176,6 +191,7 @@ mod tests {
             assert_eq!(versions_host(&versions(&host)).unwrap(), host);
             assert_eq!(presence_host(&presence(&host)).unwrap(), host);
             assert_eq!(progress_host(&progress(&host)).unwrap(), host);
+            assert_eq!(consumer_request_host(&consumer_request(&host)).unwrap(), host);
             assert_eq!(
                 worker_parts(&worker(&application, &host)).unwrap(),
                 (application.clone(), host.clone())

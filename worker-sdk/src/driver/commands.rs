@@ -1,5 +1,6 @@
 //! The host's durable consumer: found or made, read, and made anew when it has gone silent.
 
+use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::consumer::pull::{self, MessagesErrorKind};
@@ -9,7 +10,7 @@ use async_nats::jetstream::{self};
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use os_upgrade_protocol::error::with_causes;
-use os_upgrade_protocol::{HostName, header, subject};
+use os_upgrade_protocol::{ConsumerRequest, HostName, header, subject};
 use os_upgrade_worker_rules::consumer::{ConsumerState, Plan, Standing, plan};
 use os_upgrade_worker_rules::{DeliverFrom, Event, Received, StreamState, limits};
 use tokio::sync::{mpsc, watch};
@@ -50,7 +51,7 @@ pub(super) async fn run(
     loop {
         let stream = bus.await_stream(subject::CONTROL_STREAM).await;
         let known = *standing.borrow();
-        let trouble = match open(&stream, &host, known, remake).await {
+        let trouble = match open(&bus, &stream, &host, known, remake).await {
             Ok(consumer) => {
                 let epoch = bus.link().borrow().epoch;
                 let reconnected = async {
@@ -91,6 +92,7 @@ pub(super) async fn run(
 
 /// The consumer as it stands, or a new one.
 async fn open(
+    bus: &Bus,
     stream: &Stream,
     host: &HostName,
     standing: Standing,
@@ -110,6 +112,14 @@ async fn open(
         (Plan::Keep, None) => DeliverFrom::LastOfSubject,
         (Plan::Make(from), _) => from,
     };
+    if bus.is_imported() {
+        info!(?from, "the orchestrator is asked for the consumer");
+        bus.request_consumer(host, request(from)).await?;
+        let made = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
+        return made
+            .map_err(|_| "no answer about the new consumer".to_owned())?
+            .map_err(|error| error.to_string());
+    }
     // It may not exist, or be on a node that is dead; neither keeps a new one from being made.
     let deleted = tokio::time::timeout(DELETE_TIMEOUT, stream.delete_consumer(&name)).await;
     if let Ok(Ok(_)) = deleted {
@@ -121,6 +131,15 @@ async fn open(
         .await
         .map_err(|_| "no answer to the creation of the consumer".to_owned())?
         .map_err(|error| with_causes(&error))
+}
+
+fn request(from: DeliverFrom) -> ConsumerRequest {
+    let from = match from {
+        DeliverFrom::Sequence(sequence) => NonZeroU64::new(sequence),
+        DeliverFrom::LastOfSubject => None,
+    };
+    let ack_wait = limits::ACK_WAIT.num_seconds();
+    ConsumerRequest { from, ack_wait_secs: u64::try_from(ack_wait).ok().and_then(NonZeroU64::new) }
 }
 
 fn config(host: &HostName, from: DeliverFrom) -> pull::Config {

@@ -42,6 +42,7 @@ use std::time::Duration;
 use async_nats::Client;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use os_upgrade_credentials::Access;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, NameError};
 
@@ -81,8 +82,8 @@ pub enum CheckError {
 /// # Errors
 /// The URL is none, or nothing answers there.
 pub async fn connect(url: &str) -> Result<Client, CheckError> {
-    let (addresses, options) =
-        bus::options(url, "os-upgrade-check").map_err(|error| CheckError::Nats(error.to_string()))?;
+    let (addresses, options) = bus::options(url, Access::default(), "os-upgrade-check")
+        .map_err(|error| CheckError::Nats(error.to_string()))?;
     options.connect(addresses).await.map_err(|error| CheckError::Nats(with_causes(&error)))
 }
 

@@ -1,5 +1,7 @@
 //! Whether journal and control stream hold what is known to have been acknowledged, and where to begin to read.
 
+use std::net::IpAddr;
+
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, Stream};
 use chrono::{DateTime, Utc};
@@ -10,6 +12,17 @@ use os_upgrade_shell::node::{Known, StreamFacts, Streams};
 
 use super::{StreamsError, unusable};
 use crate::bus::{ANSWER_WITHIN, Bus, header};
+
+/// Who can get into a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Openness {
+    /// Only who shows credentials.
+    pub wants_credentials: bool,
+    /// Only over TLS.
+    pub wants_tls: bool,
+    /// It listens on a loopback address.
+    pub is_loopback: bool,
+}
 
 impl Bus {
     /// Journal and control stream as they are, and where to begin to follow the journal.
@@ -66,6 +79,16 @@ impl Bus {
     pub fn server(&self) -> String {
         let info = self.client.server_info();
         format!("{} at {}:{}, version {}", info.server_name, info.host, info.port, info.version)
+    }
+
+    /// Who can get in, as the server says.
+    pub fn openness(&self) -> Openness {
+        let info = self.client.server_info();
+        Openness {
+            wants_credentials: info.auth_required,
+            wants_tls: info.tls_required,
+            is_loopback: info.host.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+        }
     }
 
     /// When the control stream was created.

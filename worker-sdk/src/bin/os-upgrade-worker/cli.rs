@@ -181,6 +181,23 @@ pub(crate) struct WorkerArgs {
     )]
     pub(crate) nats: String,
 
+    /// Credentials of this host for NATS (.creds), as `os-upgrade nats-config host` makes them; the file may be
+    /// replaced while the worker runs
+    #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_CREDENTIALS")]
+    pub(crate) credentials: Option<PathBuf>,
+
+    /// Certificates, in PEM, of the authorities to trust for NATS, instead of the system's; with it only TLS will do
+    #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_CA")]
+    pub(crate) tls_ca: Option<PathBuf>,
+
+    /// Certificate to show to NATS, in PEM, and those between it and its authority
+    #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_CERTIFICATE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// Private key of that certificate, in PEM, not encrypted
+    #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_KEY", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+
     /// Name of the host; this machine's name if neither this nor SYS_HOST is given
     #[arg(long, value_name = "NAME", env = "SYS_HOST")]
     pub(crate) host: Option<String>,

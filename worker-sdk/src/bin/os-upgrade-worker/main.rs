@@ -105,6 +105,15 @@ fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
         .nats_url(&args.nats)
         .state_dir(&args.state_dir)
         .reboot_wait(args.reboot_wait);
+    if let Some(file) = args.credentials {
+        builder = builder.credentials(file);
+    }
+    if let Some(file) = args.tls_ca {
+        builder = builder.tls_ca(file);
+    }
+    if let (Some(certificate), Some(key)) = (args.tls_cert, args.tls_key) {
+        builder = builder.tls_certificate(certificate, key);
+    }
     if let Some(group) = args.group {
         builder = builder.group(group);
     }

@@ -1,0 +1,286 @@
+//! NATS for a site in which no host can speak for another: keys, accounts, credentials, certificates and configurations
+//! of nats-server, in one directory that stays with who runs the site. Nothing here talks to a server but [`push`].
+//!
+//! [`rights`] says what a worker may do, and why each host has an account of its own. What is secret is made once and
+//! never written again; what follows from it (JWTs, configurations) is made anew each time.
+
+mod authority;
+mod claims;
+mod files;
+mod push;
+mod rights;
+mod servers;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use nkeys::{KeyPair, KeyPairType};
+use os_upgrade_credentials::CredentialsFile;
+use os_upgrade_protocol::HostName;
+
+use authority::Pair;
+pub use files::FileError;
+use files::{secret_key, write_new_secret, write_open};
+pub use push::PushError;
+use servers::Common;
+pub use servers::Server;
+
+/// Something could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A key does not sign.
+    #[error("a key cannot sign: {0}")]
+    Sign(nkeys::error::Error),
+    /// A certificate cannot be made.
+    #[error("cannot make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// The directory has nothing in it yet.
+    #[error("there are no keys in {}: run `os-upgrade nats-config init` first", directory.display())]
+    NotBegun {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The host has credentials already.
+    #[error("there are credentials of {host} in {}: revoke them first if it needs new ones", path.display())]
+    Exists {
+        /// The host.
+        host: HostName,
+        /// Its credentials.
+        path: PathBuf,
+    },
+    /// The host has no account.
+    #[error("there is no account of {host} in {}", directory.display())]
+    NoHost {
+        /// The host.
+        host: HostName,
+        /// The directory.
+        directory: PathBuf,
+    },
+}
+
+impl From<nkeys::error::Error> for Error {
+    fn from(error: nkeys::error::Error) -> Self {
+        Self::Sign(error)
+    }
+}
+
+/// Where servers are, and where their files lie there.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// One server, or those of a cluster.
+    pub servers: Vec<Server>,
+    /// The address that servers listen on.
+    pub listen: IpAddr,
+    /// The directory of a server's configuration and certificate on its machine.
+    pub etc: PathBuf,
+    /// The directory in which it keeps streams and accounts.
+    pub data: PathBuf,
+}
+
+/// The directory with everything of a site's NATS.
+#[derive(Debug, Clone)]
+pub struct NatsConfig {
+    directory: PathBuf,
+}
+
+/// The keys on which everything rests.
+struct Keys {
+    operator: KeyPair,
+    system: KeyPair,
+    site: KeyPair,
+}
+
+impl NatsConfig {
+    /// What is, or is to be, in `directory`.
+    pub fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
+    }
+
+    /// The authorities of the servers' certificates.
+    pub fn ca(&self) -> PathBuf {
+        self.directory.join("ca.pem")
+    }
+
+    /// Credentials of the orchestrators.
+    pub fn orchestrator_credentials(&self) -> PathBuf {
+        self.directory.join("orchestrator.creds")
+    }
+
+    /// Credentials of who tells servers of accounts.
+    pub fn system_credentials(&self) -> PathBuf {
+        self.directory.join("system.creds")
+    }
+
+    /// The files of `server`.
+    pub fn server(&self, server: &Server) -> PathBuf {
+        // Servers that share a machine have different ports.
+        self.directory.join("servers").join(format!("{}-{}", server.host, server.client_port))
+    }
+
+    /// Credentials of `host`.
+    pub fn host_credentials(&self, host: &HostName) -> PathBuf {
+        self.directory.join("hosts").join(format!("{}.creds", host.token()))
+    }
+
+    fn host_account(&self, host: &HostName) -> PathBuf {
+        self.directory.join("hosts").join(format!("{}.jwt", host.token()))
+    }
+
+    fn key(&self, name: &str) -> PathBuf {
+        self.directory.join("keys").join(name)
+    }
+
+    /// Makes what is not there yet: keys, credentials and certificates; and everything else anew. It can be run again.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn init(&self, layout: &Layout, now: DateTime<Utc>) -> Result<(), Error> {
+        files::directories(&self.directory, &["keys", "hosts", "servers"])?;
+        let keys = Keys {
+            operator: secret_key(&self.key("operator.nk"), KeyPairType::Operator)?,
+            system: secret_key(&self.key("system.nk"), KeyPairType::Account)?,
+            site: secret_key(&self.key("site.nk"), KeyPairType::Account)?,
+        };
+        credentials(&self.orchestrator_credentials(), "orchestrator", &keys.site, now)?;
+        credentials(&self.system_credentials(), "system", &keys.system, now)?;
+        let authority = self.authority()?;
+
+        let [system, site] = [&keys.system, &keys.site].map(KeyPair::public_key);
+        let operator_jwt = claims::operator(&keys.operator, &system, now)?;
+        let system_jwt = claims::system_account(&keys.system, &keys.operator, now)?;
+        let site_jwt = claims::site_account(&keys.site, &keys.operator, now)?;
+        write_open(&self.directory.join("site.jwt"), &site_jwt)?;
+        let common = Common {
+            servers: &layout.servers,
+            listen: layout.listen,
+            etc: &layout.etc,
+            data: &layout.data,
+            operator_jwt: &operator_jwt,
+            system: (&system, &system_jwt),
+            site: (&site, &site_jwt),
+        };
+        for server in &layout.servers {
+            let directory = self.server(server);
+            files::directories(&directory, &[])?;
+            write_open(&directory.join("nats-server.conf"), &common.configuration(server))?;
+            write_open(&directory.join("ca.pem"), &authority.certificate)?;
+            let key = directory.join("server.key");
+            if !files::exists(&key)? {
+                let pair = authority::server(&server.host, &authority)?;
+                write_open(&directory.join("server.pem"), &pair.certificate)?;
+                write_new_secret(&key, &pair.key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an account and credentials for `host`, which servers have to be told of.
+    ///
+    /// # Errors
+    /// It has credentials already, or a file cannot be read or written.
+    pub fn add_host(&self, host: &HostName, now: DateTime<Utc>) -> Result<PathBuf, Error> {
+        let operator = self.existing("operator.nk")?;
+        let site = self.existing("site.nk")?;
+        let path = self.host_credentials(host);
+        if files::exists(&path)? {
+            return Err(Error::Exists { host: host.clone(), path });
+        }
+        let account = secret_key(&self.key(&format!("host-{}.nk", host.token())), KeyPairType::Account)?;
+        let revoked = self.revoked(host)?;
+        let jwt = claims::host_account(&account, host, &site.public_key(), revoked, &operator, now)?;
+        write_open(&self.host_account(host), &jwt)?;
+        // What was revoked in this very second would cover them too.
+        let issued = revoked.and_then(|revoked| DateTime::from_timestamp(revoked + 1, 0));
+        credentials(&path, host.as_str(), &account, issued.map_or(now, |issued| issued.max(now)))?;
+        Ok(path)
+    }
+
+    /// Revokes all credentials of `host` that have been made so far, which servers have to be told of.
+    ///
+    /// # Errors
+    /// It has no account, or a file cannot be read or written.
+    pub fn revoke_host(&self, host: &HostName, now: DateTime<Utc>) -> Result<(), Error> {
+        let operator = self.existing("operator.nk")?;
+        let site = self.existing("site.nk")?;
+        let key = self.key(&format!("host-{}.nk", host.token()));
+        if !files::exists(&key)? {
+            return Err(Error::NoHost { host: host.clone(), directory: self.directory.clone() });
+        }
+        let account = secret_key(&key, KeyPairType::Account)?;
+        let revoked = self.revoked(host)?.map_or(now.timestamp(), |before| before.max(now.timestamp()));
+        let jwt = claims::host_account(&account, host, &site.public_key(), Some(revoked), &operator, now)?;
+        write_open(&self.host_account(host), &jwt)?;
+        files::remove(&self.host_credentials(host))?;
+        Ok(())
+    }
+
+    /// Every account that servers have to know: the orchestrators', and those of all hosts.
+    ///
+    /// # Errors
+    /// Files cannot be read.
+    pub fn accounts(&self) -> Result<Vec<String>, Error> {
+        let site = self.directory.join("site.jwt");
+        if !files::exists(&site)? {
+            return Err(Error::NotBegun { directory: self.directory.clone() });
+        }
+        let mut accounts = vec![files::read(&site)?];
+        accounts.extend(files::read_all(&self.directory.join("hosts"), "jwt")?);
+        Ok(accounts)
+    }
+
+    /// The account of `host`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn account_of(&self, host: &HostName) -> Result<String, Error> {
+        Ok(files::read(&self.host_account(host))?)
+    }
+
+    /// Tells the servers at `url`, any of a cluster, of `accounts`.
+    ///
+    /// # Errors
+    /// They do not answer, or do not take one.
+    pub async fn push(&self, url: &str, accounts: &[String]) -> Result<(), PushError> {
+        push::push(url, &self.system_credentials(), &self.ca(), accounts).await
+    }
+
+    fn existing(&self, name: &str) -> Result<KeyPair, Error> {
+        let path = self.key(name);
+        if !files::exists(&path)? {
+            return Err(Error::NotBegun { directory: self.directory.clone() });
+        }
+        Ok(files::read_key(&path)?)
+    }
+
+    fn revoked(&self, host: &HostName) -> Result<Option<i64>, Error> {
+        let path = self.host_account(host);
+        Ok(if files::exists(&path)? { claims::revoked(&files::read(&path)?) } else { None })
+    }
+
+    fn authority(&self) -> Result<Pair, Error> {
+        let (certificate, key) = (self.ca(), self.key("ca.key"));
+        if !files::exists(&key)? {
+            let pair = authority::authority()?;
+            write_open(&certificate, &pair.certificate)?;
+            write_new_secret(&key, &pair.key)?;
+        }
+        Ok(Pair { certificate: files::read(&certificate)?, key: files::read(&key)? })
+    }
+}
+
+/// Credentials of a new user of the account with the key `issuer`, unless they are there.
+fn credentials(path: &Path, name: &str, issuer: &KeyPair, now: DateTime<Utc>) -> Result<(), Error> {
+    if files::exists(path)? {
+        return Ok(());
+    }
+    let user = KeyPair::new_user();
+    let jwt = claims::user(&user, name, issuer, now)?;
+    Ok(write_new_secret(path, &CredentialsFile::text(&jwt, &user.seed()?))?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+
+fn layout(servers: &[&str]) -> Layout {
+    Layout {
+        servers: servers.iter().map(|server| server.parse().unwrap()).collect(),
+        listen: Ipv4Addr::UNSPECIFIED.into(),
+        etc: PathBuf::from("/etc/nats"),
+        data: PathBuf::from("/var/lib/nats"),
+    }
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn secrets_are_made_once_and_for_their_owner() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = directory.path().join("nats");
+    let config = NatsConfig::new(&site);
+    let host = HostName::new("h1.example").unwrap();
+    let now = Utc::now();
+    assert!(matches!(config.add_host(&host, now), Err(Error::NotBegun { .. })));
+    config.init(&layout(&["b1", "b2", "b3"]), now).unwrap();
+    config.add_host(&host, now).unwrap();
+    let is_secret = |path: &Path| {
+        path.extension()
+            .is_some_and(|extension| ["nk", "creds", "key"].iter().any(|secret| extension == *secret))
+    };
+    let secrets = || -> Vec<(PathBuf, String)> {
+        let files = files_below(&site).into_iter().filter(|path| is_secret(path));
+        files.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
+    };
+    let before = secrets();
+    assert_eq!(before.len(), 3 + 1 + 2 + 1 + 3 + 1, "{before:?}");
+    for (path, _) in &before {
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+    }
+    config.init(&layout(&["b1", "b2", "b3"]), now).unwrap();
+    assert!(matches!(config.add_host(&host, now), Err(Error::Exists { .. })));
+    assert_eq!(secrets(), before);
+}
+
+#[test]
+fn new_credentials_are_younger_than_the_revocation() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = NatsConfig::new(directory.path());
+    let host = HostName::new("h01").unwrap();
+    let now = Utc::now();
+    config.init(&layout(&["b1"]), now).unwrap();
+    assert!(matches!(config.revoke_host(&host, now), Err(Error::NoHost { .. })));
+    config.add_host(&host, now).unwrap();
+    assert_eq!(claims::revoked(&config.account_of(&host).unwrap()), None);
+    config.revoke_host(&host, now).unwrap();
+    assert_eq!(claims::revoked(&config.account_of(&host).unwrap()), Some(now.timestamp()));
+    let path = config.add_host(&host, now).unwrap();
+    // Known still, or the old ones would be valid again.
+    assert_eq!(claims::revoked(&config.account_of(&host).unwrap()), Some(now.timestamp()));
+    let credentials = CredentialsFile::read(&path).unwrap();
+    assert_eq!(credentials.user().as_deref(), Some("h01"));
+    let issued = claims::read(credentials.jwt()).unwrap()["iat"].as_i64().unwrap();
+    assert_eq!(issued, now.timestamp() + 1);
+    assert_eq!(config.accounts().unwrap().len(), 2);
+}

@@ -1,0 +1,129 @@
+//! A credentials file: the JWT of a user, and the seed of its key.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nkeys::KeyPair;
+use serde::Deserialize;
+
+const JWT: &str = "NATS USER JWT";
+const SEED: &str = "USER NKEY SEED";
+/// The largest file that is read, in bytes.
+const BYTES_MAX: u64 = 64 * 1024;
+
+/// Why a file is not one of credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be read.
+    #[error("it cannot be read")]
+    Read(#[from] std::io::Error),
+    /// It is larger than any.
+    #[error("it has more than {BYTES_MAX} bytes")]
+    TooLarge,
+    /// A part of it is missing.
+    #[error("it has no {0}")]
+    Missing(&'static str),
+    /// The seed is none.
+    #[error("its seed is none: {0}")]
+    Seed(nkeys::error::Error),
+}
+
+/// A credentials file that has been read.
+#[derive(Debug)]
+pub struct CredentialsFile {
+    jwt: String,
+    key: KeyPair,
+}
+
+/// What is looked at of a JWT's claims.
+#[derive(Debug, Deserialize)]
+struct Claims {
+    name: Option<String>,
+}
+
+impl CredentialsFile {
+    /// Reads `path`.
+    ///
+    /// # Errors
+    /// See [`FileError`].
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        if std::fs::metadata(path)?.len() > BYTES_MAX {
+            return Err(FileError::TooLarge);
+        }
+        Self::parse(&std::fs::read_to_string(path)?)
+    }
+
+    /// Takes what stands in a file.
+    ///
+    /// # Errors
+    /// A part is missing, or the seed is none.
+    pub fn parse(text: &str) -> Result<Self, FileError> {
+        let jwt = part(text, JWT).ok_or(FileError::Missing(JWT))?.to_owned();
+        let seed = part(text, SEED).ok_or(FileError::Missing(SEED))?;
+        Ok(Self { jwt, key: KeyPair::from_seed(seed).map_err(FileError::Seed)? })
+    }
+
+    /// The text of a file for a user's `jwt` and `seed`.
+    pub fn text(jwt: &str, seed: &str) -> String {
+        format!(
+            "-----BEGIN {JWT}-----\n{jwt}\n------END {JWT}------\n\n\
+             The seed is a secret: whoever has it is this user.\n\n\
+             -----BEGIN {SEED}-----\n{seed}\n------END {SEED}------\n"
+        )
+    }
+
+    /// The user's JWT.
+    pub fn jwt(&self) -> &str {
+        &self.jwt
+    }
+
+    /// Signs what the server wants signed.
+    ///
+    /// # Errors
+    /// The key cannot sign, which one read from a seed always can.
+    pub fn sign(&self, nonce: &[u8]) -> Result<Vec<u8>, nkeys::error::Error> {
+        self.key.sign(nonce)
+    }
+
+    /// The name that the JWT is made out to. It is not checked who says so.
+    pub fn user(&self) -> Option<String> {
+        let claims = self.jwt.split('.').nth(1)?;
+        let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+        serde_json::from_slice::<Claims>(&claims).ok()?.name
+    }
+}
+
+/// The line between those that begin and end `name`.
+fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = text.lines().map(str::trim);
+    lines.find(|line| line.starts_with("---") && line.contains("BEGIN") && line.contains(name))?;
+    lines.find(|line| !line.is_empty()).filter(|line| !line.starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_back() {
+        let key = KeyPair::new_user();
+        let claims = URL_SAFE_NO_PAD.encode(r#"{"name":"h01"}"#);
+        let text = CredentialsFile::text(&format!("e30.{claims}.x"), &key.seed().unwrap());
+        let file = CredentialsFile::parse(&text).unwrap();
+        assert_eq!(file.user().as_deref(), Some("h01"));
+        key.verify(b"nonce", &file.sign(b"nonce").unwrap()).unwrap();
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        for (text, why) in [
+            ("", "it has no NATS USER JWT"),
+            ("-----BEGIN NATS USER JWT-----\na.b.c\n", "it has no USER NKEY SEED"),
+            ("-----BEGIN NATS USER JWT-----\n------END NATS USER JWT------\n", "it has no NATS USER JWT"),
+        ] {
+            assert_eq!(CredentialsFile::parse(text).unwrap_err().to_string(), why);
+        }
+        assert!(CredentialsFile::parse(&CredentialsFile::text("a.b.c", "SUA")).is_err());
+    }
+}
