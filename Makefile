@@ -56,7 +56,7 @@ audit: deny ## Check dependencies for known vulnerabilities (fetches the advisor
 	cargo deny check advisories
 
 # Whole releases, from Debian's archive: bookworm to trixie.
-test-debian: tools debian-tree build ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 3 minutes each)
+test-debian: tools debian-tree build ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 2 minutes each)
 	cargo run --quiet --package os-upgrade-tests --bin debian -- --rounds $(or $(ROUNDS),10)
 
 bench: tools ## Measure speed against a floor measured in the same run

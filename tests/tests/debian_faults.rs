@@ -5,12 +5,13 @@
 use std::fs::File;
 use std::net::TcpListener;
 
+use futures::StreamExt;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{F_WRLCK, flock};
-use os_upgrade_protocol::subject;
+use os_upgrade_protocol::{Progress, subject};
 use os_upgrade_tests::debian::{Archive, CACHE, Package, Tree, host, run};
 use os_upgrade_tests::nats_server::NatsServer;
-use os_upgrade_tests::wait::eventually;
+use os_upgrade_tests::wait::{PATIENCE, eventually};
 use os_upgrade_tests::worker::WorkerHost;
 
 /// A system with `foo` 1.0 installed, whose archive has another version.
@@ -192,10 +193,22 @@ async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
     let (tree, _archive) = system(slow());
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
+    let mut progress = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    host.client().flush().await.unwrap();
     host.start();
     host.prepared("run-1").await;
     let upgrade = host.send("run-1", &host.upgrade()).await;
     begun(&tree, 1).await;
+    // What APT says it does is what operators are shown.
+    let configuring = async {
+        loop {
+            let told = Progress::parse(&progress.next().await.unwrap().payload).unwrap();
+            if told.command == upgrade && told.text.starts_with("Configuring foo") {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, configuring).await.unwrap();
     host.kill();
     tree.kill_all();
     assert_eq!(tree.package("foo"), "iF 2.0");

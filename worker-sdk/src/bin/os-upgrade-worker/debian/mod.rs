@@ -88,7 +88,7 @@ impl Worker for Debian {
     async fn prepare(&self, context: &Context) -> HandlerResult {
         self.after_an_earlier_worker(context).await?;
         tokio::select! {
-            prepared = self.prepare_all() => prepared,
+            prepared = self.prepare_all(context) => prepared,
             cause = context.cancelled() => Err(stopped(cause).into()),
         }
     }

@@ -11,7 +11,7 @@ use os_upgrade_systems::debian::size::Sizes;
 use os_upgrade_systems::debian::space::{Place, boot_needed, shortage};
 use os_upgrade_systems::debian::{decide, package, source};
 use os_upgrade_systems::text::names;
-use os_upgrade_worker_sdk::HandlerResult;
+use os_upgrade_worker_sdk::{Context, HandlerResult};
 use tracing::{info, warn};
 
 use super::Debian;
@@ -21,7 +21,7 @@ use super::apt::{self, APT_GET};
 pub(super) const DIST_UPGRADE: [&str; 2] = ["--fix-broken", "dist-upgrade"];
 
 impl Debian {
-    pub(super) async fn prepare_all(&self) -> HandlerResult {
+    pub(super) async fn prepare_all(&self, context: &Context) -> HandlerResult {
         match fs::remove_file(self.prepared()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(self.cannot_write(&error).into());
@@ -29,11 +29,14 @@ impl Debian {
             Ok(()) | Err(_) => {}
         }
         self.apt.make_directories().map_err(|error| self.cannot_write(&error))?;
+        context.progress(0, "reading the sources");
         self.update().await?;
+        context.progress(20, "simulating the upgrade");
         let plan = self.checked_plan().await?;
         info!("{}", plan.summary());
         if !plan.is_empty() {
             self.check_space(&plan).await?;
+            context.progress(40, "downloading packages");
             self.download().await?;
         }
         let additions: Vec<&str> = plan.additions().map(|install| install.name.as_str()).collect();

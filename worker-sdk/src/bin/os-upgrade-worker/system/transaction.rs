@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use os_upgrade_systems::debian::progress::{self, Status};
 use os_upgrade_worker_sdk::{Context, HandlerResult};
 use tracing::{info, warn};
 
@@ -91,7 +92,8 @@ impl Transactions {
         {
             warn!("a worker that is killed now would not know of {program}: {error}");
         }
-        let mut shown = Shown::new(&self.output);
+        let mut shown = New::of(&self.output);
+        let mut steps = New::of(&self.status);
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status?,
@@ -99,10 +101,13 @@ impl Transactions {
                     // The note stays, for the next start.
                     return Err(format!("{program} goes on without the worker").into());
                 }
-                () = tokio::time::sleep(LOOK_EVERY) => shown.show(),
+                () = tokio::time::sleep(LOOK_EVERY) => {
+                    show(&mut shown);
+                    report(&mut steps, context);
+                }
             }
         };
-        shown.show();
+        show(&mut shown);
         self.leftover.clear();
         Ok(Ended { exit: status, output: tail(&self.output), status: tail(&self.status) })
     }
@@ -112,20 +117,38 @@ impl Transactions {
     }
 }
 
-/// How much of a file is in the log.
+/// Logs the lines that have come.
+fn show(output: &mut New<'_>) {
+    output.lines(|line| {
+        if !line.trim().is_empty() {
+            info!("{line}");
+        }
+    });
+}
+
+/// Tells how far APT is.
+fn report(status: &mut New<'_>, context: &Context) {
+    let mut last = None;
+    status.lines(|line| last = progress::parse(line).or(last.take()));
+    if let Some(Status::Progress { percent, text }) = last {
+        context.progress(percent, &text);
+    }
+}
+
+/// What comes into a file.
 #[derive(Debug)]
-struct Shown<'a> {
+struct New<'a> {
     path: &'a PathBuf,
     upto: u64,
 }
 
-impl<'a> Shown<'a> {
-    const fn new(path: &'a PathBuf) -> Self {
+impl<'a> New<'a> {
+    const fn of(path: &'a PathBuf) -> Self {
         Self { path, upto: 0 }
     }
 
-    /// Logs the whole lines that have come since.
-    fn show(&mut self) {
+    /// The whole lines that have come since.
+    fn lines(&mut self, mut take: impl FnMut(&str)) {
         while let Some(bytes) = read_from(self.path, self.upto) {
             let whole = bytes.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
             // A line longer than what is read at a time is shown in pieces.
@@ -134,9 +157,7 @@ impl<'a> Shown<'a> {
                 return;
             };
             let text = String::from_utf8_lossy(&bytes[..end]);
-            for line in text.lines().filter(|line| !line.trim().is_empty()) {
-                info!("{line}");
-            }
+            text.lines().for_each(&mut take);
             self.upto += u64::try_from(end).unwrap_or(u64::MAX);
         }
     }
