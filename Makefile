@@ -3,6 +3,7 @@
 NATS_VERSION := 2.15.1
 DENY_VERSION := 0.20.2
 FUZZ_VERSION := 0.13.1
+DEB_VERSION := 3.8.0
 FUZZ_SECONDS ?= 10
 # What the tests of the Debian worker run on.
 DEBIAN_RELEASE := bookworm
@@ -11,7 +12,7 @@ DEBIAN_RELEASE := bookworm
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools debian-tree build demo test test-api test-debian lint deny audit bench sim fuzz chaos races oracle fmt clean
+.PHONY: help tools debian-tree build demo test test-api test-debian lint deny audit bench sim fuzz chaos races oracle deb fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +64,15 @@ bench: tools ## Measure speed against a floor measured in the same run
 	cargo build --release --workspace --bins
 	cargo run --release --quiet --package os-upgrade-tests --bin bench
 
+DEBS := target/debian
+deb: debian-tree ## Build Debian packages of both programs into target/debian/, and try them in a small Debian system (builds cargo-deb if missing)
+	@cargo deb --version >/dev/null 2>&1 || \
+		cargo install --locked --root .tools --target-dir target/tools cargo-deb --version $(DEB_VERSION)
+	cargo build --release --locked --workspace --bins
+	cargo deb --no-build --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
+	cargo deb --no-build --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
+	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb
+
 # Without a sanitizer it works with stable Rust: there is no unsafe code of ours to be watched. What libFuzzer makes up
 # goes to target/; what it finds, to fuzz/artifacts/, and from there into fuzz/corpus/ once it is mended.
 fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECONDS=10 each (needs g++; the first build takes minutes)
@@ -88,7 +98,7 @@ SEEDS ?= 2000
 sim: ## Run SEEDS=2000 seeds of the simulator
 	cargo run --quiet --package os-upgrade-simulation --bin sim -- --seeds $(SEEDS)
 
-oracle: ## Compare maintenance windows with a brute-force evaluation, all zones, every minute of 2000 to 2037 (half an hour)
+oracle: ## Compare maintenance windows with a brute-force evaluation, all zones, every minute of 2000 to 2037 (ten minutes)
 	cargo test --release --package os-upgrade-kernel --test windows -- --ignored --nocapture
 
 fmt: ## Format all code

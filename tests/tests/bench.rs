@@ -21,6 +21,9 @@ fn every_row_is_measured() {
     let expected = [
         "next occurrence of 50 windows, over a year, 99 of 100",
         "the same, 25 of them cron, without 10 more, 99 of 100",
+        "a worker's memory while it waits",
+        "start of a worker until it has announced itself",
+        "a worker's program without symbols",
         "lock and unlock, 1 clients",
         "lock or unlock, 1 clients, 99 of 100",
         "lock and unlock, 8 clients",

@@ -9,6 +9,7 @@
 //! - [`site`]: the nats-server, the orchestrator and what is asked of it over HTTP;
 //! - [`rows`]: what is measured, and how;
 //! - [`locks`]: FleetLock clients, and their floor;
+//! - [`worker_process`]: what a worker costs its host;
 //! - [`windows`]: when maintenance windows open next, without any of the others;
 //! - [`report`]: the table.
 //!
@@ -20,6 +21,7 @@ mod report;
 mod rows;
 mod site;
 mod windows;
+mod worker_process;
 mod workers;
 
 use std::io::Write as _;
@@ -62,6 +64,9 @@ pub(crate) struct Options {
     /// The program; by default the one beside this one.
     #[arg(long)]
     program: Option<PathBuf>,
+    /// The worker's; by default the one beside this one.
+    #[arg(long)]
+    worker_program: Option<PathBuf>,
     /// Where everything is stored meanwhile; by default a temporary directory.
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -86,6 +91,8 @@ pub(crate) enum RowKind {
     Waiters,
     /// When maintenance windows open next.
     Windows,
+    /// What a worker costs its host.
+    Worker,
 }
 
 impl Options {
@@ -94,14 +101,19 @@ impl Options {
     }
 
     fn program(&self) -> anyhow::Result<PathBuf> {
-        if let Some(program) = &self.program {
-            return Ok(program.clone());
-        }
+        self.program.clone().map_or_else(|| Self::beside("os-upgrade"), Ok)
+    }
+
+    fn worker_program(&self) -> anyhow::Result<PathBuf> {
+        self.worker_program.clone().map_or_else(|| Self::beside("os-upgrade-worker"), Ok)
+    }
+
+    fn beside(name: &str) -> anyhow::Result<PathBuf> {
         let own = std::env::current_exe().context("cannot find this program")?;
-        let beside = own.with_file_name("os-upgrade");
+        let beside = own.with_file_name(name);
         anyhow::ensure!(
             beside.is_file(),
-            "{} is missing: build it, or name one (--program)",
+            "{} is missing: build it, or name one (--program, --worker-program)",
             beside.display()
         );
         Ok(beside)

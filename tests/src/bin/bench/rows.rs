@@ -18,6 +18,7 @@ use crate::progress;
 use crate::report::{Quantity, Report, Row, Target};
 use crate::site::Site;
 use crate::windows;
+use crate::worker_process;
 use crate::workers::Step;
 use crate::{Options, RowKind};
 
@@ -50,6 +51,8 @@ const CROWD_MEMORY_MAX: f64 = 1.2;
 #[derive(Debug)]
 pub(crate) struct Rows {
     options: Options,
+    /// Where everything is stored meanwhile.
+    directory: PathBuf,
     nats: ManagedNats,
     floor: Floor,
     site: Site,
@@ -62,13 +65,18 @@ impl Rows {
         let nats = ManagedNats::start(server, &at).await?;
         let floor = Floor::new(&nats.url()).await?;
         let site = Site::start(program, directory.join("site"), &nats.url()).await?;
-        Ok(Self { options, nats, floor, site })
+        Ok(Self { options, directory: directory.to_owned(), nats, floor, site })
     }
 
     pub(crate) async fn measure(mut self, report: &mut Report) -> anyhow::Result<()> {
         if self.wants(&[RowKind::Windows]) {
             progress("the next occurrence of windows");
             windows::measure(report)?;
+        }
+        if self.wants(&[RowKind::Worker]) {
+            progress("a worker with nothing to do");
+            let program = self.options.worker_program()?;
+            worker_process::measure(&program, &self.directory, &self.nats.url(), report).await?;
         }
         // First, while there is nothing else in the orchestrator's memory.
         if self.wants(&[RowKind::Locks]) {
@@ -329,6 +337,6 @@ fn count(hosts: usize) -> u32 {
     u32::try_from(hosts).unwrap_or(u32::MAX)
 }
 
-fn mebibytes(bytes: u64) -> f64 {
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
     f64::from(u32::try_from(bytes / 1_024).unwrap_or(u32::MAX)) / 1_024.0
 }

@@ -154,14 +154,7 @@ impl Site {
 
     /// The orchestrator's resident memory now, and at its highest, in bytes.
     pub(crate) fn memory(&self) -> anyhow::Result<(u64, u64)> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.pid()))?;
-        let bytes = |key: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(key));
-            let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
-            let kibibytes: u64 = kibibytes.with_context(|| format!("no {key}"))?.parse()?;
-            anyhow::Ok(kibibytes * 1_024)
-        };
-        Ok((bytes("VmRSS:")?, bytes("VmHWM:")?))
+        resident_and_highest(self.child.pid())
     }
 
     fn path(&self, path: &str) -> String {
@@ -192,6 +185,18 @@ impl Site {
             tokio::time::sleep(10 * POLL).await;
         }
     }
+}
+
+/// The memory of a process, now and at its highest, in bytes.
+pub(crate) fn resident_and_highest(pid: u32) -> anyhow::Result<(u64, u64)> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let bytes = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
+        let kibibytes: u64 = kibibytes.with_context(|| format!("no {key}"))?.parse()?;
+        anyhow::Ok(kibibytes * 1_024)
+    };
+    Ok((bytes("VmRSS:")?, bytes("VmHWM:")?))
 }
 
 fn launch(program: &Path, directory: &Path) -> anyhow::Result<Child> {
