@@ -23,8 +23,8 @@ pub mod sites;
 pub mod streams;
 pub mod workers;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use async_nats::jetstream::{self, Context, kv};
@@ -44,6 +44,8 @@ pub struct Bus {
     client: async_nats::Client,
     jetstream: Context,
     lease: Arc<OnceCell<kv::Store>>,
+    /// Since when the lease has not been answered.
+    unanswered: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Bus {
@@ -54,7 +56,7 @@ impl Bus {
             .ack_timeout(ANSWER_WITHIN)
             .max_ack_inflight(UNANSWERED_MAX)
             .build(client.clone());
-        Self { client, jetstream, lease: Arc::default() }
+        Self { client, jetstream, lease: Arc::default(), unanswered: Arc::default() }
     }
 
     /// Resolves when everything published so far has been handed to the connection; never while that is away.

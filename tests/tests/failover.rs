@@ -180,6 +180,19 @@ async fn nats_servers_are_killed_paused_and_cut_off_one_after_the_other_in_one_r
     configured(&everyone, 4).await;
 }
 
+/// Whichever server it is connected to is among those that are cut off, and it finds another meanwhile.
+#[tokio::test]
+async fn a_server_that_is_cut_off_is_left() {
+    let site = ClusterSite::start(1, "").await;
+    let everyone = rests(&site, usize::MAX);
+    for (server, max_failures) in (0..3).zip(1..) {
+        site.nats.lines(server).for_each(Proxy::cut);
+        configured(&everyone, max_failures).await;
+        site.nats.lines(server).for_each(Proxy::heal);
+        all_current(&site).await;
+    }
+}
+
 async fn journal_leader(site: &ClusterSite) -> usize {
     let leader = async || site.nats.journal_leader(site.jetstream()).await;
     eventually("the journal to have a leader", leader).await

@@ -99,5 +99,8 @@ fn every_make_target_named_is_there() {
         named.extend(words.windows(2).filter(|pair| pair[0] == "make").map(|pair| pair[1]));
     }
     let targets: Vec<&str> = named.iter().copied().filter(|word| is_target(word)).collect();
-    assert_eq!(targets, ["bench", "chaos", "deb", "demo", "fmt", "fuzz", "lint", "oracle", "races", "sim", "test"]);
+    assert_eq!(
+        targets,
+        ["bench", "chaos", "deb", "demo", "fmt", "fuzz", "lint", "oracle", "races", "sim", "test"]
+    );
 }

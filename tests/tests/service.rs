@@ -104,7 +104,10 @@ fn the_workers_fits_the_program() {
     assert_eq!((service("KillMode"), service("OOMPolicy")), ("process", "continue"));
     assert_eq!(service("RestartPreventExitStatus"), "2");
     let settings: BTreeMap<_, _> = settings(WORKER_SETTINGS).collect();
-    assert_eq!(settings.keys().copied().collect::<Vec<_>>(), ["APPLICATION", "OPTIONS", "OS_UPGRADE_NATS_URL"]);
+    assert_eq!(
+        settings.keys().copied().collect::<Vec<_>>(),
+        ["APPLICATION", "OPTIONS", "OS_UPGRADE_NATS_URL"]
+    );
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().to_str().unwrap();
     let arguments = WORKER.arguments().into_iter().filter(|word| *word != "$OPTIONS");

@@ -1,7 +1,9 @@
 //! The lease: one key of a KV bucket that forgets it after a while.
 
-use std::time::SystemTime;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant, SystemTime};
 
+use async_nats::connection::State;
 use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::json;
@@ -12,6 +14,10 @@ use super::streams::StreamsError;
 
 const BUCKET: &str = "os-upgrade-lease";
 const KEY: &str = "leader";
+/// How long a server may leave the lease unanswered before another one is tried: one that is cut off from its cluster keeps
+/// its clients, and has nothing to say to them. A cluster that is well may take some nine seconds for new leaders of its
+/// streams.
+const UNANSWERED_MAX: Duration = Duration::from_secs(15);
 
 /// The name of the bucket's stream.
 pub(super) fn stream() -> String {
@@ -42,7 +48,29 @@ impl Bus {
     /// Carries out what the lease wants, within the time after which it is asked for anew.
     pub async fn lease(&self, action: &LeaseAction) -> LeaseOutcome {
         let outcome = tokio::time::timeout(ANSWER_WITHIN, self.try_lease(action)).await;
-        outcome.ok().flatten().unwrap_or(LeaseOutcome::Failed)
+        let outcome = outcome.ok().flatten().unwrap_or(LeaseOutcome::Failed);
+        if self.is_given_up(outcome != LeaseOutcome::Failed) {
+            tracing::warn!(
+                "the nats-server does not answer about streams: connecting anew, to another if there is one"
+            );
+            // It fails only when the client has been closed.
+            let _ = self.client.force_reconnect().await;
+        }
+        outcome
+    }
+
+    /// Notes whether the lease was answered, and whether the server has had its time by now.
+    fn is_given_up(&self, is_answered: bool) -> bool {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_answered || self.client.connection_state() != State::Connected {
+            *unanswered = None;
+            return false;
+        }
+        let is_over = unanswered.get_or_insert_with(Instant::now).elapsed() > UNANSWERED_MAX;
+        if is_over {
+            *unanswered = None;
+        }
+        is_over
     }
 
     async fn try_lease(&self, action: &LeaseAction) -> Option<LeaseOutcome> {

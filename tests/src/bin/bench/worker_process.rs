@@ -92,7 +92,8 @@ async fn within<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
 fn stripped(program: &Path, directory: &Path) -> anyhow::Result<Quantity> {
     let stripped = directory.join("stripped");
     let mut strip = std::process::Command::new("strip");
-    let status = strip.arg("-o").arg(&stripped).arg(program).status().context("cannot run strip, of binutils")?;
+    let status =
+        strip.arg("-o").arg(&stripped).arg(program).status().context("cannot run strip, of binutils")?;
     ensure!(status.success(), "strip ended with {status}");
     Ok(Quantity::Mebibytes(mebibytes(std::fs::metadata(&stripped)?.len())))
 }
