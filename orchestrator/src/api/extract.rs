@@ -1,5 +1,7 @@
 //! What comes in with a request: query parameters, bodies, path segments, and who asks.
 
+#![allow(unused_qualifications, reason = "what utoipa writes for parameters")]
+
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -11,7 +13,9 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use serde::de::{self, DeserializeOwned};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::document::parse;
 use super::error::Problem;
@@ -48,11 +52,18 @@ pub(super) struct Validate {
 }
 
 /// The only value that the specification has for `validate`; the name of a parameter alone means it too.
-#[derive(Debug, ToSchema)]
+#[derive(Debug)]
 pub(super) enum True {
-    #[schema(rename = "true")]
     True,
 }
+
+impl PartialSchema for True {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["true", ""])).into()
+    }
+}
+
+impl ToSchema for True {}
 
 impl<'de> Deserialize<'de> for True {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
