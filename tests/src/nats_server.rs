@@ -12,7 +12,7 @@ use os_upgrade_protocol::subject;
 use tempfile::TempDir;
 
 use crate::disk;
-use crate::wait::eventually;
+use crate::wait::{self, eventually};
 
 /// Set to a number because nats-server 2.15 allows 1 000 otherwise.
 const CONSUMERS_MAX: i32 = 20_000;
@@ -96,7 +96,7 @@ impl NatsServer {
 
     /// Sends the server a signal.
     pub fn signal(&self, signal: Signal) {
-        self.child.as_ref().unwrap().signal(signal);
+        wait::signal(self.child.as_ref().unwrap(), signal);
     }
 
     /// The directory of its configuration, log and streams.

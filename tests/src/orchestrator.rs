@@ -18,7 +18,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::disk;
 use crate::programs;
 use crate::rest::Rest;
-use crate::wait::{PATIENCE, eventually};
+use crate::wait::{self, PATIENCE, eventually};
 
 /// How long an orderly end may take.
 const GRACE: Duration = PATIENCE;
@@ -238,7 +238,7 @@ impl Orchestrator {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
-        self.child.as_ref().unwrap().signal(signal);
+        wait::signal(self.child.as_ref().unwrap(), signal);
     }
 
     /// Waits until it ends by itself, and returns its exit code and what it has written to standard error.
