@@ -1,8 +1,10 @@
 //! The connection to NATS.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_nats::{ConnectErrorKind, Event, ServerAddr};
+use async_nats::{ConnectErrorKind, Event, ReconnectToServer, Server, ServerAddr};
 use os_upgrade_credentials::Access;
 use tokio::sync::watch;
 
@@ -72,12 +74,20 @@ pub async fn connect(
         let failed = |source| ConnectError::Address { server: without_userinfo(server), source };
         addresses.push(address.map_err(failed)?);
     }
+    // In turn: the client would take any, the one that has just been left too, and rather that than one that was down before.
+    let turns = Arc::new(AtomicUsize::new(0));
+    let next = move |servers: Vec<Server>, _| {
+        let turn = turns.fetch_add(1, Ordering::Relaxed).checked_rem(servers.len());
+        let server = turn.and_then(|turn| servers.into_iter().nth(turn));
+        std::future::ready(server.map(|server| ReconnectToServer { addr: server.addr, delay: None }))
+    };
     let options = access
         .options(&addresses)?
         .name(name)
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| Duration::from_millis((50 * attempts as u64).min(1_000)))
         .ping_interval(Duration::from_secs(5))
+        .reconnect_to_server_callback(next)
         .connection_timeout(CONNECT_WITHIN)
         .event_callback(move |event| {
             match event {

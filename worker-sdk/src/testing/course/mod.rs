@@ -21,6 +21,8 @@ const SHORT_RUN: TimeDelta = TimeDelta::seconds(3);
 const LONG_RUN: TimeDelta = TimeDelta::hours(12);
 /// How long a worker may take to fall silent, or to find out that it has been restarted and not rebooted.
 const WATCHED: Duration = Duration::from_secs(2);
+/// How long a worker may take to hear a hint.
+const HINT_HEARD: Duration = Duration::from_secs(1);
 
 const NO_CONSUMER: &str = "needs a consumer of the host's commands";
 const NO_RESTART: &str = "needs a way to restart the worker: --restart-command, or Check::on_restart";
@@ -154,6 +156,9 @@ impl<F: FnMut(&Row) + Send> Course<F> {
 
         let hint = subject::hint(&self.controller.host);
         self.controller.client.publish(hint, "".into()).await.map_err(nats)?;
+        // A worker hears hints and commands by different ways: one that comes with the command may be about it.
+        self.controller.client.flush().await.map_err(nats)?;
+        sleep(HINT_HEARD).await;
         let sent = self.controller.prepare(None).await?;
         let answer = self.answer(&sent).await?;
         self.judge(Rule::HintIdle, answer.result() == Some("done"), self.seen(&answer));
