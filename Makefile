@@ -69,8 +69,8 @@ deb: debian-tree ## Build Debian packages of both programs into target/debian/, 
 	@cargo deb --version >/dev/null 2>&1 || \
 		cargo install --locked --root .tools --target-dir target/tools cargo-deb --version $(DEB_VERSION)
 	cargo build --release --locked --workspace --bins
-	cargo deb --no-build --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
-	cargo deb --no-build --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
+	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
+	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb
 
 # Without a sanitizer it works with stable Rust: there is no unsafe code of ours to be watched. What libFuzzer makes up

@@ -19,7 +19,7 @@ const WORKER: Unit = Unit {
     text: include_str!("../../config/os-upgrade-worker.service"),
     program: programs::WORKER,
 };
-const USERS: &str = include_str!("../../config/os-upgrade.sysusers");
+const USERS: &str = include_str!("../../config/sysusers.conf");
 const WORKER_SETTINGS: &str = include_str!("../../config/os-upgrade-worker.env");
 
 struct Unit {
