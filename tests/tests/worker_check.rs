@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use os_upgrade_protocol::HostName;
 use os_upgrade_tests::nats_server::NatsServer;
+use os_upgrade_tests::secured_nats::SecuredNats;
 use os_upgrade_tests::worker::{worker_binary, worker_example};
 use os_upgrade_tests::wrong_worker::{Fault, WrongWorker};
 use os_upgrade_worker_sdk::testing::{self, Check, CheckError, Report, Rule, Verdict};
@@ -118,11 +120,11 @@ impl Supervised {
         [restart, reboot]
     }
 
-    /// Checks it by the command, all rules, and it has to keep them.
-    async fn passes(&self, url: &str) {
+    /// Checks it by the command, all rules, and it has to keep them. The check itself is given `access`.
+    async fn passes(&self, url: &str, access: &[&str]) {
         let [restart, reboot] = self.commands();
         let more = ["--restart-command", &restart, "--reboot-command", &reboot, "--output", "json"];
-        let (code, text) = check_command(url, &more).await;
+        let (code, text) = check_command(url, &[&more, access].concat()).await;
         let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
         assert_eq!(code, 0, "{text}\n{log}");
         let report: Value = serde_json::from_str(&text).unwrap();
@@ -151,6 +153,10 @@ async fn check_command(url: &str, more: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 
+const EXEC: &str =
+    "exec --host h01 --application test --dir scripts --state-dir state --boot-id-file boot-id";
+/// Once longer than half the time after which a command comes again.
+const SLOW: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
 const UPGRADE: (&str, &str) = ("upgrade", "sleep 0.3; exit 3");
 const REBOOT: (&str, &str) = ("reboot", "true");
 const VERSIONS: (&str, &str) = ("versions", r#"echo '{"linux":"1"}'"#);
@@ -158,15 +164,9 @@ const VERSIONS: (&str, &str) = ("versions", r#"echo '{"linux":"1"}'"#);
 #[tokio::test]
 async fn the_sdks_own_worker_passes_the_command() {
     let server = NatsServer::start().await;
-    // Once longer than half the time after which a command comes again.
-    let prepare = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
-    let worker = format!(
-        "{} exec --nats {} --host h01 --application test --dir scripts --state-dir state --boot-id-file boot-id",
-        worker_binary().display(),
-        server.url()
-    );
-    let worker = Supervised::start(&worker, &[prepare, UPGRADE, REBOOT, VERSIONS]);
-    worker.passes(&server.url()).await;
+    let worker = format!("{} {EXEC} --nats {}", worker_binary().display(), server.url());
+    let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&server.url(), &[]).await;
 
     // Without the commands there is something that nobody has seen.
     let (code, text) = check_command(&server.url(), &[]).await;
@@ -192,14 +192,52 @@ async fn the_full_example_passes_the_command() {
 
 #[tokio::test]
 async fn the_worker_in_python_passes_the_command() {
-    const WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../worker-sdk/examples/python/worker.py");
+    assert!(std::fs::read_to_string(PYTHON_WORKER).unwrap().lines().count() < 80);
+    let server = NatsServer::start().await;
+    let url = server.url();
+    let worker = Supervised::start(&python(&url), &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&url, &[]).await;
+}
+
+const PYTHON_WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../worker-sdk/examples/python/worker.py");
+const SLOW_IN_PYTHON: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 6; }");
+
+/// The command line of the worker in Python.
+fn python(url: &str) -> String {
     const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools/nats-py");
     assert!(Path::new(LIBRARY).join("nats").is_dir(), "nats-py is missing: run `make tools`");
-    assert!(std::fs::read_to_string(WORKER).unwrap().lines().count() < 80);
-    let server = NatsServer::start().await;
-    let prepare = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 6; }");
-    let url = server.url();
-    let worker = format!("BOOT_ID_FILE=boot-id PYTHONPATH='{LIBRARY}' python3 '{WORKER}' {url} h01 scripts");
-    let worker = Supervised::start(&worker, &[prepare, UPGRADE, REBOOT, VERSIONS]);
-    worker.passes(&url).await;
+    format!("BOOT_ID_FILE=boot-id PYTHONPATH='{LIBRARY}' python3 '{PYTHON_WORKER}' {url} h01 scripts")
+}
+
+/// A NATS with accounts, what the worker of `h01` is given in its environment, and the check on its command line.
+async fn secured() -> (SecuredNats, String, [String; 4]) {
+    let nats = SecuredNats::start(1).await;
+    let [own, ca] = [nats.admit("h01").await, nats.config().ca()].map(|path| path.display().to_string());
+    let environment = format!("OS_UPGRADE_NATS_CREDENTIALS='{own}' OS_UPGRADE_NATS_CA='{ca}'");
+    let orchestrator = nats.config().orchestrator_credentials().display().to_string();
+    let access = ["--credentials".to_owned(), orchestrator, "--tls-ca".to_owned(), ca];
+    (nats, environment, access)
+}
+
+#[tokio::test]
+async fn the_sdks_own_worker_passes_with_credentials() {
+    let (nats, environment, access) = secured().await;
+    let worker = format!("{environment} {} {EXEC} --nats {}", worker_binary().display(), nats.urls());
+    let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
+    // Neither without credentials nor with those of a host.
+    let (code, text) = check_command(&nats.urls(), &["--tls-ca", &access[3]]).await;
+    assert_eq!((code, text.as_str()), (1, ""));
+    let of_host = nats.config().host_credentials(&HostName::new("h01").unwrap()).display().to_string();
+    let (code, text) =
+        check_command(&nats.urls(), &["--tls-ca", &access[3], "--credentials", &of_host]).await;
+    assert_eq!((code, text.as_str()), (1, ""));
+}
+
+#[tokio::test]
+async fn the_worker_in_python_passes_with_credentials() {
+    let (nats, environment, access) = secured().await;
+    let worker = format!("{environment} {}", python(&nats.urls()));
+    let worker = Supervised::start(&worker, &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
 }

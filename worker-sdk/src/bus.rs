@@ -50,6 +50,8 @@ pub(crate) struct Bus {
     /// JetStream as a host with an account of its own reaches it.
     imported: jetstream::Context,
     is_imported: Arc<AtomicBool>,
+    /// What was published last by [`Self::publish_remembered`].
+    published: Arc<Mutex<Option<Bytes>>>,
     link: watch::Sender<Link>,
 }
 
@@ -60,7 +62,7 @@ impl Bus {
         let mut imported = jetstream::with_prefix(client.clone(), subject::JETSTREAM_PREFIX);
         imported.set_timeout(REQUEST_TIMEOUT);
         let link = watch::Sender::new(link_of(&client));
-        Self { client, jetstream, imported, is_imported: Arc::default(), link }
+        Self { client, jetstream, imported, is_imported: Arc::default(), published: Arc::default(), link }
     }
 
     /// Whether JetStream is another account's, so that consumers are the orchestrator's to make.
@@ -117,6 +119,13 @@ impl Bus {
         .await
     }
 
+    /// The same for what is the last on its subject from then on, and is asked for by [`Self::last_payload`].
+    pub(crate) async fn publish_remembered(&self, subject: String, payload: Bytes) -> Result<(), String> {
+        self.publish_stored(subject, HeaderMap::new(), payload.clone()).await?;
+        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = Some(payload);
+        Ok(())
+    }
+
     /// Acknowledges through `subject`, which may come from an earlier connection, and has it confirmed.
     pub(crate) async fn ack(&self, subject: String) -> Result<(), String> {
         let ack = Bytes::from_static(b"+ACK");
@@ -135,9 +144,9 @@ impl Bus {
 
     /// The payload of the last message on `subject`, if there is one.
     pub(crate) async fn last_payload(&self, stream: &Stream, subject: &str) -> Result<Option<Bytes>, String> {
-        // Whoever may read one message of a stream may read all of them; so what stands there is said once more.
+        // Whoever may read one message of a stream may read all of them; so after a start it is said once more.
         if self.is_imported() {
-            return Ok(None);
+            return Ok(self.published.lock().unwrap_or_else(PoisonError::into_inner).clone());
         }
         let last = async {
             match stream.get_last_raw_message_by_subject(subject).await {

@@ -126,7 +126,7 @@ async fn open(
         info!("the old consumer is deleted");
     }
     info!(?from, "the consumer is created");
-    let created = stream.create_consumer(config(host, from));
+    let created = stream.create_consumer(config(host, from, ack_wait()));
     tokio::time::timeout(CREATE_TIMEOUT, created)
         .await
         .map_err(|_| "no answer to the creation of the consumer".to_owned())?
@@ -142,7 +142,12 @@ fn request(from: DeliverFrom) -> ConsumerRequest {
     ConsumerRequest { from, ack_wait_secs: u64::try_from(ack_wait).ok().and_then(NonZeroU64::new) }
 }
 
-fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
+fn ack_wait() -> Duration {
+    limits::ACK_WAIT.to_std().expect("the ack wait is positive")
+}
+
+/// The consumer of a host.
+pub(crate) fn config(host: &HostName, from: DeliverFrom, ack_wait: Duration) -> pull::Config {
     pull::Config {
         durable_name: Some(subject::consumer(host)),
         description: Some(format!("the worker of {host}")),
@@ -151,7 +156,7 @@ fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
             DeliverFrom::LastOfSubject => DeliverPolicy::LastPerSubject,
         },
         ack_policy: AckPolicy::Explicit,
-        ack_wait: limits::ACK_WAIT.to_std().expect("the ack wait is positive"),
+        ack_wait,
         max_ack_pending: 1,
         filter_subject: subject::command(host),
         // One per host: replicated, thousands of them would each be a Raft group.
@@ -164,7 +169,7 @@ fn config(host: &HostName, from: DeliverFrom) -> pull::Config {
 fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
     let info = consumer.cached_info();
     let config = &info.config;
-    let wanted = self::config(host, DeliverFrom::LastOfSubject);
+    let wanted = self::config(host, DeliverFrom::LastOfSubject, ack_wait());
     ConsumerState {
         as_configured: config.filter_subject == wanted.filter_subject
             && config.ack_policy == wanted.ack_policy

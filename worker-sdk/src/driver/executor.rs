@@ -226,7 +226,7 @@ impl<W: Worker> Executor<W> {
     fn publish_versions(&mut self, subject: String, payload: Vec<u8>) {
         let bus = self.bus.clone();
         self.report(async move {
-            match bus.publish_stored(subject, HeaderMap::new(), payload.into()).await {
+            match bus.publish_remembered(subject, payload.into()).await {
                 Ok(()) => Event::VersionsPublished,
                 Err(error) => Event::VersionsPublishFailed { error },
             }

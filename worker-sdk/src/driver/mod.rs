@@ -5,6 +5,9 @@ mod executor;
 mod presence;
 pub(crate) mod progress;
 
+#[cfg(feature = "testing")]
+pub(crate) use commands::config as consumer_config;
+
 use std::time::Duration;
 
 use os_upgrade_protocol::{Announcement, subject};

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::CheckError;
+use super::consumers::ConsumerMaker;
 use super::wire::{self, Event, Seen, Wire};
 
 /// How long after an acknowledgement a reply that is not due may still come.
@@ -86,6 +87,7 @@ pub(super) struct Controller {
     pub(super) sent: Vec<Sent>,
     /// The worker is restarted or loses its consumer from time to time, and what is sent may be delivered twice.
     pub(super) restarting: bool,
+    pub(super) consumer_maker: ConsumerMaker,
     check: u128,
     runs: u32,
 }
@@ -123,6 +125,7 @@ impl Controller {
             };
             jetstream.get_or_create_stream(config).await.map_err(nats)?;
         }
+        let consumer_maker = ConsumerMaker::start(client.clone(), host.clone()).await?;
         let mut wire = Wire::new(client.clone(), host.clone());
         wire.listen_to_all().await.map_err(CheckError::Nats)?;
         client.publish(wire::probe(&host), "".into()).await.map_err(nats)?;
@@ -139,6 +142,7 @@ impl Controller {
             work_wait,
             sent: Vec::new(),
             restarting: false,
+            consumer_maker,
             check,
             runs: 0,
         })

@@ -30,6 +30,7 @@
 //! [`Check::on_reboot`] say how. What cannot be seen from outside at all is not judged: that the state is synced before
 //! anything is done, and that a handler's error text is not taken for success.
 
+mod consumers;
 mod controller;
 mod course;
 mod report;
@@ -42,7 +43,7 @@ use std::time::Duration;
 use async_nats::Client;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use os_upgrade_credentials::Access;
+pub use os_upgrade_credentials::Access;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, NameError};
 
@@ -78,12 +79,13 @@ pub enum CheckError {
 }
 
 /// Connects to a server, as [`WorkerBuilder::nats_url`](crate::WorkerBuilder::nats_url) does; but it has to be there.
+/// `access` is what it is shown: where hosts have credentials of `os-upgrade nats-config`, those of an orchestrator.
 ///
 /// # Errors
-/// The URL is none, or nothing answers there.
-pub async fn connect(url: &str) -> Result<Client, CheckError> {
-    let (addresses, options) = bus::options(url, Access::default(), "os-upgrade-check")
-        .map_err(|error| CheckError::Nats(error.to_string()))?;
+/// The URL is none, what is to be shown cannot be read, or nothing answers there.
+pub async fn connect(url: &str, access: Access) -> Result<Client, CheckError> {
+    let (addresses, options) = bus::options(url, access, "os-upgrade-check")
+        .map_err(|error| CheckError::Nats(with_causes(&error)))?;
     options.connect(addresses).await.map_err(|error| CheckError::Nats(with_causes(&error)))
 }
 
@@ -162,17 +164,17 @@ impl Check {
         self
     }
 
-    /// Checks the worker, through a connection of its own to `url`.
+    /// Checks the worker, through a connection of its own to `url`, as whoever needs no credentials there.
     ///
     /// # Errors
     /// The check cannot be made; a rule that is broken is in the report.
     pub async fn run_at(self, url: &str) -> Result<Report, CheckError> {
-        let client = connect(url).await?;
+        let client = connect(url, Access::default()).await?;
         self.run(client, |_| ()).await
     }
 
     /// Checks the worker, and tells `row` of each rule as soon as it is judged. The client's user must be allowed
-    /// everything. The streams are made if they are not there.
+    /// everything; a worker that may not make its consumer gets one when it asks. The streams are made if they are not there.
     ///
     /// # Errors
     /// The check cannot be made; a rule that is broken is in the report.

@@ -4,11 +4,11 @@ use std::io::{IsTerminal, Write};
 use std::process::Stdio;
 
 use anyhow::bail;
-use os_upgrade_worker_sdk::testing::{Check, Report, Row, Rule, Verdict, connect};
+use os_upgrade_worker_sdk::testing::{Access, Check, Report, Row, Rule, Verdict, connect};
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::cli::{CheckArgs, Output};
+use crate::cli::{CheckArgs, NatsArgs, Output};
 
 /// Checks the worker, and fails unless all is well.
 pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
@@ -19,7 +19,9 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
     if let Some(command) = args.reboot_command {
         check = check.on_reboot(move || shell("reboot", command.clone()));
     }
-    let client = connect(&args.nats).await?;
+    let NatsArgs { url, credentials, tls_ca, tls_cert, tls_key } = args.nats;
+    let access = Access { credentials, ca: tls_ca, certificate: tls_cert, key: tls_key };
+    let client = connect(&url, access).await?;
     let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let report = check
         .run(client, |row| {

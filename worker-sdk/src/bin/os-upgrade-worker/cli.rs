@@ -109,15 +109,8 @@ checked, 2 for a wrong command line."
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// NATS server, as for exec; a user that may do everything there
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "OS_UPGRADE_NATS_URL",
-        hide_env_values = true,
-        value_parser = nats_url
-    )]
-    pub(crate) nats: String,
+    #[command(flatten)]
+    pub(crate) nats: NatsArgs,
 
     /// Name of the host that the worker serves
     #[arg(long, value_name = "NAME")]
@@ -167,22 +160,23 @@ pub(crate) struct ExecArgs {
     pub(crate) dir: PathBuf,
 }
 
-/// What every worker is told, whatever it does to its host.
+/// Where NATS is, and what to show to it.
 #[derive(Debug, Args)]
 #[expect(clippy::doc_markdown, reason = "these texts are shown to users as they stand")]
-pub(crate) struct WorkerArgs {
+pub(crate) struct NatsArgs {
     /// NATS server, nats://USER:PASSWORD@HOST:PORT, of which only HOST is required; several with commas between
     #[arg(
-        long,
+        id = "nats",
+        long = "nats",
         value_name = "URL",
         env = "OS_UPGRADE_NATS_URL",
         hide_env_values = true,
         value_parser = nats_url
     )]
-    pub(crate) nats: String,
+    pub(crate) url: String,
 
-    /// Credentials of this host for NATS (.creds), as `os-upgrade nats-config host` makes them; the file may be
-    /// replaced while the worker runs
+    /// Credentials for NATS (.creds), as `os-upgrade nats-config` makes them, of this host, for `check` of an
+    /// orchestrator; the file may be replaced while the program runs
     #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_CREDENTIALS")]
     pub(crate) credentials: Option<PathBuf>,
 
@@ -197,6 +191,13 @@ pub(crate) struct WorkerArgs {
     /// Private key of that certificate, in PEM, not encrypted
     #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+}
+
+/// What every worker is told, whatever it does to its host.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(crate) nats: NatsArgs,
 
     /// Name of the host; this machine's name if neither this nor SYS_HOST is given
     #[arg(long, value_name = "NAME", env = "SYS_HOST")]

@@ -102,16 +102,16 @@ fn usable(mut options: SystemOptions) -> anyhow::Result<SystemOptions> {
 /// A worker of `host` as the command line describes it, ended by signals.
 fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
     let mut builder = WorkerBuilder::new(host, &args.application)?
-        .nats_url(&args.nats)
+        .nats_url(&args.nats.url)
         .state_dir(&args.state_dir)
         .reboot_wait(args.reboot_wait);
-    if let Some(file) = args.credentials {
+    if let Some(file) = args.nats.credentials {
         builder = builder.credentials(file);
     }
-    if let Some(file) = args.tls_ca {
+    if let Some(file) = args.nats.tls_ca {
         builder = builder.tls_ca(file);
     }
-    if let (Some(certificate), Some(key)) = (args.tls_cert, args.tls_key) {
+    if let (Some(certificate), Some(key)) = (args.nats.tls_cert, args.nats.tls_key) {
         builder = builder.tls_certificate(certificate, key);
     }
     if let Some(group) = args.group {

@@ -4,6 +4,8 @@ mod reboots;
 mod restarts;
 mod tally;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
@@ -33,6 +35,8 @@ pub(super) struct Course<F> {
     controller: Controller,
     restart: Option<Act>,
     reboot: Option<Act>,
+    /// How often the worker has been started again.
+    starts: Arc<AtomicUsize>,
     rows: Vec<Row>,
     tell: F,
     /// How many replies came in the right order, or what was wrong with one.
@@ -40,13 +44,10 @@ pub(super) struct Course<F> {
 }
 
 impl<F: FnMut(&Row) + Send> Course<F> {
-    pub(super) const fn new(
-        controller: Controller,
-        restart: Option<Act>,
-        reboot: Option<Act>,
-        tell: F,
-    ) -> Self {
-        Self { controller, restart, reboot, rows: Vec::new(), tell, order: Ok(0) }
+    pub(super) fn new(controller: Controller, restart: Option<Act>, reboot: Option<Act>, tell: F) -> Self {
+        let starts = Arc::default();
+        let [restart, reboot] = [restart, reboot].map(|act| act.map(|act| counted(act, &starts)));
+        Self { controller, restart, reboot, starts, rows: Vec::new(), tell, order: Ok(0) }
     }
 
     pub(super) async fn run(mut self) -> Result<Report, CheckError> {
@@ -255,6 +256,15 @@ impl<F: FnMut(&Row) + Send> Course<F> {
     fn seen(&self, answer: &Answer) -> String {
         answer.seen(self.controller.work_wait)
     }
+}
+
+/// The same, and each time counted.
+fn counted(mut act: Act, count: &Arc<AtomicUsize>) -> Act {
+    let count = Arc::clone(count);
+    Box::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        act()
+    })
 }
 
 /// How many replies there are to a command.
