@@ -12,7 +12,7 @@ DEBIAN_RELEASE := bookworm
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools debian-tree build demo test test-api test-debian lint deny audit bench sim fuzz chaos races oracle deb fmt clean
+.PHONY: help tools debian-tree vm-guest build demo test test-api test-debian test-vm lint deny audit bench sim fuzz chaos races oracle cargo-deb deb fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis and na
 
 debian-tree: ## Make a small Debian system in .tools/ for the tests of the Debian worker (needs root, and Debian's archive)
 	@.ci/debian-tree $(DEBIAN_RELEASE)
+
+vm-guest: ## Make a disk of a small Debian system in target/vm/ for virtual machines (needs root, and Debian's archive)
+	@.ci/vm-guest $(DEBIAN_RELEASE)
 
 build: ## Build all programs
 	cargo build --workspace --bins
@@ -60,14 +63,24 @@ audit: deny ## Check dependencies for known vulnerabilities (fetches the advisor
 test-debian: tools debian-tree build ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 2 minutes each)
 	cargo run --quiet --package os-upgrade-tests --bin debian -- --rounds $(or $(ROUNDS),10)
 
+# The worker's package as it ships is installed, and Debian as it was released is upgraded to what is newer. QEMU emulates
+# where KVM does not really boot a guest.
+VM_PACKAGE := target/vm/os-upgrade-worker.deb
+test-vm: tools vm-guest cargo-deb build ## Upgrade two virtual machines that reboot, and lose power or the bus in the middle, ROUNDS=1 times each fault (an hour)
+	cargo build --release --locked --package os-upgrade-worker-sdk --bin os-upgrade-worker
+	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
+	cargo run --quiet --package os-upgrade-tests --bin vm -- --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
+
 bench: tools ## Measure speed against a floor measured in the same run
 	cargo build --release --workspace --bins
 	cargo run --release --quiet --package os-upgrade-tests --bin bench
 
-DEBS := target/debian
-deb: debian-tree ## Build Debian packages of both programs into target/debian/, and try them in a small Debian system (builds cargo-deb if missing)
+cargo-deb:
 	@cargo deb --version >/dev/null 2>&1 || \
 		cargo install --locked --root .tools --target-dir target/tools cargo-deb --version $(DEB_VERSION)
+
+DEBS := target/debian
+deb: debian-tree cargo-deb ## Build Debian packages of both programs into target/debian/, and try them in a small Debian system (builds cargo-deb if missing)
 	cargo build --release --locked --workspace --bins
 	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb

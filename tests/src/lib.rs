@@ -24,6 +24,7 @@ pub mod rest;
 pub mod secured_nats;
 pub mod site;
 pub mod streams;
+pub mod vm;
 pub mod wait;
 pub mod worker;
 pub mod wrong_lock_server;

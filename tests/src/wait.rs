@@ -11,13 +11,18 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Looks until `look` returns something; panics with `what` when that takes longer than [`PATIENCE`].
-pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn eventually<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, look).await
+}
+
+/// The same for what may take longer.
+pub async fn within<T>(patience: Duration, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look().await {
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "in vain waited for: {what}");
+        assert!(start.elapsed() < patience, "in vain waited for: {what}");
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -1,0 +1,125 @@
+//! What a guest is asked from outside, by QEMU's guest agent in it: JSON over a socket, of which QEMU makes a serial port.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+/// How long one answer may take, emulated and beside other work.
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// How long a command may take.
+const COMMAND_WAIT: Duration = Duration::from_mins(10);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How much of a file is sent at a time, in bytes.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+/// What a command in a guest did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Its exit status; absent when a signal ended it.
+    pub status: Option<i64>,
+    /// What it printed, errors last.
+    pub text: String,
+}
+
+/// The agent of one guest. Any question may fail, because the guest may be down.
+#[derive(Debug)]
+pub struct Agent(PathBuf);
+
+impl Agent {
+    /// The agent behind this socket.
+    pub const fn new(socket: PathBuf) -> Self {
+        Self(socket)
+    }
+
+    /// Asks; nothing when there is no answer, or a refusal.
+    async fn ask(&self, what: &str, arguments: &Value) -> Option<Value> {
+        tokio::time::timeout(ANSWER_WAIT, self.ask_patiently(what, arguments)).await.ok().flatten()
+    }
+
+    async fn ask_patiently(&self, what: &str, arguments: &Value) -> Option<Value> {
+        let mut socket = BufReader::new(UnixStream::connect(&self.0).await.ok()?);
+        // What an earlier asker left in the port is told from our answers by an id of our own.
+        let id = uuid::Uuid::new_v4().as_u128() & u128::from(u32::MAX);
+        let id = u64::try_from(id).unwrap_or_default();
+        let sync = json!({ "execute": "guest-sync", "arguments": { "id": id } });
+        let question = json!({ "execute": what, "arguments": arguments });
+        socket.write_all(format!("{sync}\n").as_bytes()).await.ok()?;
+        while answer(&mut socket).await?.get("return") != Some(&json!(id)) {}
+        socket.write_all(format!("{question}\n").as_bytes()).await.ok()?;
+        answer(&mut socket).await?.get("return").cloned()
+    }
+
+    /// Whether the guest is up.
+    pub async fn answers(&self) -> bool {
+        self.ask("guest-ping", &json!({})).await.is_some()
+    }
+
+    /// Runs a line of shell, and waits for its end; nothing when the guest goes down meanwhile.
+    pub async fn try_run(&self, line: &str) -> Option<Said> {
+        let environment = [
+            "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+            "LC_ALL=C.UTF-8",
+            "HOME=/root",
+            "DEBIAN_FRONTEND=noninteractive",
+        ];
+        let words = json!({
+            "path": "/bin/sh", "arg": ["-c", line], "env": environment, "capture-output": true
+        });
+        let started = self.ask("guest-exec", &words).await?;
+        let start = Instant::now();
+        while start.elapsed() < COMMAND_WAIT {
+            let status = self.ask("guest-exec-status", &started).await?;
+            if status["exited"] == true {
+                let text = |key: &str| decoded(&status[key]);
+                return Some(Said {
+                    status: status["exitcode"].as_i64(),
+                    text: format!("{}{}", text("out-data"), text("err-data")),
+                });
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        None
+    }
+
+    /// Runs a line of shell that must succeed, and returns what it prints.
+    pub async fn must(&self, line: &str) -> String {
+        let said = self.try_run(line).await.unwrap_or_else(|| panic!("no answer to: {line}"));
+        assert_eq!(said.status, Some(0), "{line}: {}", said.text);
+        said.text
+    }
+
+    /// Writes a file.
+    pub async fn write(&self, path: &str, content: &[u8]) {
+        let opened = self.ask("guest-file-open", &json!({ "path": path, "mode": "w" })).await;
+        let handle = opened.unwrap_or_else(|| panic!("{path} cannot be written"));
+        for piece in content.chunks(PIECE_BYTES) {
+            let arguments = json!({ "handle": handle, "buf-b64": STANDARD.encode(piece) });
+            let written = self.ask("guest-file-write", &arguments).await.unwrap();
+            assert_eq!(written["count"], piece.len(), "{path}");
+        }
+        self.ask("guest-file-close", &json!({ "handle": handle })).await.unwrap();
+    }
+}
+
+async fn answer(socket: &mut BufReader<UnixStream>) -> Option<Value> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if socket.read_until(b'\n', &mut line).await.ok()? == 0 {
+            return None;
+        }
+        if let Ok(value) = serde_json::from_slice(&line) {
+            return Some(value);
+        }
+    }
+}
+
+fn decoded(value: &Value) -> String {
+    let bytes = STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
