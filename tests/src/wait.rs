@@ -9,21 +9,24 @@ use os_upgrade_orchestrator::child::Child;
 /// How long anything may take before the test has failed; far more than it should.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often it is looked, at most: those who are asked have other things to do.
+const LOOKS: u32 = 3000;
 
 /// Looks until `look` returns something; panics with `what` when that takes longer than [`PATIENCE`].
 pub async fn eventually<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
     within(PATIENCE, what, look).await
 }
 
-/// The same for what may take longer.
+/// The same for what may take longer, and is looked at less often.
 pub async fn within<T>(patience: Duration, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let pause = LOOK_EVERY.max(patience / LOOKS);
     let start = Instant::now();
     loop {
         if let Some(found) = look().await {
             return found;
         }
         assert!(start.elapsed() < patience, "in vain waited for: {what}");
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

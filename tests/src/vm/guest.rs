@@ -14,7 +14,7 @@ use super::agent::Agent;
 use crate::wait;
 
 /// How long a guest may take to boot, emulated and beside other work.
-const BOOT_WAIT: Duration = Duration::from_mins(15);
+const BOOT_WAIT: Duration = Duration::from_mins(30);
 
 /// A virtual machine, which may lose its power.
 #[derive(Debug)]
