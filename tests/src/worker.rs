@@ -344,11 +344,15 @@ pub fn in_reply_to(reply: &StreamMessage) -> Option<u64> {
     reply.headers.get(header::IN_REPLY_TO)?.as_str().parse().ok()
 }
 
-/// The binary `os-upgrade-worker`, built from this workspace. Cargo gives the path of a binary to the tests of its own
-/// package only, so it is built here.
+/// The variable that names another build of `os-upgrade-worker` to be tested.
+const PROGRAM: &str = "OS_UPGRADE_WORKER_PROGRAM";
+
+/// The binary `os-upgrade-worker`, built from this workspace unless [`PROGRAM`] names one. Cargo gives the path of a
+/// binary to the tests of its own package only, so it is built here.
 pub fn worker_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| build(&["--bin", "os-upgrade-worker"], "os-upgrade-worker"))
+    let build = || build(&["--bin", "os-upgrade-worker"], "os-upgrade-worker");
+    BINARY.get_or_init(|| std::env::var_os(PROGRAM).map_or_else(build, PathBuf::from))
 }
 
 /// The example `name` of the worker SDK.

@@ -13,6 +13,10 @@ pub(super) enum Command {
     ///
     /// Any instance can be asked. It ends with 0 when it could be shown, whatever it shows.
     Status(Status),
+    /// End with 0 if an instance can take a write, or pass it on to the leader, and with 1 if not, saying why
+    ///
+    /// It needs no token. It suits what asks a container or a virtual machine for its health.
+    Ready(Server),
 }
 
 #[derive(Debug, Args)]
@@ -70,7 +74,10 @@ struct Replica {
 
 /// Carries the command out.
 pub(super) async fn run(command: Command) -> anyhow::Result<()> {
-    let Command::Status(Status { server, output }) = command;
+    let Status { server, output } = match command {
+        Command::Ready(server) => return rest::get(&server, "/readyz").await.map(drop),
+        Command::Status(status) => status,
+    };
     let state = rest::get(&server, "/v1/state/cluster").await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),

@@ -83,7 +83,9 @@ impl Common<'_> {
         let mut text = format!(
             "# Made by `os-upgrade nats-config`. Needs nats-server 2.11 or newer.\n\n\
              server_name: \"{host}-{port}\"\n\
-             listen: \"{listen}\"\n\n\
+             listen: \"{listen}\"\n\
+             # Servers tell each other and their clients where they are: by the name that is in the certificate.\n\
+             client_advertise: \"{host}:{port}\"\n\n\
              # A client that is gone is noticed after ping_interval * ping_max.\n\
              ping_interval: \"20s\"\n\
              ping_max: 3\n\n\
@@ -120,9 +122,11 @@ impl Common<'_> {
             }
             let _ = write!(
                 text,
-                "\ncluster {{\n    name: \"os-upgrade\"\n    listen: \"{}\"\n    \
+                "\ncluster {{\n    name: \"os-upgrade\"\n    listen: \"{}\"\n    advertise: \"{}:{}\"\n    \
                  # Only servers with a certificate of the same authority.\n    {}\n    routes: [\n{routes}    ]\n}}\n",
                 SocketAddr::new(self.listen, server.cluster_port),
+                server.host,
+                server.cluster_port,
                 indented(tls("    verify: true\n")),
             );
         }

@@ -71,3 +71,20 @@ fn new_credentials_are_younger_than_the_revocation() {
     assert_eq!(issued, now.timestamp() + 1);
     assert_eq!(config.accounts().unwrap().len(), 2);
 }
+
+#[test]
+fn servers_are_known_by_the_names_in_their_certificates() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = NatsConfig::new(directory.path());
+    let layout = layout(&["b1", "b2:5:6", "b3"]);
+    config.init(&layout, Utc::now()).unwrap();
+    let text =
+        |server: &Server| std::fs::read_to_string(config.server(server).join("nats-server.conf")).unwrap();
+    for (server, [client, cluster]) in
+        layout.servers.iter().zip([["b1:4222", "b1:6222"], ["b2:5", "b2:6"], ["b3:4222", "b3:6222"]])
+    {
+        let text = text(server);
+        assert!(text.contains(&format!("client_advertise: \"{client}\"\n")), "{text}");
+        assert!(text.contains(&format!(" advertise: \"{cluster}\"\n")), "{text}");
+    }
+}
