@@ -57,10 +57,9 @@ impl Orchestrator {
         Self::with_config("[nats]\nmanaged = true\n")
     }
 
-    /// The URL of its own nats-server.
+    /// The URL of its own nats-server, with user and password.
     pub fn managed_nats(&self) -> String {
-        let port = fs::read_to_string(self.directory().join("data/nats/port")).unwrap();
-        format!("nats://127.0.0.1:{port}")
+        fs::read_to_string(self.directory().join("data/nats/url")).unwrap().trim().to_owned()
     }
 
     fn with_config(config: &str) -> Self {

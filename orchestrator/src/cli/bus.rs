@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{NatsMode, Settings};
+use crate::config::{NatsMode, NatsUrls, Settings};
 use crate::managed_nats::{self, ManagedNats};
 use crate::server::{self, Means};
 
@@ -45,8 +45,9 @@ pub(super) async fn start(settings: &mut Settings) -> anyhow::Result<Option<Mana
     let port = settings.nats.managed_port.map(|port| u16::try_from(port.get()));
     let options = managed_nats::Options { directory: settings.store.nats(), port: port.transpose()? };
     let nats = ManagedNats::start(managed_nats::find().await?, &options).await?;
-    tracing::info!(url = nats.url(), log = %nats.log().display(), "the managed nats-server is up");
-    settings.nats.use_servers(nats.url().parse().map_err(anyhow::Error::msg)?);
+    let urls: NatsUrls = nats.url().parse().map_err(anyhow::Error::msg)?;
+    tracing::info!(url = %urls, log = %nats.log().display(), "the managed nats-server is up");
+    settings.nats.use_servers(urls);
     Ok(Some(nats))
 }
 

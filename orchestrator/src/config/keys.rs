@@ -209,9 +209,10 @@ sections! {
     "nats" => nats: Nats {
         /// Servers of yours, `nats://` or `tls://`, separated by commas; 2.11 or newer, with JetStream.
         "url" => url: Option<NatsUrls> = Initial::Unset("nats://127.0.0.1:4222");
-        /// Start a nats-server here, on loopback, its data under `[store] path`. The default unless `url` is given.
+        /// Start a nats-server here, on loopback, its data under `[store] path`. The default unless `url` is given. It lets in
+        /// who has the password that stands in `nats/url` there, a file with the whole URL that workers need.
         "managed" => managed: Option<bool> = Initial::Unset("true");
-        /// The port of a managed server. By default the one it had last, or else a free one, written to `nats/port` there.
+        /// The port of a managed server. By default the one it had last, or else a free one.
         "managed-port" => managed_port: Option<Bounded<1, 65_535>> = Initial::Unset("4222");
         /// A credentials file (`.creds`) for the servers of `url`, as `os-upgrade nats-config` makes it. It is read at every
         /// connection.

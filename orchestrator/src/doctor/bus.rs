@@ -39,13 +39,17 @@ const SKEW_WARNING_SECS: i64 = 5;
 pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec<Check> {
     let managed = match settings.nats.mode() {
         NatsMode::External { .. } => None,
-        NatsMode::Managed => {
-            let Some(url) = managed_nats::running(&settings.store.nats()).await else {
+        NatsMode::Managed => match managed_nats::running(&settings.store.nats()).await {
+            Ok(Some(url)) => Some(url),
+            Ok(None) => {
                 let advice = "start the orchestrator to have its streams looked at";
                 return vec![Check::warning(NATS, "the managed nats-server does not run", advice)];
-            };
-            Some(url)
-        }
+            }
+            Err(error) => {
+                let advice = "run this as the user that the orchestrator runs as";
+                return vec![Check::problem(NATS, with_causes(&error), advice)];
+            }
+        },
     };
     let bus = match connect_to(settings, managed).await {
         Ok(bus) => bus,

@@ -1,11 +1,15 @@
 //! A nats-server of our own, as a child process: found, configured, started, watched, stopped, started again.
 //!
-//! For one machine: it listens on loopback and has no accounts. It ends with this process, however that ends
-//! ([`crate::child`]). What to do when it ends before, is the owner's decision; nothing is restarted here.
+//! For one machine: it listens on loopback, and lets in who shows the password that was made at its first start. It ends
+//! with this process, however that ends ([`crate::child`]). What to do when it ends before, is the owner's decision;
+//! nothing is restarted here.
 //!
 //! Everything it needs is in one directory, which is locked meanwhile: `nats-server.conf` (written anew at each
-//! start), `jetstream/`, `port` (the one it had last, for workers find it there), `nats-server.log`,
-//! `nats-server.err` (what it says before it has a log).
+//! start), `jetstream/`, `port` (the one it had last, for workers find it there), `url` (the same with user and
+//! password), `nats-server.log`, `nats-server.err` (what it says before it has a log). Where the password is, only its
+//! owner can read.
+
+mod access;
 
 use std::fs;
 use std::io;
@@ -17,8 +21,12 @@ use nix::sys::signal::Signal;
 
 pub use os_upgrade_nats_server::{ENV, NatsServer, NotFound, OLDEST, Unfit, Version, find};
 
+use access::Password;
+pub use access::connect;
+
 use crate::child::{self, Child};
 use crate::file_lock;
+use crate::random::RandomError;
 
 /// How long a server may take from its start until it answers a client.
 pub const START_WAIT: Duration = Duration::from_secs(30);
@@ -41,6 +49,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// No password can be made.
+    #[error(transparent)]
+    Random(#[from] RandomError),
     /// Another process runs a server in the directory.
     #[error("{} is in use by another process", directory.display())]
     InUse {
@@ -89,6 +100,7 @@ pub struct Options {
 pub struct ManagedNats {
     server: NatsServer,
     files: Files,
+    password: Password,
     port: u16,
     child: Child,
     /// Locked as long as it is open.
@@ -103,22 +115,25 @@ impl ManagedNats {
     pub async fn start(server: NatsServer, options: &Options) -> Result<Self, Error> {
         let files = Files::new(&options.directory)?;
         let lock = files.lock()?;
+        let password = Password::of_directory(&files.url).map_err(unusable(&files.url))?;
+        let password = password.map_or_else(Password::random, Ok)?;
         let (child, port) = match (options.port, files.last_port()) {
-            (None, Some(last)) => match launch(&server, &files, Some(last)).await {
+            (None, Some(last)) => match launch(&server, &files, &password, Some(last)).await {
                 Err(Error::Ended { detail, .. }) => {
                     tracing::warn!(
                         port = last,
                         detail,
                         "cannot start on the port used before, taking a free one"
                     );
-                    launch(&server, &files, None).await?
+                    launch(&server, &files, &password, None).await?
                 }
                 started => started?,
             },
-            (port, _) => launch(&server, &files, port).await?,
+            (port, _) => launch(&server, &files, &password, port).await?,
         };
         fs::write(&files.port, port.to_string()).map_err(unusable(&files.port))?;
-        Ok(Self { server, files, port, child, _lock: lock })
+        access::write(&files.url, &format!("{}\n", password.url(port))).map_err(unusable(&files.url))?;
+        Ok(Self { server, files, password, port, child, _lock: lock })
     }
 
     /// Starts the server again after it has ended, on the same port and directory; one that runs is left alone.
@@ -127,7 +142,7 @@ impl ManagedNats {
     /// As [`ManagedNats::start`]; also when another process has taken the port meanwhile.
     pub async fn start_again(&mut self) -> Result<(), Error> {
         if self.child.status().is_some() {
-            (self.child, _) = launch(&self.server, &self.files, Some(self.port)).await?;
+            (self.child, _) = launch(&self.server, &self.files, &self.password, Some(self.port)).await?;
         }
         Ok(())
     }
@@ -157,9 +172,9 @@ impl ManagedNats {
         self.child.exited()
     }
 
-    /// For clients: `nats://127.0.0.1:PORT`.
+    /// For clients: `nats://USER:PASSWORD@127.0.0.1:PORT`.
     pub fn url(&self) -> String {
-        url(self.port)
+        self.password.url(self.port)
     }
 
     /// The port on 127.0.0.1, the same after each start.
@@ -178,16 +193,27 @@ impl ManagedNats {
     }
 }
 
-/// The address of the server that runs in `directory`, if one answers there. Nothing is changed.
-pub async fn running(directory: &Path) -> Option<String> {
-    let port = fs::read_to_string(directory.join("port")).ok()?.trim().parse().ok()?;
-    // The port may be another's by now: only a locked directory has a server.
-    file_lock::holder(&directory.join("lock"))?;
-    answers(port).await.then(|| url(port))
+/// The file with the address of the server of `directory` that clients need, `nats://USER:PASSWORD@127.0.0.1:PORT`.
+pub fn url_file(directory: &Path) -> PathBuf {
+    directory.join("url")
 }
 
-fn url(port: u16) -> String {
-    format!("nats://127.0.0.1:{port}")
+/// The address of the server that runs in `directory`, with user and password, if one answers there. Nothing is changed.
+///
+/// # Errors
+/// The password cannot be read: it is its owner's.
+pub async fn running(directory: &Path) -> Result<Option<String>, Error> {
+    let path = url_file(directory);
+    let url = match fs::read_to_string(&path) {
+        Ok(url) => url.trim().to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unusable(&path)(error)),
+    };
+    // The port may be another's by now: only a locked directory has a server.
+    if file_lock::holder(&directory.join("lock")).is_none() {
+        return Ok(None);
+    }
+    Ok(access::answers(&url).await.then_some(url))
 }
 
 /// The files of a server, all in its directory.
@@ -199,6 +225,7 @@ struct Files {
     log: PathBuf,
     stderr: PathBuf,
     port: PathBuf,
+    url: PathBuf,
 }
 
 impl Files {
@@ -212,6 +239,7 @@ impl Files {
             log: directory.join("nats-server.log"),
             stderr: directory.join("nats-server.err"),
             port: directory.join("port"),
+            url: url_file(&directory),
             directory,
         })
     }
@@ -236,12 +264,13 @@ impl Files {
         self.directory.join(format!("nats-server_{pid}.ports"))
     }
 
-    fn write_config(&self, port: Option<u16>) -> Result<(), Error> {
+    fn write_config(&self, password: &Password, port: Option<u16>) -> Result<(), Error> {
         // With -1 the server takes a free port and names it in its ports file: nobody can take it in between.
         let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
         let config = format!(
             "# Written by os-upgrade at each start of its managed nats-server.\n\
              listen: \"127.0.0.1:{port}\"\n\
+             {authorization}\n\
              ports_file_dir: {directory}\n\
              log_file: {log}\n\
              logfile_size_limit: 16MB\n\
@@ -251,11 +280,12 @@ impl Files {
              \x20 # What is acknowledged is on the disk.\n\
              \x20 sync_interval: always\n\
              }}\n",
+            authorization = password.authorization(),
             directory = quoted(&self.directory),
             log = quoted(&self.log),
             store = quoted(&self.store),
         );
-        fs::write(&self.config, config).map_err(unusable(&self.config))
+        access::write(&self.config, &config).map_err(unusable(&self.config))
     }
 
     /// Ports files of servers that were killed would otherwise stay for ever, and their pids may come again.
@@ -293,15 +323,20 @@ fn quoted(path: &Path) -> String {
     format!("\"{text}\"")
 }
 
-async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result<(Child, u16), Error> {
+async fn launch(
+    server: &NatsServer,
+    files: &Files,
+    password: &Password,
+    port: Option<u16>,
+) -> Result<(Child, u16), Error> {
     files.remove_stale_ports()?;
-    files.write_config(port)?;
+    files.write_config(password, port)?;
     let stderr = fs::File::create(&files.stderr).map_err(unusable(&files.stderr))?;
     let mut command = child::command(&server.path);
     command.arg("--config").arg(&files.config);
     command.current_dir(&files.directory).stderr(stderr);
     let child = Child::start(command).map_err(|source| Error::Spawn { path: server.path.clone(), source })?;
-    let ready = tokio::time::timeout(START_WAIT, accepts_clients(files, child.pid()));
+    let ready = tokio::time::timeout(START_WAIT, accepts_clients(files, password, child.pid()));
     tokio::select! {
         status = child.exited() => Err(Error::Ended {
             status,
@@ -319,7 +354,7 @@ async fn launch(server: &NatsServer, files: &Files, port: Option<u16>) -> Result
 }
 
 /// Resolves to the port once a client has been served by JetStream.
-async fn accepts_clients(files: &Files, pid: u32) -> u16 {
+async fn accepts_clients(files: &Files, password: &Password, pid: u32) -> u16 {
     let port = loop {
         // Half a file does not parse, and is read again.
         if let Some(port) = fs::read(files.ports(pid)).ok().and_then(|bytes| client_port(&bytes)) {
@@ -327,7 +362,7 @@ async fn accepts_clients(files: &Files, pid: u32) -> u16 {
         }
         tokio::time::sleep(POLL).await;
     };
-    while !answers(port).await {
+    while !access::answers(&password.url(port)).await {
         tokio::time::sleep(POLL).await;
     }
     port
@@ -337,13 +372,6 @@ async fn accepts_clients(files: &Files, pid: u32) -> u16 {
 fn client_port(ports: &[u8]) -> Option<u16> {
     let ports: serde_json::Value = serde_json::from_slice(ports).ok()?;
     ports["nats"][0].as_str()?.rsplit_once(':')?.1.parse().ok()
-}
-
-async fn answers(port: u16) -> bool {
-    let Ok(client) = async_nats::connect(url(port)).await else {
-        return false;
-    };
-    async_nats::jetstream::new(client).query_account().await.is_ok()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
@@ -18,14 +19,14 @@ async fn start(directory: &Path) -> ManagedNats {
 }
 
 async fn stream_messages(nats: &ManagedNats) -> u64 {
-    let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+    let context = jetstream::new(connect(&nats.url()).await.unwrap());
     let config = jetstream::stream::Config { name: "kept".to_owned(), ..Default::default() };
     let mut stream = context.get_or_create_stream(config).await.unwrap();
     stream.info().await.unwrap().state.messages
 }
 
 async fn publish(nats: &ManagedNats) {
-    let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+    let context = jetstream::new(connect(&nats.url()).await.unwrap());
     context.publish("kept", "x".into()).await.unwrap().await.unwrap();
 }
 
@@ -52,6 +53,34 @@ async fn what_is_stored_survives_stop_and_kill_on_the_same_port() {
     nats.start_again().await.unwrap();
     assert_eq!(nats.pid(), pid, "one that runs is left alone");
     assert!(nats.log().is_file());
+}
+
+#[tokio::test]
+async fn only_who_has_the_password_is_let_in_and_it_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let nats = start(dir.path()).await;
+    let (url, directory) = (nats.url(), nats.log().parent().unwrap().to_owned());
+    let (before, address) = url.split_once('@').unwrap();
+    for other in [format!("nats://{address}"), format!("{before}0@{address}"), format!("nats://x@{address}")]
+    {
+        let refused = connect(&other).await.unwrap_err().to_string();
+        assert!(refused.contains("authorization violation"), "{other}: {refused}");
+    }
+    assert_eq!(running(&directory).await.unwrap(), Some(url.clone()));
+    assert!(!format!("{nats:?}").contains(before.rsplit(':').next().unwrap()));
+    for file in ["url", "nats-server.conf"] {
+        let mode = fs::metadata(directory.join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    drop(nats);
+    assert_eq!(running(&directory).await.unwrap(), None);
+    assert_eq!(start(dir.path()).await.url(), url);
+
+    // What is no password is made anew.
+    fs::write(directory.join("url"), &url[..url.len() / 2]).unwrap();
+    let other = start(dir.path()).await;
+    assert_ne!(other.url(), url);
+    assert_eq!(fs::read_to_string(directory.join("url")).unwrap().trim(), other.url());
 }
 
 #[tokio::test]
@@ -101,7 +130,7 @@ async fn a_directory_that_cannot_be_made_is_named() {
 async fn parent_of_a_server() {
     let directory = PathBuf::from(std::env::var_os("TEST_NATS_DIRECTORY").unwrap());
     let nats = start(&directory).await;
-    println!("server {} {}", nats.pid(), nats.port());
+    println!("server {} {}", nats.pid(), nats.url());
     std::future::pending::<()>().await;
 }
 
@@ -114,18 +143,18 @@ async fn the_server_ends_with_a_killed_parent() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (pid, port) = BufReader::new(parent.stdout.take().unwrap())
+    let (pid, url): (i32, String) = BufReader::new(parent.stdout.take().unwrap())
         .lines()
         .map_while(Result::ok)
         .find_map(|line| {
-            let (pid, port) = line.split_once("server ")?.1.split_once(' ')?;
-            Some((pid.parse().ok()?, port.parse().ok()?))
+            let (pid, url) = line.split_once("server ")?.1.split_once(' ')?;
+            Some((pid.parse().ok()?, url.to_owned()))
         })
         .unwrap();
-    assert!(answers(port).await);
+    assert!(access::answers(&url).await);
     parent.kill().unwrap();
     parent.wait().unwrap();
-    while answers(port).await {}
+    while access::answers(&url).await {}
     // It may be left as a zombie where nothing plays init.
     let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     while kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH) && !stat().contains(") Z ") {

@@ -48,8 +48,10 @@ async fn running_bus(settings: &Settings) -> Option<Result<Bus, RecoveryError>> 
     match settings.nats.mode() {
         NatsMode::External { .. } => Some(connect_to(settings, None).await),
         NatsMode::Managed => {
-            let url = managed_nats::running(&settings.store.nats()).await?;
-            Some(connect_to(settings, Some(url)).await)
+            match managed_nats::running(&settings.store.nats()).await.map_err(anyhow::Error::from) {
+                Ok(url) => Some(connect_to(settings, Some(url?)).await),
+                Err(error) => Some(Err(error.into())),
+            }
         }
     }
 }

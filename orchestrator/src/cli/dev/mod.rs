@@ -8,7 +8,7 @@ mod upgrade;
 mod worker;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::bus;
 use super::output::outln;
 use crate::config::{NatsMode, NatsUrls, Settings};
+use crate::managed_nats;
 use crate::server::Means;
 use api::Api;
 use host::DemoHost;
@@ -78,7 +79,7 @@ pub(super) async fn run(
     let mut orchestrator = tokio::spawn(bus::serve(settings, means, no_changes, bus, end.clone()));
     let workers = Workers::start(&program, &nats.servers().join(","), &hosts);
     let result = tokio::select! {
-        result = attend(&api, &hosts, &nats, options.once) => result,
+        result = attend(&api, &hosts, &nats, options) => result,
         () = shutdown.cancelled() => interrupted(options.once),
         served = &mut orchestrator => {
             workers.stop().await;
@@ -95,12 +96,12 @@ pub(super) async fn run(
 }
 
 /// What there is to do while the site runs: its one upgrade, or nothing, for ever.
-async fn attend(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, once: bool) -> anyhow::Result<()> {
+async fn attend(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, options: &Options) -> anyhow::Result<()> {
     upgrade::set_up(api, hosts).await?;
-    if once {
+    if options.once {
         return upgrade::once(api, hosts).await;
     }
-    explain_use(api, hosts, nats);
+    explain_use(api, hosts, nats, &options.data_dir);
     std::future::pending().await
 }
 
@@ -118,11 +119,15 @@ fn servers(settings: &Settings) -> anyhow::Result<NatsUrls> {
     }
 }
 
-fn explain_use(api: &Api, hosts: &[DemoHost], nats: &NatsUrls) {
+fn explain_use(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, data_dir: &Path) {
     let base = api.base();
     let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     outln!("{} hosts run: {}. Their files: {}", hosts.len(), names.join(", "), hosts[0].parent().display());
     outln!("NATS is at {nats}");
+    let url = managed_nats::url_file(&data_dir.join("nats"));
+    if url.is_file() {
+        outln!("For workers of yours: export OS_UPGRADE_NATS_URL=$(cat {})", url.display());
+    }
     outln!();
     outln!("Upgrade them:      curl -X POST {base}/v1/state/os-upgrade/trigger-upgrade-site");
     outln!("How it goes:       curl {base}/v1/state/os-upgrade");

@@ -113,7 +113,9 @@ fn start(program: &Path, nats: &str, host: &DemoHost) -> anyhow::Result<Child> {
     let log = File::options().create(true).append(true).open(file("worker.log"))?;
     let mut command = child::command(program);
     command
-        .args(["exec", "--nats", nats, "--host", &host.name, "--application", APPLICATION])
+        .args(["exec", "--host", &host.name, "--application", APPLICATION])
+        // There is a password in it, and a command line can be read by everybody on the machine.
+        .env("OS_UPGRADE_NATS_URL", nats)
         .arg("--dir")
         .arg(file("scripts"))
         .arg("--state-dir")

@@ -9,6 +9,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::{self, stream};
 use chrono::{TimeDelta, Utc};
 use futures::{StreamExt as _, TryStreamExt as _};
+use os_upgrade_orchestrator::managed_nats;
 use os_upgrade_protocol::{Action, Command, CommandId, RunId, header};
 
 use crate::workers::{Step, Subjects, Workers, context, host};
@@ -33,7 +34,7 @@ pub(crate) struct Floor {
 
 impl Floor {
     pub(crate) async fn new(url: &str) -> anyhow::Result<Self> {
-        let client = async_nats::connect(url).await.context("the floor cannot connect")?;
+        let client = managed_nats::connect(url).await.context("the floor cannot connect")?;
         let jetstream = context(client);
         jetstream
             .create_stream(stream::Config {

@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::workers::context;
+use os_upgrade_orchestrator::managed_nats;
 
 /// The group whose slots are taken and given back.
 pub(crate) const GROUP: &str = "bench";
@@ -73,7 +74,7 @@ pub(crate) async fn lock_and_unlock(
 
 /// As many publishers, each with one message on its way at a time, for as long. Returns messages a second.
 pub(crate) async fn floor(nats: &str, publishers: usize, time: Duration) -> anyhow::Result<f64> {
-    let jetstream: jetstream::Context = context(async_nats::connect(nats).await?);
+    let jetstream: jetstream::Context = context(managed_nats::connect(nats).await?);
     let stream = stream::Config {
         name: "floor-journal".to_owned(),
         subjects: vec!["floor-journal".to_owned()],

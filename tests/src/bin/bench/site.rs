@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
 use os_upgrade_orchestrator::child::{self, Child};
 use os_upgrade_orchestrator::http_client;
+use os_upgrade_orchestrator::managed_nats;
 use os_upgrade_protocol::{Announcement, ApplicationName, subject};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -77,7 +78,7 @@ impl Site {
     /// Adds hosts with workers until there are `hosts`, and waits until the orchestrator knows them.
     pub(crate) async fn grow(&mut self, nats: &str, hosts: usize) -> anyhow::Result<()> {
         self.workers.grow(hosts).await?;
-        let jetstream = context(async_nats::connect(nats).await?);
+        let jetstream = context(managed_nats::connect(nats).await?);
         let application = ApplicationName::new(APPLICATION)?;
         futures::stream::iter(self.announced..hosts)
             .map(async |number| {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
 use os_upgrade_orchestrator::child::{self, Child};
+use os_upgrade_orchestrator::managed_nats;
 use os_upgrade_protocol::{ApplicationName, HostName, subject};
 
 use crate::report::{Quantity, Report, Row, Target};
@@ -32,7 +33,7 @@ pub(crate) async fn measure(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let application = ApplicationName::new("bench-worker")?;
-    let client = async_nats::connect(nats).await?;
+    let client = managed_nats::connect(nats).await?;
     let mut starts = Vec::new();
     for number in 0..STARTS {
         let host = HostName::new(&format!("worker-{number}"))?;

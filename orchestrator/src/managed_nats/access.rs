@@ -1,0 +1,94 @@
+//! Who may use a managed nats-server: one user, whose password only the owner of the server's directory can read. So may
+//! orchestrators and workers of that owner, and those that it is given to.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use async_nats::ServerAddr;
+use os_upgrade_credentials::Access;
+
+use crate::random::{self, RandomError};
+
+/// The user that orchestrators and workers connect as.
+const USER: &str = "os-upgrade";
+/// Random bytes of a password, which is twice as many hexadecimal digits.
+const BYTES: usize = 32;
+
+/// A password. It is not displayed.
+pub(super) struct Password(String);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+impl Password {
+    /// A new one.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub(super) fn random() -> Result<Self, RandomError> {
+        let mut bytes = [0; BYTES];
+        random::fill(&mut bytes)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// The one in the URL that stands in `path`; none where there is none, or half of one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn of_directory(path: &Path) -> io::Result<Option<Self>> {
+        let url = match fs::read_to_string(path) {
+            Ok(url) => url,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let password =
+            url.trim().parse::<ServerAddr>().ok().and_then(|url| url.password().map(str::to_owned));
+        let whole = |password: &String| {
+            password.len() == 2 * BYTES && password.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        Ok(password.filter(whole).map(Self))
+    }
+
+    /// The address for clients of the server on this port of loopback.
+    pub(super) fn url(&self, port: u16) -> String {
+        format!("nats://{USER}:{}@127.0.0.1:{port}", self.0)
+    }
+
+    /// What the server's configuration says of it.
+    pub(super) fn authorization(&self) -> String {
+        format!("authorization {{ user: {USER:?}, password: {:?} }}", self.0)
+    }
+}
+
+/// Writes what only its owner may read, whole or not at all.
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+    // It can be read by its owner only from the beginning on.
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Whether the server at `url` lets in who has that user and password, and JetStream answers.
+pub(super) async fn answers(url: &str) -> bool {
+    let Ok(client) = connect(url).await else {
+        return false;
+    };
+    async_nats::jetstream::new(client).query_account().await.is_ok()
+}
+
+/// A client of the server at `url`, with the user and password that stand in there.
+///
+/// # Errors
+/// It is no URL, or the server does not answer or lets nobody in who shows these.
+pub async fn connect(url: &str) -> Result<async_nats::Client, async_nats::ConnectError> {
+    let address: ServerAddr = url.parse()?;
+    let options = Access::default().options(std::slice::from_ref(&address)).map_err(io::Error::other)?;
+    options.connect(address).await
+}
