@@ -121,6 +121,7 @@ impl Course {
         let victim = &mut self.guests[index];
         victim.cut_power().await;
         victim.power_on();
+        victim.up().await;
     }
 
     /// Waits until the upgrade of a guest is so far.

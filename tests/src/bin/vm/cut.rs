@@ -25,11 +25,12 @@ impl Cut {
     pub(crate) const USUAL: [Self; 6] =
         [Self::Unpacking, Self::Nothing, Self::Configuring, Self::Rebooting, Self::Bus, Self::Nothing];
 
-    /// Between which percents of the upgrade's progress it may happen. APT unpacks up to about the half of it.
+    /// Between which percents of the upgrade's progress it may happen. APT unpacks up to some 60 of them, and configures
+    /// the kernel at 75: GRUB, which reads no journal, may find no menu if power is lost soon after that.
     const fn percents(self) -> (u64, u64) {
         match self {
             Self::Unpacking => (0, 40),
-            Self::Configuring => (55, 95),
+            Self::Configuring => (62, 74),
             Self::Bus => (0, 20),
             // Not by progress.
             Self::Nothing | Self::Rebooting => (0, 0),
