@@ -162,7 +162,6 @@ pub(crate) struct ExecArgs {
 
 /// Where NATS is, and what to show to it.
 #[derive(Debug, Args)]
-#[expect(clippy::doc_markdown, reason = "these texts are shown to users as they stand")]
 pub(crate) struct NatsArgs {
     /// NATS server, nats://USER:PASSWORD@HOST:PORT, of which only HOST is required; several with commas between
     #[arg(
@@ -195,6 +194,7 @@ pub(crate) struct NatsArgs {
 
 /// What every worker is told, whatever it does to its host.
 #[derive(Debug, Args)]
+#[expect(clippy::doc_markdown, reason = "these texts are shown to users as they stand")]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
