@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_kernel::{Answer, Fact, LockOutcome, Record, Settings, StopCause};
+use os_upgrade_kernel::{Answer, LockOutcome, Record, Settings, hint};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::committed::Committed;
@@ -374,26 +374,16 @@ impl Driver {
         }
     }
 
-    /// Hands a record to the store, which must not hold up the runs: when it is too far behind, the history stops
-    /// here, and goes on from the journal at the next start.
-    /// After a cancel, tells the hosts with a command under way: what can be stopped need not be waited for.
+    /// Tells the hosts at work that their run is stopping: what can be stopped need not be waited for.
     fn hint(&self, record: &Record) {
-        let cancelled = record.facts.iter().find_map(|fact| {
-            let Fact::RunStopping { run, cause: StopCause::Cancelled { .. } } = fact else { return None };
-            Some(run)
-        });
-        let state = self.node.state();
-        let Some(run) =
-            [&state.run, &state.last_run].into_iter().flatten().find(|run| Some(&run.id) == cancelled)
-        else {
-            return;
-        };
-        let unanswered = run.hosts().iter().filter(|(_, host)| host.unanswered().is_some());
-        let hosts: Vec<HostName> = unanswered.map(|(name, _)| name.clone()).collect();
-        let bus = self.bus.clone();
-        tokio::spawn(async move { bus.hint(hosts).await });
+        if let Some((hint, hosts)) = hint(&record.facts, self.node.state()) {
+            let bus = self.bus.clone();
+            tokio::spawn(async move { bus.hint(&hint, hosts).await });
+        }
     }
 
+    /// Hands a record to the store, which must not hold up the runs: when it is too far behind, the history stops
+    /// here, and goes on from the journal at the next start.
     fn project(&mut self, committed: Committed) {
         if self.node.is_leading() {
             news::tell(&committed.record);

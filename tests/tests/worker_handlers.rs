@@ -23,6 +23,7 @@ use tokio::sync::Notify;
 #[derive(Debug, Clone, Default)]
 struct Talker {
     waits: Arc<Mutex<bool>>,
+    fails: bool,
     causes: Arc<Mutex<Vec<Cause>>>,
     go: Arc<Notify>,
 }
@@ -34,6 +35,10 @@ impl Worker for Talker {
             let cause = context.cancelled().await;
             self.causes.lock().unwrap().push(cause);
             Err(format!("stopped: {cause:?}"))?;
+        }
+        if self.fails {
+            self.go.notified().await;
+            Err("no space left")?;
         }
         Ok(())
     }
@@ -49,8 +54,12 @@ impl Worker for Talker {
 
 impl Talker {
     fn start(&self, url: &str, directory: &Path, shutdown: CancellationToken) {
+        self.start_as("h01", url, directory, shutdown);
+    }
+
+    fn start_as(&self, host: &str, url: &str, directory: &Path, shutdown: CancellationToken) {
         std::fs::write(directory.join("boot"), "boot-1\n").unwrap();
-        let builder = WorkerBuilder::new("h01", APPLICATION)
+        let builder = WorkerBuilder::new(host, APPLICATION)
             .unwrap()
             .nats_url(url)
             .state_dir(directory.join("state"))
@@ -107,8 +116,47 @@ async fn a_cancelled_run_tells_the_hosts_that_prepare() {
     let waits = async || rest.try_host("h01").await.filter(|host| host.get("progress").is_some());
     eventually("the prepare", waits).await;
     assert_eq!(rest.cancel().await.0, 204);
-    talker.await_cause(Cause::Hint).await;
+    talker.await_cause(Cause::Cancelled).await;
     assert_eq!(rest.ended(&id).await.result(), Some("cancelled"));
+}
+
+#[tokio::test]
+async fn a_run_that_fails_tells_the_hosts_that_are_at_work() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (waiting, failing) = (Talker::default(), Talker { fails: true, ..Talker::default() });
+    *waiting.waits.lock().unwrap() = true;
+    for (talker, host, directory) in [(&waiting, "h01", &directories[0]), (&failing, "h02", &directories[1])]
+    {
+        talker.start_as(host, &site.nats.url(), directory.path(), CancellationToken::new());
+    }
+    rest.await_scheduled(&["h01", "h02"]).await;
+    let id = rest.started().await;
+    let waits = async || rest.try_host("h01").await.filter(|host| host.get("progress").is_some());
+    eventually("the prepare", waits).await;
+    failing.go.notify_one();
+    waiting.await_cause(Cause::RunFailed).await;
+    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+    assert_eq!(failing.causes(), []);
+}
+
+/// A hint that comes late, about a run that is over, stops nothing; one that says nothing is about what is under way.
+#[tokio::test]
+async fn a_hint_about_another_run_is_left_alone() {
+    let server = NatsServer::with_streams().await;
+    let host = WorkerHost::new(&server, "h01").await;
+    let talker = Talker::default();
+    *talker.waits.lock().unwrap() = true;
+    talker.start(&server.url(), &host.path(""), CancellationToken::new());
+    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    let prepare = host.send("r2", &host.prepare("")).await;
+    tokio::time::timeout(PATIENCE, told.next()).await.unwrap().unwrap();
+    for payload in [r#"{"run":"r1","cause":"failed"}"#, r#"{"run":"r2","cause":"cancelled"}"#, ""] {
+        host.client().publish(subject::hint(&host.host), payload.into()).await.unwrap();
+    }
+    assert_eq!(host.result_of(prepare).await, "stopped: Cancelled");
+    assert_eq!(talker.causes(), [Cause::Cancelled]);
 }
 
 #[tokio::test]
@@ -122,10 +170,15 @@ async fn the_end_of_the_run_and_of_the_process_are_told_apart() {
     let soon = (Utc::now() + TimeDelta::seconds(2)).to_rfc3339_opts(SecondsFormat::Millis, true);
     let prepare = host.send("r1", &host.prepare(&soon)).await;
     assert_eq!(host.result_of(prepare).await, "stopped: NotAfter");
-    host.send("r2", &host.prepare("")).await;
-    let state = host.path("state/h01.json");
-    let begun = async || std::fs::read_to_string(&state).ok().filter(|text| text.contains("preparing"));
-    eventually("the second prepare", begun).await;
+    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    let prepare = host.send("r2", &host.prepare("")).await;
+    // By its own word, as a handler that has not begun yet is not begun any more.
+    let waiting = Progress::new(prepare, 1, "waiting");
+    while tokio::time::timeout(PATIENCE, told.next())
+        .await
+        .unwrap()
+        .is_some_and(|message| Progress::parse(&message.payload).unwrap() != waiting)
+    {}
     shutdown.cancel();
     talker.await_cause(Cause::Shutdown).await;
     assert_eq!(talker.causes(), [Cause::NotAfter, Cause::Shutdown]);

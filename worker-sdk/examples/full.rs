@@ -59,7 +59,7 @@ impl Worker for Full {
         tokio::select! {
             downloaded = self.download(context) => downloaded,
             cause = context.cancelled() => Err(match cause {
-                Cause::Hint => "the run was cancelled",
+                Cause::Cancelled | Cause::RunFailed | Cause::Hint => "the run was stopped",
                 Cause::NotAfter => "the download took longer than the run",
                 Cause::Shutdown => "the worker ends",
             }.into()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId, Versions};
 use os_upgrade_worker_rules::Upgraded;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::progress::ProgressReporter;
@@ -94,7 +94,7 @@ pub struct Context {
     pub(crate) rebooted: bool,
     /// `not_after` was over when the handler was started, to see to its end what was begun.
     pub(crate) late: bool,
-    pub(crate) hinted: CancellationToken,
+    pub(crate) hinted: watch::Receiver<Option<Cause>>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) versions: VersionsNotifier,
     pub(crate) progress: ProgressReporter,
@@ -103,7 +103,12 @@ pub struct Context {
 /// Why a handler should stop, if it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// An operator has cancelled the run. An error that is returned now is the answer to the command.
+    /// An operator has cancelled the run. An error that is returned now is the answer to the command, as with the two
+    /// below.
+    Cancelled,
+    /// Other hosts of the run have failed, and so no further one is started. Hosts that are being upgraded are waited for.
+    RunFailed,
+    /// The run is stopping, and the orchestrator does not say why.
     Hint,
     /// The end of the run has come. An answer still counts for the host, and no longer for the run.
     NotAfter,
@@ -149,7 +154,7 @@ impl Context {
     ///     tokio::select! {
     ///         done = all => done,
     ///         cause = context.cancelled() => Err(match cause {
-    ///             Cause::Hint => "the run was cancelled",
+    ///             Cause::Cancelled | Cause::RunFailed | Cause::Hint => "the run was stopped",
     ///             Cause::NotAfter => "not downloaded before the end of the run",
     ///             Cause::Shutdown => "the worker ends",
     ///         }.into()),
@@ -160,8 +165,19 @@ impl Context {
         tokio::select! {
             biased;
             () = self.shutdown.cancelled() => Cause::Shutdown,
-            () = self.hinted.cancelled() => Cause::Hint,
+            cause = self.hinted() => cause,
             () = self.ended() => Cause::NotAfter,
+        }
+    }
+
+    /// Resolves when there is a hint that the run is stopping.
+    async fn hinted(&self) -> Cause {
+        let mut hinted = self.hinted.clone();
+        let cause = hinted.wait_for(Option::is_some).await.ok().and_then(|cause| *cause);
+        match cause {
+            Some(cause) => cause,
+            // Nobody can ask any more: another command is under way.
+            None => std::future::pending().await,
         }
     }
 

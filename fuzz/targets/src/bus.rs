@@ -9,7 +9,7 @@ use os_upgrade_protocol::limits::{
 };
 use os_upgrade_protocol::subject::ControlSubject;
 use os_upgrade_protocol::{
-    Announcement, Command, CommandId, HostName, Outcome, Progress, Reply, Versions, subject as subjects,
+    Announcement, Command, CommandId, Hint, HostName, Outcome, Progress, Reply, Versions, subject as subjects,
 };
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::control::{RawControl, read};
@@ -91,6 +91,13 @@ pub fn progress(data: &[u8]) {
     assert!(progress.text.len() <= PROGRESS_TEXT_BYTES_MAX);
     assert!(progress.percent.is_none_or(|percent| percent <= 100));
     assert_eq!(Progress::parse(&progress.to_payload()).expect("what is printed is read"), progress);
+}
+
+/// Why a run is stopping. Whatever it is, it is a hint.
+pub fn hint(data: &[u8]) {
+    let hint = Hint::read(data);
+    assert!(is_object(data) || hint == Hint::default());
+    assert_eq!(Hint::read(&hint.to_payload()), hint);
 }
 
 /// A message of the control stream: subject, message id, in-reply-to, a line each, and the payload.

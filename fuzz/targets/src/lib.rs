@@ -11,7 +11,7 @@ mod journal;
 mod sites;
 mod window;
 
-pub use bus::{announcement, command, control, forward, progress, reply, subject, versions};
+pub use bus::{announcement, command, control, forward, hint, progress, reply, subject, versions};
 pub use files::{settings, state_file, token_file};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::journal;
@@ -22,7 +22,7 @@ pub use window::window;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 22] = [
+pub const TARGETS: [(&str, Target); 23] = [
     ("announcement", announcement),
     ("claim", claim),
     ("command", command),
@@ -32,6 +32,7 @@ pub const TARGETS: [(&str, Target); 22] = [
     ("journal", journal),
     ("lock_answer", lock_answer),
     ("patch", patch),
+    ("hint", hint),
     ("progress", progress),
     ("query", query),
     ("reply", reply),

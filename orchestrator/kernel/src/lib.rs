@@ -8,6 +8,7 @@
 //! state.apply(at, fact)                        one fact folded into the state
 //! effects(state)                               what should be under way, given the state
 //! explain(state, view, host)                   why a host is not moving
+//! hint(facts, state)                           whom to tell that a run is stopping
 //! ```
 //!
 //! Facts are what the journal keeps. Everything durable in [`State`] is the fold of the facts, so a restart, a
@@ -22,6 +23,7 @@ pub mod effects;
 pub mod explain;
 pub mod fact;
 pub mod fence;
+pub mod hint;
 pub mod input;
 pub mod outlook;
 mod read;
@@ -44,6 +46,7 @@ pub use decide::{Decision, decide};
 pub use effects::{Effect, duties, effects, sends};
 pub use explain::{Explanation, explain};
 pub use fact::Fact;
+pub use hint::hint;
 pub use input::{Accepted, Answer, ControlMessage, Input, LockOutcome, Refusal, Request};
 pub use outlook::{Outlook, outlook};
 pub use reason::Reason;

@@ -1,7 +1,7 @@
 //! Stories: what a site is told, line by line, and everything the kernel makes of it.
 //!
 //! Each file in `stories/` is a script (see `common/script.rs`) together with its whole outcome: `+` facts in order,
-//! `=` the answer, `!` all that should be under way, whenever that has changed. After a deliberate change of
+//! `=` the answer, `~` a hint to hosts at work, `!` all that should be under way, whenever that has changed. After a deliberate change of
 //! behaviour, `UPDATE_EXPECTED=1 cargo test -p os-upgrade-kernel --test stories` writes the outcomes anew, for the
 //! reader of the diff to judge.
 
@@ -41,6 +41,7 @@ stories! {
     external,
     fairness,
     happy_path,
+    hints,
     held_then_unsent,
     late_command,
     late_done,

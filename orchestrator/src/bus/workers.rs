@@ -5,7 +5,7 @@ use async_nats::connection::State;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
-use os_upgrade_protocol::{ApplicationName, HostName, NameError, subject};
+use os_upgrade_protocol::{ApplicationName, Hint, HostName, NameError, subject};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -120,12 +120,13 @@ impl Bus {
 
     /// Tells the workers of these hosts to stop what they are doing if they can. Nothing relies on it, so nothing is
     /// known of what comes of it.
-    pub async fn hint(&self, hosts: Vec<HostName>) {
+    pub async fn hint(&self, hint: &Hint, hosts: Vec<HostName>) {
+        let payload = Bytes::from(hint.to_payload());
         for host in hosts {
             if self.client.connection_state() != State::Connected {
                 return;
             }
-            drop(self.client.publish(subject::hint(&host), Bytes::new()).await);
+            drop(self.client.publish(subject::hint(&host), payload.clone()).await);
         }
     }
 }

@@ -10,7 +10,7 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
-use os_upgrade_protocol::{HostName, RunId, Versions, subject};
+use os_upgrade_protocol::{Hint, HintCause, HostName, RunId, Versions, subject};
 use os_upgrade_worker_rules::consumer::Standing;
 use os_upgrade_worker_rules::{
     Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, Note, OutgoingReply, RebootCall,
@@ -26,7 +26,7 @@ use super::Input;
 use super::progress::ProgressReporter;
 use crate::bus::Bus;
 use crate::store::Store;
-use crate::{Context, VersionsNotifier, Worker, worker};
+use crate::{Cause, Context, VersionsNotifier, Worker, worker};
 
 /// The rules of one host, and the means to carry out what they say.
 pub(super) struct Executor<W> {
@@ -42,8 +42,8 @@ pub(super) struct Executor<W> {
     versions: VersionsNotifier,
     progress: ProgressReporter,
     tasks: JoinSet<()>,
-    /// Asks the handler under way to stop.
-    cancel: CancellationToken,
+    /// The run of the handler under way, and what asks it to stop.
+    under_way: (Option<RunId>, watch::Sender<Option<Cause>>),
     reboot: Option<AbortHandle>,
     /// Something was to be begun, or has failed because it was asked to stop; the next start takes it up.
     cut: bool,
@@ -75,7 +75,7 @@ impl<W: Worker> Executor<W> {
             versions,
             progress,
             tasks: JoinSet::new(),
-            cancel: CancellationToken::new(),
+            under_way: Default::default(),
             reboot: None,
             cut: false,
         }
@@ -140,8 +140,7 @@ impl<W: Worker> Executor<W> {
         let sequence = call.sequence;
         let span = self.span(call.call.as_str(), call.run.as_ref(), sequence);
         let context = self.context(call.run, call.not_after, call.resume, call.rebooted);
-        let context = Context { progress: self.progress.of(sequence), ..context };
-        self.cancel = context.hinted.clone();
+        let context = self.begun(sequence, context);
         let worker = Arc::clone(&self.worker);
         let work = async move {
             let result = match call.call {
@@ -166,8 +165,7 @@ impl<W: Worker> Executor<W> {
         let sequence = call.sequence;
         let span = self.span("reboot", call.run.as_ref(), sequence);
         let context = self.context(call.run, call.not_after, call.resume, false);
-        let context = Context { progress: self.progress.of(sequence), ..context };
-        self.cancel = context.hinted.clone();
+        let context = self.begun(sequence, context);
         let worker = Arc::clone(&self.worker);
         let wait = self.reboot_wait;
         let work = async move {
@@ -257,11 +255,19 @@ impl<W: Worker> Executor<W> {
             resumed,
             rebooted,
             late: not_after.is_some_and(|at| at <= Utc::now()),
-            hinted: CancellationToken::new(),
+            hinted: watch::Sender::default().subscribe(),
             shutdown: self.shutdown.clone(),
             versions: self.versions.clone(),
             progress: ProgressReporter::default(),
         }
+    }
+
+    /// The same for the handler of the command with this stream sequence, which can be asked to stop.
+    fn begun(&mut self, sequence: u64, context: Context) -> Context {
+        let asks = watch::Sender::default();
+        let hinted = asks.subscribe();
+        self.under_way = (context.run.clone(), asks);
+        Context { progress: self.progress.of(sequence), hinted, ..context }
     }
 
     /// What everything that is logged while a command's handler runs belongs to.
@@ -271,9 +277,26 @@ impl<W: Worker> Executor<W> {
     }
 
     /// Asks the handler under way to stop.
-    pub(super) fn hint(&self) {
-        info!("asked to stop what is under way, if that is possible");
-        self.cancel.cancel();
+    pub(super) fn hint(&self, hint: &Hint) {
+        let (run, asks) = &self.under_way;
+        if let (Some(stopping), Some(run)) = (&hint.run, run)
+            && stopping != run
+        {
+            debug!(%stopping, %run, "a hint about another run");
+            return;
+        }
+        let cause = match hint.cause {
+            HintCause::Cancelled => Cause::Cancelled,
+            HintCause::Failed => Cause::RunFailed,
+            HintCause::Unsaid => Cause::Hint,
+        };
+        info!(?cause, "asked to stop what is under way, if that is possible");
+        // The first cause stays.
+        asks.send_if_modified(|asked| {
+            let first = asked.is_none();
+            asked.get_or_insert(cause);
+            first
+        });
     }
 
     /// Whether nothing new is begun any more.

@@ -10,7 +10,7 @@ pub(crate) use commands::config as consumer_config;
 
 use std::time::Duration;
 
-use os_upgrade_protocol::{Announcement, subject};
+use os_upgrade_protocol::{Announcement, Hint, subject};
 use os_upgrade_worker_rules::consumer::Standing;
 use os_upgrade_worker_rules::{Activity, BootId, Event, WorkerConfig, limits};
 use tokio::sync::{mpsc, watch};
@@ -36,8 +36,8 @@ const SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 enum Input {
     Event(Event),
-    /// An operator asks the handler under way to stop.
-    Hint,
+    /// The handler under way is asked to stop.
+    Hint(Hint),
 }
 
 /// A worker's parts, before they run.
@@ -131,7 +131,7 @@ async fn serve<W: Worker>(
 async fn take<W: Worker>(executor: &mut Executor<W>, input: Input) {
     match input {
         Input::Event(event) => executor.feed(event).await,
-        Input::Hint => executor.hint(),
+        Input::Hint(hint) => executor.hint(&hint),
     }
 }
 
@@ -151,8 +151,8 @@ async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>) {
         bus.await_connection().await;
         match bus.subscribe(subject.clone()).await {
             Ok(mut hints) => {
-                while hints.next().await.is_some() {
-                    if inputs.send(Input::Hint).await.is_err() {
+                while let Some(message) = hints.next().await {
+                    if inputs.send(Input::Hint(Hint::read(&message.payload))).await.is_err() {
                         return;
                     }
                 }

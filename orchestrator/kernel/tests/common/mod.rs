@@ -13,9 +13,11 @@ use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
     Answer, Batch, ClientId, Config, ControlMessage, Effect, Expected, Fact, Input, Request, SeenHost, State,
-    View, effects,
+    View, effects, hint,
 };
-use os_upgrade_protocol::{Action, ApplicationName, CommandId, GroupName, HostName, Outcome, Reply, RunId};
+use os_upgrade_protocol::{
+    Action, ApplicationName, CommandId, GroupName, Hint, HostName, Outcome, Reply, RunId,
+};
 
 /// The application that every host serves unless a test says otherwise.
 pub(crate) const APPLICATION: &str = "debian";
@@ -84,6 +86,7 @@ pub(crate) fn expect_file(path: &str, actual: impl FnOnce(&str) -> String) {
 pub(crate) struct Came {
     pub(crate) facts: Vec<Fact>,
     pub(crate) answer: Option<Answer>,
+    pub(crate) hint: Option<(Hint, Vec<HostName>)>,
 }
 
 /// A site: the state, what is seen, the time, and the end of its control stream.
@@ -137,7 +140,8 @@ impl Site {
         let step = check::Step { before: &self.state, view: &self.view, input: &input, record: &record };
         check::step(&step, &after, self.lowered);
         self.state = after;
-        Came { facts: record.facts, answer }
+        let hint = hint(&record.facts, &self.state);
+        Came { facts: record.facts, answer, hint }
     }
 
     /// A message at the end of the control stream.

@@ -1,6 +1,7 @@
 //! Facts, answers, effects and states as short lines of text. Facts are shown whole: their JSON without its noise.
 
 use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, State};
+use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
 
 /// `{"type":"slot-released","host":"h1","why":"upgraded"}` as `slot-released host=h1 why=upgraded`.
@@ -44,6 +45,13 @@ pub(crate) fn answer(answer: &Answer) -> String {
         Ok(accepted) => compact(&serde_json::to_value(accepted).unwrap()),
         Err(refusal) => format!("refused: {refusal}"),
     }
+}
+
+/// Whom a hint is for, and why it is sent.
+pub(crate) fn hint(hint: &Hint, hosts: &[HostName]) -> String {
+    let hosts: Vec<&str> = hosts.iter().map(HostName::as_str).collect();
+    let run = hint.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("hint {}: {run} {:?}", hosts.join(" "), hint.cause).to_lowercase()
 }
 
 /// All effects in one line.

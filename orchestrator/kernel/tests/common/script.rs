@@ -107,7 +107,8 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
 fn told(came: &Came) -> Vec<String> {
     let facts = came.facts.iter().map(|fact| format!("+ {}", render::fact(fact)));
     let answer = came.answer.iter().map(|answer| format!("= {}", render::answer(answer)));
-    facts.chain(answer).collect()
+    let hint = came.hint.iter().map(|(hint, hosts)| format!("~ {}", render::hint(hint, hosts)));
+    facts.chain(answer).chain(hint).collect()
 }
 
 fn look(site: &mut Site, words: &Words<'_>) {

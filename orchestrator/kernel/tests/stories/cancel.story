@@ -22,6 +22,7 @@
   + r1 h3: cancelled reason=(run-cancelled actor=eve)
   + run-ended result=cancelled run=r1
   = done
+  ~ hint h1: r1 cancelled
   ! withdraw 2 of h1
 > cancel
   = refused: no run is active

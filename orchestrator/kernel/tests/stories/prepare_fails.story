@@ -25,6 +25,7 @@
   + r1 h1: cancelled reason=(run-failed host=h2)
   + r1 h3: cancelled reason=(run-failed host=h2)
   + run-ended result=failed run=r1
+  ~ hint h3: r1 failed
   ! withdraw 4 of h3
 > reply h3 prepare done
   + ignored host=h3 reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
@@ -52,6 +53,7 @@
   + r2 h2: cancelled reason=(run-failed host=h1)
   + r2 h3: cancelled reason=(run-failed host=h1)
   + run-ended result=failed run=r2
+  ~ hint h2 h3: r2 failed
   ! withdraw 9 of h2, withdraw 10 of h3
 > state
   r2 failed
@@ -82,6 +84,7 @@
   + r3 h1: cancelled reason=(run-failed host=h2)
   + r3 h3: cancelled reason=(run-failed host=h2)
   + run-ended result=failed run=r3
+  ~ hint h1 h3: r3 failed
   ! withdraw 12 of h1, withdraw 14 of h3
 > state
   r3 failed

@@ -216,10 +216,12 @@
 > reply h1 upgrade it broke
   + r9 h1: failed reason=(worker-error action=upgrade message="it broke")
   + run-stopping cause=(failed host=h1) run=r9
+  ~ hint h2: r9 failed
 > wait 1h
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r9
   = done
+  ~ hint h2: r9 cancelled
 > cancel
   = done
 > reply h2 upgrade done

@@ -49,6 +49,8 @@ pub(crate) struct SystemOptions {
 /// What a preparation ends with that was told to stop.
 pub(crate) const fn stopped(cause: Cause) -> &'static str {
     match cause {
+        Cause::Cancelled => "the preparation was stopped, as the run was cancelled",
+        Cause::RunFailed => "the preparation was stopped, as other hosts of the run failed",
         Cause::Hint | Cause::Shutdown => "the preparation was stopped",
         Cause::NotAfter => "the preparation did not end before not-after",
     }
