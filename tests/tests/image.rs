@@ -4,8 +4,10 @@
 
 use std::fmt::Write;
 
+use futures::StreamExt;
+use os_upgrade_protocol::{Progress, subject};
 use os_upgrade_tests::nats_server::NatsServer;
-use os_upgrade_tests::wait::eventually;
+use os_upgrade_tests::wait::{PATIENCE, eventually};
 use os_upgrade_tests::worker::WorkerHost;
 
 /// An entry of `bootc status`.
@@ -145,6 +147,43 @@ async fn a_bootc_host_gets_what_was_downloaded_and_is_rebooted_into_it() {
     std::fs::remove_file(host.path("found.json")).unwrap();
     host.prepared("run-2").await;
     assert_eq!(upgraded(&host, "run-2").await, "done");
+}
+
+/// What bootc says before it does anything, until it is let go.
+const TALKS: &str = r#"
+case "$*" in
+*--download-only)
+    echo 'layers already present: 63; layers needed: 2 (150.3 MB)'
+    echo 'Fetching layers: 40% (1/2)' >&2
+    while [ ! -e downloaded ]; do sleep 0.02; done ;;
+*--from-downloaded)
+    echo 'Deploying'
+    while [ ! -e deployed ]; do sleep 0.02; done ;;
+esac"#;
+
+#[tokio::test]
+async fn operators_see_what_the_tools_say() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", &format!("{TALKS}\n{BOOTC}"))], &[]).await;
+    bootc(&host, true);
+    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    host.client().flush().await.unwrap();
+    let mut say = async |expected: Progress| {
+        while tokio::time::timeout(PATIENCE, told.next())
+            .await
+            .unwrap()
+            .is_some_and(|message| Progress::parse(&message.payload).unwrap() != expected)
+        {}
+    };
+    host.start();
+    let prepare = host.send("run-1", &host.prepare("")).await;
+    say(Progress::new(prepare, 40, "Fetching layers: 40% (1/2)")).await;
+    host.touch("downloaded");
+    assert_eq!(host.result_of(prepare).await, "done");
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    say(Progress::new(upgrade, None, "Deploying")).await;
+    host.touch("deployed");
+    assert_eq!(host.result_of(upgrade).await, "reboot-required");
 }
 
 #[tokio::test]

@@ -104,6 +104,37 @@ async fn progress_is_shown_while_the_command_is_under_way_and_not_kept() {
 }
 
 #[tokio::test]
+async fn scripts_say_how_far_they_are() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let mut host = WorkerHost::new(&site.nats, "h01").await;
+    let script = r#"
+set -eu
+[ ! -s "$OS_UPGRADE_PROGRESS" ]
+echo 10 begins >"$OS_UPGRADE_PROGRESS"
+echo '40% unpacking linux' >>"$OS_UPGRADE_PROGRESS"
+while [ ! -e ../more ]; do sleep 0.02; done
+echo configuring >"$OS_UPGRADE_PROGRESS"
+while [ ! -e ../go ]; do sleep 0.02; done"#;
+    host.script("prepare", r#"echo 99 prepared >>"$OS_UPGRADE_PROGRESS""#);
+    host.script("upgrade", script);
+    host.script("versions", r#"echo "{\"progress\":\"${OS_UPGRADE_PROGRESS:-none}\"}""#);
+    host.start();
+    rest.await_scheduled(&["h01"]).await;
+    let id = rest.started().await;
+    let shows = async |far: Value| {
+        let shown = async || rest.try_host("h01").await.filter(|host| host["progress"] == far);
+        eventually("the progress", shown).await
+    };
+    let state = shows(json!({ "percent": 40, "text": "unpacking linux" })).await;
+    assert_eq!(state["versions"], json!({ "progress": "none" }));
+    std::fs::write(host.path("more"), "").unwrap();
+    shows(json!({ "text": "configuring" })).await;
+    std::fs::write(host.path("go"), "").unwrap();
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+}
+
+#[tokio::test]
 async fn a_cancelled_run_tells_the_hosts_that_prepare() {
     let site = Site::start().await;
     let rest = site.rest();

@@ -208,7 +208,12 @@ impl Context {
     /// }
     /// ```
     pub fn progress(&self, percent: u8, text: &str) {
-        self.progress.say(percent, text);
+        self.progress.say(Some(percent), text);
+    }
+
+    /// Says what is being done, where nobody knows how much of it is left; otherwise as [`Self::progress`].
+    pub fn step(&self, text: &str) {
+        self.progress.say(None, text);
     }
 
     /// Resolves when this process is to end. A handler has about ten seconds; then its future is dropped.

@@ -20,8 +20,8 @@ pub struct Progress {
 
 impl Progress {
     /// Progress as it may be sent: what is too much is cut.
-    pub fn new(command: u64, percent: u8, text: &str) -> Self {
-        Self { command, percent: Some(percent), text: text.to_owned() }.bounded()
+    pub fn new(command: u64, percent: impl Into<Option<u8>>, text: &str) -> Self {
+        Self { command, percent: percent.into(), text: text.to_owned() }.bounded()
     }
 
     /// Reads progress from a message's payload; what is too much is cut.

@@ -32,7 +32,7 @@ impl ProgressReporter {
         self.told.send_if_modified(|told| told.take().is_some());
     }
 
-    pub(crate) fn say(&self, percent: u8, text: &str) {
+    pub(crate) fn say(&self, percent: Option<u8>, text: &str) {
         // Outside of a command, as in `versions`, there is nobody to whom it would mean anything.
         if self.command > 0 {
             self.told.send_replace(Some(Progress::new(self.command, percent, text)));

@@ -35,6 +35,8 @@ Environment of the scripts:
   OS_UPGRADE_NOT_AFTER  the end of the run (RFC 3339), if it has one
   OS_UPGRADE_RESUME     1 if the script may have been started for the same command before and been cut off
   OS_UPGRADE_REBOOTED   1 if the host has booted since the upgrade was first started
+  OS_UPGRADE_PROGRESS   a file for lines that say how far the script is, such as `40 unpacking linux`, or what
+                        it does, `unpacking linux`; the last line is shown to operators. Not for versions
 
 A script runs in a process group of its own. When this process is asked to end, the group is sent SIGTERM,
 and SIGKILL five seconds later; the work is taken up at the next start. What a killed worker left running is

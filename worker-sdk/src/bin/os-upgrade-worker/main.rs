@@ -6,6 +6,7 @@ mod debian;
 mod image;
 mod leftover;
 mod process;
+mod progress_file;
 mod scripts;
 mod system;
 
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use os_upgrade_worker_sdk::{BootIdSource, CancellationToken, WorkerBuilder};
+use os_upgrade_worker_sdk::{BootIdSource, CancellationToken, HostName, WorkerBuilder};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 use tracing_subscriber::EnvFilter;
@@ -23,6 +24,7 @@ use cli::{Cli, Command, ExecArgs, WorkerArgs};
 use debian::{Debian, DebianArgs};
 use image::{Image, ImageArgs};
 use leftover::Leftover;
+use progress_file::ProgressFile;
 use scripts::Scripts;
 use system::SystemOptions;
 
@@ -63,8 +65,11 @@ async fn exec(args: ExecArgs) -> anyhow::Result<()> {
         .and_then(|path| std::fs::read_dir(&path).map(|_| path))
         .with_context(|| format!("cannot use the scripts in {}", args.dir.display()))?;
     let host = host(args.worker.host.as_deref())?;
-    let leftover = Leftover::of_host(&args.worker.state_dir, &host, "script")?;
-    builder(args.worker, &host)?.run(Scripts::new(directory, leftover)).await?;
+    let state_dir = std::path::absolute(&args.worker.state_dir)?;
+    let leftover = Leftover::of_host(&state_dir, &host, "script")?;
+    let progress = state_dir.join(format!("{}.progress", HostName::new(&host)?.token()));
+    let scripts = Scripts::new(directory, leftover, ProgressFile::new(progress));
+    builder(args.worker, &host)?.run(scripts).await?;
     Ok(())
 }
 

@@ -109,8 +109,14 @@ impl Script {
 }
 
 /// Every variable that a script may be given; none is handed down from the environment of this process.
-pub(crate) const ENVIRONMENT: [&str; 5] =
-    ["OS_UPGRADE_HOST", "OS_UPGRADE_RUN", "OS_UPGRADE_NOT_AFTER", "OS_UPGRADE_RESUME", "OS_UPGRADE_REBOOTED"];
+pub(crate) const ENVIRONMENT: [&str; 6] = [
+    "OS_UPGRADE_HOST",
+    "OS_UPGRADE_RUN",
+    "OS_UPGRADE_NOT_AFTER",
+    "OS_UPGRADE_RESUME",
+    "OS_UPGRADE_REBOOTED",
+    "OS_UPGRADE_PROGRESS",
+];
 
 #[derive(Debug)]
 struct Group {

@@ -11,9 +11,12 @@ use tracing::{info, warn};
 
 use crate::leftover::Leftover;
 use crate::process::{Finished, Script};
+use crate::progress_file::ProgressFile;
 
 /// The exit status by which `upgrade` asks for a reboot.
 const REBOOT_REQUIRED: i32 = 3;
+/// The script that may run beside another.
+const VERSIONS: &str = "versions";
 
 /// When a script may be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +34,14 @@ enum Stop {
 pub(crate) struct Scripts {
     directory: PathBuf,
     leftover: Leftover,
+    progress: ProgressFile,
     /// What an earlier worker left behind has been ended.
     cleared: Mutex<bool>,
 }
 
 impl Scripts {
-    pub(crate) fn new(directory: PathBuf, leftover: Leftover) -> Self {
-        Self { directory, leftover, cleared: Mutex::new(false) }
+    pub(crate) fn new(directory: PathBuf, leftover: Leftover, progress: ProgressFile) -> Self {
+        Self { directory, leftover, progress, cleared: Mutex::new(false) }
     }
 
     /// Runs the script `name` to its end; `None` when there is none.
@@ -47,7 +51,12 @@ impl Scripts {
             return Ok(None);
         }
         self.end_leftover().await;
-        let mut script = Script::start(&path, name, &environment(context))
+        let mut environment = environment(context);
+        // Versions may be asked for beside a command, whose file it is.
+        if name != VERSIONS {
+            environment.push(("OS_UPGRADE_PROGRESS", self.progress.begin()));
+        }
+        let mut script = Script::start(&path, name, &environment)
             .map_err(|error| format!("cannot run {}: {error}", path.display()))?;
         let noted = name == "prepare" || name == "upgrade";
         if noted && let Err(error) = self.leftover.note(script.group()) {
@@ -59,6 +68,7 @@ impl Scripts {
         let finished = tokio::select! {
             finished = script.wait() => Some(finished?),
             () = asked_to_stop(context, stop) => None,
+            never = self.progress.follow(context) => match never {},
         };
         let result = if let Some(finished) = finished {
             Ok(Some(finished))
@@ -117,9 +127,9 @@ impl Worker for Scripts {
     }
 
     async fn versions(&self, context: &Context) -> HandlerResult<Versions> {
-        match self.run("versions", context, Stop::AtEnd).await? {
+        match self.run(VERSIONS, context, Stop::AtEnd).await? {
             Some(finished) => {
-                success("versions", &finished)?;
+                success(VERSIONS, &finished)?;
                 Versions::parse(&finished.stdout)
                     .map_err(|error| format!("versions did not print a flat JSON object: {error}").into())
             }

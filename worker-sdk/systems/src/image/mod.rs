@@ -2,6 +2,7 @@
 //! booted and another may be booted next.
 
 pub mod bootc;
+pub mod progress;
 pub mod rpm_ostree;
 
 use crate::text::one_line;

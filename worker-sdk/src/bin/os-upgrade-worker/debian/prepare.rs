@@ -49,7 +49,7 @@ impl Debian {
         let words = self.apt.words(&["update"]);
         let mut wait = self.tools.lock_wait();
         loop {
-            let said = self.tools.run_noted(APT_GET, &words).await?;
+            let said = self.tools.run_noted(APT_GET, &words, |_| ()).await?;
             if said.status.success() {
                 return Ok(());
             }
@@ -104,7 +104,7 @@ impl Debian {
     async fn download(&self) -> HandlerResult {
         let mut more = vec!["--download-only"];
         more.extend(DIST_UPGRADE);
-        let said = self.tools.run_noted(APT_GET, &self.apt.words_to_read(&more)).await?;
+        let said = self.tools.run_noted(APT_GET, &self.apt.words_to_read(&more), |_| ()).await?;
         if said.status.success() {
             Ok(())
         } else {

@@ -93,7 +93,7 @@ impl Debian {
     async fn change(&self, context: &Context, program: &str, words: &[String]) -> HandlerResult<Ended> {
         let mut wait = self.tools.lock_wait();
         loop {
-            let ended = self.transactions.run(&self.tools, context, program, words).await?;
+            let ended = self.transactions.run(&self.tools, context, program, words, |_| ()).await?;
             if ended.exit.success() || wait.is_over(&ended.output).await? {
                 return Ok(ended);
             }

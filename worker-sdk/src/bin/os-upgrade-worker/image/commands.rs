@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os_upgrade_systems::image::{Status, bootc, rpm_ostree, trouble};
+use os_upgrade_systems::image::{Status, bootc, progress, rpm_ostree, trouble};
 use os_upgrade_worker_sdk::{Context, HandlerError, HandlerResult};
 use tracing::{info, warn};
 
@@ -48,25 +48,32 @@ impl Kind {
     }
 
     /// Downloads what is newer, so that a reboot would not take it yet.
-    pub(super) async fn download(self, tools: &Tools, wait: Duration) -> HandlerResult<Downloaded> {
+    pub(super) async fn download(
+        self,
+        tools: &Tools,
+        context: &Context,
+        wait: Duration,
+    ) -> HandlerResult<Downloaded> {
         let words = words(&["upgrade", "--download-only"]);
         let patience = Patience::new(wait, TRY_EVERY);
+        context.step(&format!("downloading with {}", self.program()));
         loop {
-            let said = tools.run_noted(self.program(), &words).await?;
+            let said = tools.run_noted(self.program(), &words, |line| tell(context, line)).await?;
             if said.status.success() {
                 return Ok(Downloaded::All);
             }
             let output = said.all();
             if self == Self::Bootc && output.contains("unexpected argument '--download-only'") {
                 warn!("this bootc downloads only when it upgrades; whether it can, is not known before");
-                return self.check(tools).await;
+                return self.check(tools, context).await;
             }
             self.unless_busy(&output, &patience).await?;
         }
     }
 
-    async fn check(self, tools: &Tools) -> HandlerResult<Downloaded> {
-        let said = tools.run_noted(self.program(), &words(&["upgrade", "--check"])).await?;
+    async fn check(self, tools: &Tools, context: &Context) -> HandlerResult<Downloaded> {
+        let words = words(&["upgrade", "--check"]);
+        let said = tools.run_noted(self.program(), &words, |line| tell(context, line)).await?;
         if said.status.success() {
             return Ok(Downloaded::Description);
         }
@@ -90,8 +97,10 @@ impl Kind {
             }
         };
         let patience = Patience::new(wait, TRY_EVERY);
+        context.step(&format!("laying out what was downloaded with {}", self.program()));
         loop {
-            let ended = transactions.run(tools, context, self.program(), &words).await?;
+            let step = |line: &str| tell(context, line);
+            let ended = transactions.run(tools, context, self.program(), &words, step).await?;
             if ended.exit.success() || ended.exit.code() == Some(rpm_ostree::UNCHANGED) {
                 return Ok(());
             }
@@ -107,6 +116,15 @@ impl Kind {
             return patience.again(error).await;
         }
         Err(error)
+    }
+}
+
+/// Shows operators what a tool says.
+fn tell(context: &Context, line: &str) {
+    match progress::step(line) {
+        Some((Some(percent), text)) => context.progress(percent, &text),
+        Some((None, text)) => context.step(&text),
+        None => {}
     }
 }
 

@@ -93,10 +93,10 @@ impl Image {
         Ok(())
     }
 
-    async fn prepare_all(&self) -> HandlerResult {
+    async fn prepare_all(&self, context: &Context) -> HandlerResult {
         forget(&self.prepared)?;
         let (kind, before) = self.look().await?;
-        let found = match kind.download(&self.tools, self.settings.lock_wait).await? {
+        let found = match kind.download(&self.tools, context, self.settings.lock_wait).await? {
             Downloaded::Description => LATER.to_owned(),
             Downloaded::All if kind == Kind::RpmOstree => LATER.to_owned(),
             Downloaded::All => {
@@ -164,7 +164,7 @@ impl Worker for Image {
     async fn prepare(&self, context: &Context) -> HandlerResult {
         self.after_an_earlier_worker(context).await?;
         tokio::select! {
-            prepared = self.prepare_all() => prepared,
+            prepared = self.prepare_all(context) => prepared,
             cause = context.cancelled() => Err(stopped(cause).into()),
         }
     }

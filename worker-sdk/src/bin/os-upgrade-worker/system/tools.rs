@@ -10,14 +10,14 @@ use nix::unistd::Pid;
 use os_upgrade_systems::debian::lock::{self, Held};
 use os_upgrade_systems::text::one_line;
 use os_upgrade_worker_sdk::HandlerResult;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tracing::{debug, info, warn};
 
 use crate::leftover::Leftover;
 
 /// What of a tool's output is kept; a simulation of ten thousand packages prints some 2 MiB.
-const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How often a lock is tried.
 const LOCK_EVERY: Duration = Duration::from_secs(2);
 /// What tools get from the environment of this process, which holds credentials that they must not have.
@@ -103,12 +103,17 @@ impl Tools {
     /// Runs a tool to its end. It is killed when this future is dropped.
     pub(crate) async fn run(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
         let child = self.spawn(program, arguments)?;
-        said(child).await
+        said(child, |_| ()).await
     }
 
     /// The same for one that takes long: should this process be killed meanwhile, the next start ends the tool. One at
-    /// a time.
-    pub(crate) async fn run_noted(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
+    /// a time. Each line that it prints goes into the log and to `step`, when it comes.
+    pub(crate) async fn run_noted(
+        &self,
+        program: &str,
+        arguments: &[String],
+        step: impl Fn(&str) + Sync,
+    ) -> HandlerResult<Said> {
         info!("runs {program} {}", arguments.join(" "));
         let child = self.spawn(program, arguments)?;
         if let Some(group) = group(&child)
@@ -116,13 +121,15 @@ impl Tools {
         {
             warn!("a worker that is killed now would leave {program} running: {error}");
         }
-        let said = said(child).await;
+        let said = said(child, |line| {
+            if !line.trim().is_empty() {
+                info!("{line}");
+                step(line);
+            }
+        });
+        let said = said.await;
         self.leftover.clear();
-        let said = said?;
-        for line in said.stdout.lines().chain(said.stderr.lines()).filter(|line| !line.trim().is_empty()) {
-            info!("{line}");
-        }
-        Ok(said)
+        said
     }
 
     fn spawn(&self, program: &str, arguments: &[String]) -> HandlerResult<Child> {
@@ -220,20 +227,27 @@ fn holder(held: &Held) -> String {
     }
 }
 
-async fn said(mut child: Child) -> HandlerResult<Said> {
+async fn said(mut child: Child, line: impl Fn(&str) + Sync) -> HandlerResult<Said> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (status, stdout, stderr) = tokio::join!(child.wait(), keep(stdout), keep(stderr));
+    let (status, stdout, stderr) = tokio::join!(child.wait(), keep(stdout, &line), keep(stderr, &line));
     Ok(Said { status: status?, stdout, stderr })
 }
 
-async fn keep(output: Option<impl AsyncRead + Unpin>) -> String {
-    let Some(mut output) = output else {
+/// What it prints, as far as it is kept, and each line of that when it comes.
+async fn keep(output: Option<impl AsyncRead + Unpin>, line: &(impl Fn(&str) + Sync)) -> String {
+    let Some(output) = output else {
         return String::new();
     };
+    let mut output = BufReader::new(output);
     let mut kept = Vec::new();
-    if (&mut output).take(OUTPUT_BYTES_MAX).read_to_end(&mut kept).await.is_ok() {
-        // A tool must not block because nobody reads on.
-        let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
+    while kept.len() < OUTPUT_BYTES_MAX {
+        let (begin, room) = (kept.len(), u64::try_from(OUTPUT_BYTES_MAX - kept.len()).unwrap_or(u64::MAX));
+        match (&mut output).take(room).read_until(b'\n', &mut kept).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => line(String::from_utf8_lossy(&kept[begin..]).trim_end_matches('\n')),
+        }
     }
+    // A tool must not block because nobody reads on.
+    let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
     String::from_utf8_lossy(&kept).into_owned()
 }

@@ -67,13 +67,15 @@ impl Transactions {
         }
     }
 
-    /// Runs a tool to its end, its output in the log. Its third descriptor is the status file.
+    /// Runs a tool to its end. Each line that it prints goes into the log and to `step`. Its third descriptor is the
+    /// status file.
     pub(crate) async fn run(
         &self,
         tools: &Tools,
         context: &Context,
         program: &str,
         arguments: &[String],
+        step: impl Fn(&str) + Sync,
     ) -> HandlerResult<Ended> {
         info!("runs {program} {}", arguments.join(" "));
         let output = File::create(&self.output).map_err(|error| self.cannot_write(&error))?;
@@ -102,12 +104,12 @@ impl Transactions {
                     return Err(format!("{program} goes on without the worker").into());
                 }
                 () = tokio::time::sleep(LOOK_EVERY) => {
-                    show(&mut shown);
+                    show(&mut shown, &step);
                     report(&mut steps, context);
                 }
             }
         };
-        show(&mut shown);
+        show(&mut shown, &step);
         self.leftover.clear();
         Ok(Ended { exit: status, output: tail(&self.output), status: tail(&self.status) })
     }
@@ -118,10 +120,11 @@ impl Transactions {
 }
 
 /// Logs the lines that have come.
-fn show(output: &mut New<'_>) {
+fn show(output: &mut New<'_>, step: &impl Fn(&str)) {
     output.lines(|line| {
         if !line.trim().is_empty() {
             info!("{line}");
+            step(line);
         }
     });
 }
