@@ -79,6 +79,18 @@ impl SecuredNats {
         Child::start(command).unwrap()
     }
 
+    /// Kills a server and starts it again without the accounts that it had been told of. Its streams stay.
+    pub async fn lose_accounts(&mut self, index: usize) {
+        drop(self.children.remove(index));
+        std::fs::remove_dir_all(self.data(&self.servers[index]).join("accounts")).unwrap();
+        let child = self.launch(index).await;
+        self.children.insert(index, child);
+        eventually("the server to let orchestrators in", async || {
+            self.try_client(&self.config().orchestrator_credentials()).await
+        })
+        .await;
+    }
+
     fn data(&self, server: &Server) -> PathBuf {
         self.directory.path().join(format!("data-{}", server.client_port))
     }

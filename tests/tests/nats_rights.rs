@@ -156,6 +156,66 @@ async fn a_revoked_host_is_shut_out_until_it_has_new_credentials() {
     assert_eq!(run.result(), Some("completed"));
     let begins = hosts[0].said().into_iter().filter(|said| said.starts_with("upgrade-")).count();
     assert_eq!(begins, 2, "{:?}", hosts[0].said());
+    // It is a host like any other again.
+    rest.await_scheduled(&["h01"]).await;
+    assert_eq!(rest.ended(&rest.started().await).await.result(), Some("completed"));
+}
+
+/// Nobody gives it new credentials before the run ends: the run says so, the slot stays with the host that is in the middle
+/// of its upgrade, and new credentials are all that it takes to go on and be tried again.
+#[tokio::test]
+async fn a_host_that_stays_revoked_ends_its_run_and_can_be_tried_again() {
+    let site = Secured::start(1).await;
+    let mut hosts = [site.host("h01").await];
+    site.run(&mut hosts).await;
+    let rest = &site.orchestrator.rest;
+    hosts[0].hold("upgrade");
+    assert_eq!(rest.trigger(r#"{"timeout":"8s"}"#).await, (204, Value::Null));
+    let id = rest.newest_run().await;
+    hosts[0].await_said("upgrade-begins").await;
+    site.nats.change("revoke", "h01").await;
+    hosts[0].let_go("upgrade");
+    hosts[0].await_said("upgrade-ends").await;
+    let run = rest.ended(&id).await;
+    assert_eq!((run.result(), run.statuses()), (Some("timed-out"), BTreeMap::from([("h01", "timed-out")])));
+    let holders = async || {
+        let (_, state) = rest.get("/v1/state/fleet-lock").await;
+        state["groups"][0]["holders"].as_array().map(Vec::len)
+    };
+    assert_eq!(holders().await, Some(1));
+
+    let made = site.nats.admit("h01").await;
+    std::fs::copy(made, site.credentials("h01")).unwrap();
+    // Its answer comes late, and frees the slot all the same.
+    eventually("the slot to be free", async || holders().await.filter(|count| *count == 0)).await;
+    rest.await_scheduled(&["h01"]).await;
+    let run = rest.ended(&rest.started().await).await;
+    assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from([("h01", "upgraded")])));
+}
+
+/// A server that has lost its accounts lets no host in until it is told of them again. A host that was revoked before stays
+/// out.
+#[tokio::test]
+async fn a_server_that_has_lost_its_accounts_is_told_of_them_again() {
+    let mut site = Secured::start(1).await;
+    let mut hosts = [site.host("h01").await];
+    site.run(&mut hosts).await;
+    let revoked = site.directory.path().join("revoked.creds");
+    std::fs::copy(site.nats.admit("h02").await, &revoked).unwrap();
+    site.nats.change("revoke", "h02").await;
+    site.nats.lose_accounts(0).await;
+    assert!(site.nats.try_client(&site.credentials("h01")).await.is_none());
+    eventually("the worker to say that it is not let in", async || {
+        hosts[0].log().contains("NATS does not accept the credentials in").then_some(())
+    })
+    .await;
+
+    let push = ["push", "--nats", &site.nats.urls()].map(str::to_owned);
+    assert!(site.nats.nats_config(&push).await.status.success());
+    let rest = &site.orchestrator.rest;
+    rest.await_scheduled(&["h01"]).await;
+    assert_eq!(rest.ended(&rest.started().await).await.result(), Some("completed"));
+    assert!(site.nats.try_client(&revoked).await.is_none());
 }
 
 /// What a request came to.
