@@ -115,7 +115,7 @@ fn the_compose_file_says_what_the_programs_understand() {
     }
 }
 
-/// What the image of NATS has that is used: the server, and the wget of BusyBox, which a few lines of bash play here.
+/// What the image of NATS has that is used: the server, and its wget, which a few lines of bash play here.
 fn nats(tree: &Tree) -> Start {
     let found =
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(managed_nats::find()));

@@ -1,7 +1,7 @@
 //! Who may use a managed nats-server: one user, whose password only the owner of the server's directory can read. So may
 //! orchestrators and workers of that owner, and those that it is given to.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -33,7 +33,11 @@ impl Password {
     pub(super) fn random() -> Result<Self, RandomError> {
         let mut bytes = [0; BYTES];
         random::fill(&mut bytes)?;
-        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        let mut digits = String::with_capacity(2 * BYTES);
+        for byte in bytes {
+            let _ = write!(digits, "{byte:02x}");
+        }
+        Ok(Self(digits))
     }
 
     /// The one in the URL that stands in `path`; none where there is none, or half of one.
