@@ -19,7 +19,7 @@ const WORKER: Unit = Unit {
     text: include_str!("../../config/os-upgrade-worker.service"),
     program: programs::WORKER,
 };
-const USERS: &str = include_str!("../../config/sysusers.conf");
+const USER_MADE: &str = include_str!("../../config/deb/os-upgrade/postinst");
 const WORKER_SETTINGS: &str = include_str!("../../config/os-upgrade-worker.env");
 
 struct Unit {
@@ -90,8 +90,9 @@ fn the_orchestrators_fits_the_program() {
     // A user that files can be given to, and that has the data directory for its home.
     assert_eq!((service("User"), service("StateDirectory")), ("os-upgrade", "os-upgrade"));
     assert!(!ORCHESTRATOR.text.contains("DynamicUser"));
-    let user = USERS.lines().find(|line| !line.starts_with('#')).unwrap();
-    assert!(user.starts_with("u os-upgrade - ") && user.ends_with(" /var/lib/os-upgrade"), "{user}");
+    let user = USER_MADE.replace("\\\n", "");
+    let user = user.lines().map(str::trim).find(|line| line.starts_with("useradd ")).unwrap();
+    assert!(user.contains(" --home-dir /var/lib/os-upgrade ") && user.ends_with(" os-upgrade"), "{user}");
     let program = programs::path(ORCHESTRATOR.program);
     let parsed = Command::new(program).args(ORCHESTRATOR.arguments()).arg("--help").output().unwrap();
     assert!(parsed.status.success(), "{}", String::from_utf8_lossy(&parsed.stderr));
