@@ -16,6 +16,7 @@ mod cluster;
 mod conditions;
 mod config;
 mod document;
+mod enrolment;
 mod error;
 mod extract;
 mod fields;
@@ -130,6 +131,7 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(state::routes())
         .merge(windows::routes())
         .merge(hosts::routes())
+        .merge(enrolment::routes())
         .merge(run::routes())
         .merge(runs::routes())
         .merge(cluster::routes())

@@ -4,6 +4,7 @@
 mod access;
 mod bus;
 mod files;
+mod hosts;
 
 use serde::Serialize;
 

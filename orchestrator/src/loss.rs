@@ -271,6 +271,11 @@ fn name(fact: &Fact) -> Option<(u8, String)> {
         Fact::HolderReleased { id, actor, .. } => Some((1, format!("slot of {id} released by {actor}"))),
         Fact::SecretKept { name, actor, .. } => Some((1, format!("secret {name} kept by {actor}"))),
         Fact::SecretRemoved { name, actor } => Some((1, format!("secret {name} removed by {actor}"))),
+        Fact::HostsApproved { hosts, actor } => {
+            let more = if hosts.len() > 1 { format!(" and {} more", hosts.len() - 1) } else { String::new() };
+            hosts.first().map(|first| (1, format!("{first}{more} approved by {actor}")))
+        }
+        Fact::HostWithdrawn { host, actor, .. } => Some((1, format!("{host} withdrawn by {actor}"))),
         Fact::UpgradesBegan { .. }
         | Fact::StrongboxMade { .. }
         | Fact::Fenced { .. }

@@ -286,6 +286,7 @@ pub fn kernel_settings(settings: &Settings) -> kernel::Settings {
         groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
         reclaim: fleet_lock.reclaim,
         stuck_after: kernel::duration::Duration::from_secs(fleet_lock.stuck_after.get().as_secs()),
+        auto_approve: settings.site.auto_approve,
     }
 }
 

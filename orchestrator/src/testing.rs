@@ -4,7 +4,8 @@ pub(crate) mod authority;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
-    Answer, Batch, Config, ControlMessage, Effect, Expected, Input, Request, SeenHost, State, View, effects,
+    Answer, Batch, Config, ControlMessage, Effect, Expected, Fact, Input, Request, SeenHost, Settings, State,
+    View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
 use os_upgrade_shell::committed::Committed;
@@ -62,9 +63,12 @@ impl TestSite {
             ..SeenHost::default()
         };
         let hosts = hosts.into_iter().map(|name| (host(name), seen.clone())).collect();
-        let now = "2026-11-21T05:00:00Z".parse().unwrap();
+        let now: DateTime<Utc> = "2026-11-21T05:00:00Z".parse().unwrap();
         let view = View { hosts, ..View::default() };
-        Self { state: State::default(), view, now, journal: 0, control: 0 }
+        let mut state = State::default();
+        let settings = Settings { auto_approve: true, ..Settings::default() };
+        state.apply(now, &Fact::SettingsAdopted { settings }).unwrap();
+        Self { state, view, now, journal: 0, control: 0 }
     }
 
     /// The record of `inputs`, decided together, and what is answered to them.

@@ -23,6 +23,9 @@ use crate::wait::{self, PATIENCE, eventually};
 /// How long an orderly end may take.
 const GRACE: Duration = PATIENCE;
 
+/// The variable that lets hosts take part without an operator's approval, as most tests want them to.
+pub const AUTO_APPROVE: &str = "OS_UPGRADE_SITE__AUTO_APPROVE";
+
 /// How a command has ended: its exit code, what it has printed, and what it has said on standard error.
 pub type Ended = (Option<i32>, String, String);
 
@@ -67,7 +70,8 @@ impl Orchestrator {
         let address = own_address();
         let config = format!("[api]\nlisten = \"{address}\"\n{config}");
         fs::write(directory.path().join("os-upgrade.toml"), config).unwrap();
-        Self { rest: Rest::new(address), directory, address, environment: Vec::new(), child: None }
+        let environment = vec![(AUTO_APPROVE, "true".to_owned())];
+        Self { rest: Rest::new(address), directory, address, environment, child: None }
     }
 
     /// Gives it one more environment variable, from its next start on.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::{self};
-use os_upgrade_protocol::subject;
+use os_upgrade_protocol::{Announcement, ApplicationName, HostName, subject};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -76,6 +76,14 @@ impl Site {
         let mut hosts: Vec<Host> = (1..=count).map(|number| self.host(&format!("h{number:02}"))).collect();
         self.run(&mut hosts).await;
         hosts
+    }
+
+    /// Announces a host that has no worker.
+    pub async fn announce(&self, name: &str) {
+        let (host, application) = (HostName::new(name).unwrap(), ApplicationName::new(APPLICATION).unwrap());
+        let announcement = Announcement::new(host.clone(), application.clone());
+        let to = subject::worker(&application, &host);
+        self.jetstream.publish(to, announcement.to_payload().into()).await.unwrap().await.unwrap();
     }
 
     /// What all hosts' scripts have said, in order.

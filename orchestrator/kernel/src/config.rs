@@ -216,6 +216,9 @@ pub struct Settings {
     /// How long a slot may be held before it is shown as stuck. Nothing else follows from that.
     #[serde(default = "stuck_after", skip_serializing_if = "is_stuck_after")]
     pub stuck_after: Duration,
+    /// Whether every host that announces itself takes part, without an operator's approval.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub auto_approve: bool,
 }
 
 impl Settings {
@@ -223,6 +226,11 @@ impl Settings {
     pub fn is_stuck(&self, since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         since + self.stuck_after.to_delta() <= now
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+pub(crate) fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
@@ -253,6 +261,7 @@ impl Default for Settings {
             on_failure: OnFailure::Hold,
             reclaim: Reclaim::Never,
             stuck_after: stuck_after(),
+            auto_approve: false,
         }
     }
 }

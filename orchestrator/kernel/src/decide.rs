@@ -7,6 +7,7 @@ mod admission;
 mod advance;
 mod configuration;
 mod control;
+mod enrolment;
 mod locks;
 mod release;
 mod request;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, time};
 
 use crate::decide::has_room;
+use crate::enrolment::Enrolled;
 use crate::input::of_leader;
 use crate::outlook::{KeptBackBy, Never, Outlook};
 use crate::reason::Reason;
@@ -33,7 +34,9 @@ pub fn explain(state: &State, view: &View, outlook: &Outlook, host: &HostName) -
         Some((run, in_run)) => Explanation {
             status: Some(in_run.status),
             since: Some(in_run.since),
-            why: in_active_run(state, run, host, in_run) + &seen_of(view, host, in_run),
+            why: in_active_run(state, run, host, in_run)
+                + &seen_of(view, host, in_run)
+                + &withdrawn_since(state, host, in_run),
             reason: in_run.reason.clone(),
             until: (!in_run.status.is_final()).then_some(run.not_after),
         },
@@ -41,8 +44,10 @@ pub fn explain(state: &State, view: &View, outlook: &Outlook, host: &HostName) -
             status: None,
             since: None,
             why: outside_of_runs(state, view, outlook, host),
-            reason: None,
+            reason: view.hosts.get(host).and_then(|_| state.enrolled(host).left_out(host)),
             until: match &state.run {
+                // It waits for somebody, and not for a time.
+                _ if !state.enrolled(host).takes_part() => None,
                 Some(run) => Some(run.not_after),
                 // What keeps it back does not end by time.
                 None => match outlook {
@@ -62,6 +67,9 @@ fn in_active_run(state: &State, run: &Run, name: &HostName, host: &RunHost) -> S
             Phase::Preparing => format!("waiting until {} prepared", more_hosts(run.unprepared())),
             Phase::Upgrading => its_turn(state, run, name, host),
         },
+        HostStatus::Skipped if approved_since(state, name, host) => {
+            "it was approved after the run had started".to_owned()
+        }
         HostStatus::Waiting if !has_room(run) || its_old_slot(state, name).is_some() => {
             its_turn(state, run, name, host)
         }
@@ -124,6 +132,22 @@ fn seen_of(view: &View, name: &HostName, host: &RunHost) -> String {
     unreachable.unwrap_or_default() + &skew.unwrap_or_default()
 }
 
+/// Whether a host that was left out of the run for want of an approval has it by now.
+fn approved_since(state: &State, name: &HostName, host: &RunHost) -> bool {
+    let left_out = matches!(host.reason, Some(Reason::AwaitsApproval { .. } | Reason::HostWithdrawn { .. }));
+    left_out && state.enrolled(name).takes_part()
+}
+
+/// What an operator decided about a host that had begun.
+fn withdrawn_since(state: &State, name: &HostName, host: &RunHost) -> String {
+    match state.enrolled(name) {
+        Enrolled::Withdrawn(_) | Enrolled::Pending if host.status.is_under_way() => {
+            "; it takes no part any more once it has come to its end here".to_owned()
+        }
+        Enrolled::Withdrawn(_) | Enrolled::Pending | Enrolled::Approved(_) | Enrolled::Auto => String::new(),
+    }
+}
+
 /// The slot that a host still holds outside of runs, and what it is held for.
 fn its_slot(state: &State, name: &HostName) -> String {
     let Some(slot) = state.slots.get(name) else {
@@ -148,6 +172,9 @@ fn outside_of_runs(state: &State, view: &View, outlook: &Outlook, host: &HostNam
     let Some(seen) = view.hosts.get(host) else {
         return "no worker has announced itself on it".to_owned();
     };
+    if let Some(reason) = state.enrolled(host).left_out(host) {
+        return format!("{reason}{}", its_slot(state, host));
+    }
     let Some(config) = &state.config else {
         return "nothing is configured".to_owned();
     };
@@ -181,6 +208,9 @@ fn next_run(outlook: &Outlook) -> String {
                     format!("the heartbeats of {hosts} hosts are awaited")
                 }
                 KeptBackBy::NoHosts => "no host of the configured applications can be reached".to_owned(),
+                KeptBackBy::NoneApproved { hosts } => {
+                    format!("of {hosts} hosts of the configured applications none is approved")
+                }
             };
             format!("; a maintenance window is open until {}, but {why}", time::format(start.occurrence.end))
         }

@@ -7,7 +7,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
-use crate::config::{Config, Difference, Rollout, Settings};
+use crate::config::{Config, Difference, Rollout, Settings, is_false};
 use crate::restoration::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 use crate::strongbox::SecretName;
@@ -181,6 +181,25 @@ pub enum Fact {
         /// Who has it removed.
         actor: String,
     },
+    /// Hosts take part in every run that starts from here on.
+    HostsApproved {
+        /// The hosts, by name.
+        hosts: Vec<HostName>,
+        /// Who approved them.
+        actor: String,
+    },
+    /// A host takes no part any more. What that means in the active run is said by a fact of its own.
+    HostWithdrawn {
+        /// The host.
+        host: HostName,
+        /// Who withdrew it.
+        actor: String,
+        /// Why.
+        reason: String,
+        /// Whether it is from here on as if nothing had ever been decided about it.
+        #[serde(default, skip_serializing_if = "is_false")]
+        forgotten: bool,
+    },
     /// A command appeared though its host's part in its run was over; it is to be withdrawn, and if a slot is still
     /// held in case it appears, it is held for it from here on.
     LateCommandSeen {
@@ -249,6 +268,8 @@ impl Fact {
             Self::StrongboxMade { .. } => "strongbox-made",
             Self::SecretKept { .. } => "secret-kept",
             Self::SecretRemoved { .. } => "secret-removed",
+            Self::HostsApproved { .. } => "hosts-approved",
+            Self::HostWithdrawn { .. } => "host-withdrawn",
             Self::LateCommandSeen { .. } => "late-command-seen",
             Self::Withdrawn { .. } => "withdrawn",
             Self::Restored { .. } => "restored",
@@ -362,6 +383,13 @@ mod tests {
             Fact::StrongboxMade { check: "c".to_owned() },
             Fact::SecretKept { name: secret.clone(), sealed: "s".to_owned(), actor: "eve".to_owned() },
             Fact::SecretRemoved { name: secret, actor: "eve".to_owned() },
+            Fact::HostsApproved { hosts: vec![host.clone()], actor: "eve".to_owned() },
+            Fact::HostWithdrawn {
+                host: host.clone(),
+                actor: "eve".to_owned(),
+                reason: "stolen".to_owned(),
+                forgotten: false,
+            },
             Fact::LateCommandSeen { host: host.clone(), action: Action::Upgrade, sequence: 1 },
             Fact::Withdrawn { host, sequence: 1, deleted: true },
             Fact::Restored {

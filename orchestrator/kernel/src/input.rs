@@ -174,6 +174,28 @@ pub enum Request {
         /// Who asks.
         actor: String,
     },
+    /// Let hosts take part in runs from now on, all of them or none.
+    ApproveHosts {
+        /// Which, 1 to 1000; also such as have not announced themselves yet.
+        hosts: Vec<HostName>,
+        /// Who asks.
+        actor: String,
+        /// Check only.
+        validate: bool,
+    },
+    /// Let a host take part no more.
+    WithdrawHost {
+        /// Which.
+        host: HostName,
+        /// Who asks.
+        actor: String,
+        /// Why.
+        reason: String,
+        /// Keep no note of it: should it announce itself again, it is one that nobody knows.
+        forget: bool,
+        /// Check only.
+        validate: bool,
+    },
 }
 
 /// What becomes of a request.
@@ -218,6 +240,15 @@ pub enum Refusal {
     NoHosts {
         /// The applications' names, joined by commas.
         applications: String,
+    },
+    /// Nobody has approved any host that could be upgraded.
+    #[error(
+        "of {hosts} hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then \
+         `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true"
+    )]
+    NoneApproved {
+        /// How many hosts there would be.
+        hosts: usize,
     },
     /// A run is active.
     #[error("run {run} is active")]
@@ -308,6 +339,32 @@ pub enum Refusal {
     NoSecret {
         /// That name.
         name: SecretName,
+    },
+    /// Too few or too many hosts at once.
+    #[error("hosts: 1 to 1000 are approved at once")]
+    ApprovalSize,
+    /// There is no place for a decision about another host.
+    #[error(
+        "decisions are kept of at most 20000 hosts: forget those that are gone, with `os-upgrade hosts withdraw NAME \
+         --reason TEXT --forget`"
+    )]
+    EnrolmentFull,
+    /// Nothing is known of a host of that name.
+    #[error(
+        "there is no host {host}: none of that name has announced itself, been approved or been withdrawn"
+    )]
+    UnknownHost {
+        /// That name.
+        host: HostName,
+    },
+    /// Without a note of its withdrawal the host would take part again.
+    #[error(
+        "{host} announces itself, and with [site] auto-approve = true it would take part again at once: withdraw it without \
+         forgetting it"
+    )]
+    ForgottenIsApproved {
+        /// The host.
+        host: HostName,
     },
     /// A FleetLock client is not granted what it asks for.
     #[error("{value}")]

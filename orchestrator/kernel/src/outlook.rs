@@ -69,6 +69,11 @@ pub enum KeptBackBy {
     },
     /// No host that could be upgraded is there.
     NoHosts,
+    /// So many hosts that could be upgraded are there, and nobody has approved any of them.
+    NoneApproved {
+        /// How many.
+        hosts: usize,
+    },
 }
 
 /// A run that will start by itself.
@@ -101,7 +106,7 @@ pub fn outlook(state: &State, view: &View, now: DateTime<Utc>) -> Outlook {
         Ok(None) => return Outlook::Never(Never::NoOccurrence),
         Err(error) => return Outlook::Never(Never::Windows(error)),
     };
-    let by = (start.at <= now && state.run.is_none()).then(|| kept_back(view, config)).flatten();
+    let by = (start.at <= now && state.run.is_none()).then(|| kept_back(state, view, config)).flatten();
     by.map_or(Outlook::Next(start), |by| Outlook::KeptBack { start, by })
 }
 
@@ -151,7 +156,7 @@ impl Lookout {
         let known = self.seen.take().filter(|seen| seen.is_of(config, state, now));
         let seen = self.seen.insert(known.unwrap_or_else(|| Seen::new(config, state, now)));
         let start = seen.start.filter(|start| start.at <= now)?;
-        kept_back(view, config).is_none().then_some(start.occurrence)
+        kept_back(state, view, config).is_none().then_some(start.occurrence)
     }
 }
 
@@ -206,7 +211,7 @@ fn jitter(site: &str, start: DateTime<Utc>, spread: TimeDelta) -> TimeDelta {
     TimeDelta::seconds((drawn % (seconds + 1)).cast_signed())
 }
 
-fn kept_back(view: &View, config: &Config) -> Option<KeptBackBy> {
+fn kept_back(state: &State, view: &View, config: &Config) -> Option<KeptBackBy> {
     if let Some(seconds) = view.excessive_skew() {
         return Some(KeptBackBy::ClockSkew { seconds });
     }
@@ -214,7 +219,13 @@ fn kept_back(view: &View, config: &Config) -> Option<KeptBackBy> {
         return Some(KeptBackBy::Sealed(sealed.clone()));
     }
     let (mut awaited, mut reachable) = (0, false);
-    for (_, host, _) in view.serving(&config.worker_applications) {
+    let (mut enrolled, mut left_out) = (0_usize, 0);
+    for (name, host, _) in view.serving(&config.worker_applications) {
+        if !state.enrolled(name).takes_part() {
+            left_out += 1;
+            continue;
+        }
+        enrolled += 1;
         match host.reachability {
             Reachability::Awaited => awaited += 1,
             Reachability::Unreachable => {}
@@ -222,6 +233,7 @@ fn kept_back(view: &View, config: &Config) -> Option<KeptBackBy> {
         }
     }
     match awaited {
+        0 if enrolled == 0 && left_out > 0 => Some(KeptBackBy::NoneApproved { hosts: left_out }),
         0 => (!reachable).then_some(KeptBackBy::NoHosts),
         hosts => Some(KeptBackBy::HostsAwaited { hosts }),
     }

@@ -1,5 +1,6 @@
 //! Why a host waits, or came to an unhappy end: typed, so that the API, the command line and the page say the same.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use os_upgrade_protocol::{Action, GroupName, HostName};
@@ -78,6 +79,28 @@ pub enum Reason {
         /// Who did it.
         actor: String,
     },
+    /// Nobody has approved the host.
+    AwaitsApproval {
+        /// The host.
+        host: HostName,
+    },
+    /// An operator withdrew the host.
+    HostWithdrawn {
+        /// Who did.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A name as it can be typed: whoever reaches the bus chooses the names that operators copy.
+fn shell_word(name: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if name.bytes().all(plain) && !name.starts_with('-') {
+        return Cow::Borrowed(name);
+    }
+    let end_of_options = if name.starts_with('-') { "-- " } else { "" };
+    Cow::Owned(format!("{end_of_options}'{}'", name.replace('\'', r"'\''")))
 }
 
 impl fmt::Display for Reason {
@@ -106,6 +129,10 @@ impl fmt::Display for Reason {
             Self::Restored { actor } => {
                 write!(f, "the site was restored by {actor}; what became of the host is not known")
             }
+            Self::AwaitsApproval { host } => {
+                write!(f, "waits for approval: os-upgrade hosts approve {}", shell_word(host.as_str()))
+            }
+            Self::HostWithdrawn { actor, reason } => write!(f, "withdrawn by {actor}: {reason}"),
         }
     }
 }
@@ -127,6 +154,27 @@ impl Reason {
             Self::RunCancelled { .. } => "run-cancelled",
             Self::RunTimedOut => "run-timed-out",
             Self::Restored { .. } => "restored",
+            Self::AwaitsApproval { .. } => "awaits-approval",
+            Self::HostWithdrawn { .. } => "host-withdrawn",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_typed_is_one_word() {
+        for (name, typed) in [
+            ("h01.example-site", "h01.example-site"),
+            ("a b", "'a b'"),
+            ("x;reboot", "'x;reboot'"),
+            ("it's $(reboot)", r"'it'\''s $(reboot)'"),
+            ("--all", "-- '--all'"),
+        ] {
+            let reason = Reason::AwaitsApproval { host: HostName::new(name).unwrap() };
+            assert_eq!(reason.to_string(), format!("waits for approval: os-upgrade hosts approve {typed}"));
         }
     }
 }

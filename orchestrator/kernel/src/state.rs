@@ -8,6 +8,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, LockProvider, Settings, tag};
+use crate::enrolment::{Enrolled, Enrolment};
 use crate::fact::Fact;
 use crate::fence::Fence;
 use crate::record::Record;
@@ -33,6 +34,9 @@ pub struct State {
     /// The secrets.
     #[serde(default)]
     pub strongbox: Strongbox,
+    /// Which hosts may take part in runs.
+    #[serde(default, skip_serializing_if = "Enrolment::is_empty")]
+    pub enrolment: Enrolment,
     /// Slots that hosts hold, or may hold, on behalf of runs.
     pub slots: OrdMap<HostName, Slot>,
     /// The active run.
@@ -62,6 +66,7 @@ impl Default for State {
             config_revision: 0,
             semaphores,
             strongbox: Strongbox::default(),
+            enrolment: Enrolment::default(),
             slots: OrdMap::new(),
             run: None,
             last_run: None,
@@ -194,6 +199,10 @@ impl State {
                 self.strongbox.secrets.remove(name);
                 Ok(())
             }
+            Fact::HostsApproved { .. } | Fact::HostWithdrawn { .. } => {
+                self.enrolment.apply(at, fact);
+                Ok(())
+            }
             Fact::LateCommandSeen { host, action, sequence } => {
                 let of_slot = self.slots.get_mut(host).filter(|slot| slot.unsent_at_fence.is_some());
                 if let Some(slot) = of_slot.filter(|_| *action != Action::Prepare) {
@@ -219,6 +228,11 @@ impl State {
     /// What tells the present configuration from every other that there has been: its `ETag`, without the quotes.
     pub fn config_tag(&self) -> Option<String> {
         self.config.as_deref().map(|config| tag::tag(self.config_revision, config))
+    }
+
+    /// Whether `host` takes part in runs that start now.
+    pub fn enrolled(&self, host: &HostName) -> Enrolled<'_> {
+        self.enrolment.of(host, self.settings.auto_approve)
     }
 
     fn check_no_run(&self, started: &RunId) -> Result<(), ApplyError> {

@@ -1,7 +1,7 @@
 //! What is seen of the site at the moment, handed in with every input. Nothing here is durable, and nothing is
 //! concluded from it but what a fact then says.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 
@@ -34,6 +34,8 @@ pub struct SeenHost {
     pub reachability: Reachability,
     /// The worker's clock minus the bus's at its last announcement, in seconds, when it told its time.
     pub clock_skew_secs: Option<i64>,
+    /// When the bus took the last announcement on it.
+    pub announced_at: Option<DateTime<Utc>>,
 }
 
 /// Whether a host shows signs of life.

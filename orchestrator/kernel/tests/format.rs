@@ -17,9 +17,9 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore, Waiter};
 use os_upgrade_kernel::{
-    Accepted, Config, Expected, Fact, HostEvent, HostStatus, Input, LockProvider, OnFailure, Outstanding,
-    Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource, RunResult, SecretName, Settings, Spent,
-    Standing, State, StopCause, Trigger, View, decide,
+    Accepted, Config, Enrolment, Expected, Fact, HostEvent, HostStatus, Input, LockProvider, OnFailure,
+    Outstanding, Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource, RunResult, SecretName,
+    Settings, Spent, Standing, State, StopCause, Trigger, View, decide,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -65,6 +65,8 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::StrongboxMade { .. } => 21,
         Fact::SecretKept { .. } => 22,
         Fact::SecretRemoved { .. } => 23,
+        Fact::HostsApproved { .. } => 24,
+        Fact::HostWithdrawn { .. } => 25,
     }
 }
 
@@ -83,6 +85,7 @@ fn facts() {
         timezone: Tz::Europe__Stockholm,
         reclaim: Reclaim::Inventory,
         stuck_after: Duration::from_secs(60),
+        auto_approve: true,
         ..Settings::default()
     };
     let enlisted = |name: &str, skipped| Enlisted {
@@ -105,7 +108,7 @@ fn facts() {
         ),
         (
             Fact::SettingsAdopted { settings: reclaiming },
-            r#"{"type":"settings-adopted","settings":{"site":"hall-3","timezone":"Europe/Stockholm","provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reclaim":"inventory","stuck-after":"1m"}}"#,
+            r#"{"type":"settings-adopted","settings":{"site":"hall-3","timezone":"Europe/Stockholm","provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reclaim":"inventory","stuck-after":"1m","auto-approve":true}}"#,
         ),
         (
             Fact::ConfigReplaced {
@@ -294,8 +297,30 @@ fn facts() {
             Fact::SecretRemoved { name: SecretName::new("lock-server").unwrap(), actor: "eve".to_owned() },
             r#"{"type":"secret-removed","name":"lock-server","actor":"eve"}"#,
         ),
+        (
+            Fact::HostsApproved { hosts: vec![host("h1"), host("h2")], actor: "eve".to_owned() },
+            r#"{"type":"hosts-approved","hosts":["h1","h2"],"actor":"eve"}"#,
+        ),
+        (
+            Fact::HostWithdrawn {
+                host: host("h1"),
+                actor: "eve".to_owned(),
+                reason: "stolen".to_owned(),
+                forgotten: false,
+            },
+            r#"{"type":"host-withdrawn","host":"h1","actor":"eve","reason":"stolen"}"#,
+        ),
+        (
+            Fact::HostWithdrawn {
+                host: host("h1"),
+                actor: "eve".to_owned(),
+                reason: "scrapped".to_owned(),
+                forgotten: true,
+            },
+            r#"{"type":"host-withdrawn","host":"h1","actor":"eve","reason":"scrapped","forgotten":true}"#,
+        ),
     ];
-    check(&table, fact_variant, 24);
+    check(&table, fact_variant, 26);
 }
 
 fn event_variant(event: &HostEvent) -> usize {
@@ -364,6 +389,8 @@ fn reason_variant(reason: &Reason) -> usize {
         Reason::RunCancelled { .. } => 10,
         Reason::RunTimedOut => 11,
         Reason::Restored { .. } => 12,
+        Reason::AwaitsApproval { .. } => 13,
+        Reason::HostWithdrawn { .. } => 14,
     }
 }
 
@@ -397,8 +424,13 @@ fn reasons() {
         (Reason::RunCancelled { actor: "eve".to_owned() }, r#"{"kind":"run-cancelled","actor":"eve"}"#),
         (Reason::RunTimedOut, r#"{"kind":"run-timed-out"}"#),
         (Reason::Restored { actor: "cli".to_owned() }, r#"{"kind":"restored","actor":"cli"}"#),
+        (Reason::AwaitsApproval { host: host("h1") }, r#"{"kind":"awaits-approval","host":"h1"}"#),
+        (
+            Reason::HostWithdrawn { actor: "eve".to_owned(), reason: "stolen".to_owned() },
+            r#"{"kind":"host-withdrawn","actor":"eve","reason":"stolen"}"#,
+        ),
     ];
-    check(&table, reason_variant, 13);
+    check(&table, reason_variant, 15);
     let kinds: BTreeSet<&str> = table.iter().map(|(reason, _)| reason.kind()).collect();
     assert_eq!(kinds.len(), table.len());
     for (reason, json) in &table {
@@ -573,6 +605,8 @@ fn records_and_snapshots() {
         "trigger r3",
         "deliver",
         "reply h1 prepare done",
+        "approve h1 h3 h4",
+        "withdraw h3 why=stolen",
     ];
     for line in story {
         common::script::perform(&mut site, line);
@@ -591,12 +625,23 @@ fn records_and_snapshots() {
 #[test]
 fn a_snapshot_from_before_windows() {
     let before = include_str!("format/state-before-windows.json");
-    for absent in ["config-revision", "spent-at", "strongbox", "timezone", "maintenance-windows"] {
+    let absent = [
+        "config-revision",
+        "spent-at",
+        "strongbox",
+        "timezone",
+        "maintenance-windows",
+        "auto-approve",
+        "enrolment",
+    ];
+    for absent in absent {
         assert!(!before.contains(absent), "{absent}");
     }
     let read: State = serde_json::from_str(before).unwrap();
     let present: State = serde_json::from_str(include_str!("format/state.json")).unwrap();
-    let expected = State { config_revision: 0, spent: Spent::default(), ..present };
+    let settings = Settings { auto_approve: false, ..(*present.settings).clone() };
+    let (enrolment, settings) = (Enrolment::default(), settings.into());
+    let expected = State { config_revision: 0, spent: Spent::default(), enrolment, settings, ..present };
     assert_eq!(read, expected);
 
     // The configuration in it has a tag, and whoever has seen that may change it.

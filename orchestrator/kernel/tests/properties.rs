@@ -29,7 +29,7 @@ proptest! {
         for step in &moves {
             play.play(step);
         }
-        play.play(&Move::Settings { external, release: false, slots: [9; 3], groups: 3 });
+        play.play(&Move::Settings { external, release: false, slots: [9; 3], groups: 3, approves: true });
         play.heal();
     }
 }
@@ -42,7 +42,7 @@ proptest! {
     #[test]
     fn what_is_believed_is_true(moves in prop::collection::vec(busy(), 60..160), external in any::<bool>()) {
         let mut play = Play::new();
-        play.play(&Move::Settings { external, release: false, slots: [1; 3], groups: 3 });
+        play.play(&Move::Settings { external, release: false, slots: [1; 3], groups: 3, approves: true });
         play.world = Some(World::default());
         for step in &moves {
             play.play(step);

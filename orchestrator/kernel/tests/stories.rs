@@ -37,6 +37,8 @@ stories! {
     cancel,
     clock_skew,
     configuration,
+    enrolment,
+    enrolment_in_a_run,
     explain,
     external,
     fairness,

@@ -198,6 +198,8 @@ impl Dispatcher {
                 | Fact::StrongboxMade { .. }
                 | Fact::SecretKept { .. }
                 | Fact::SecretRemoved { .. }
+                | Fact::HostsApproved { .. }
+                | Fact::HostWithdrawn { .. }
                 | Fact::Restored { .. }
                 | Fact::LateCommandSeen { .. }
                 | Fact::Withdrawn { .. }

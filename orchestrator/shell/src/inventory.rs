@@ -68,6 +68,7 @@ struct Signs {
 struct Announced {
     announcement: Announcement,
     clock_skew_secs: Option<i64>,
+    at: DateTime<Utc>,
 }
 
 impl Signs {
@@ -142,7 +143,7 @@ impl Inventory {
                 });
             }
             let clock_skew_secs = announcement.time.map(|time| (time - at).num_seconds());
-            self.announced.insert(key, Announced { announcement, clock_skew_secs });
+            self.announced.insert(key, Announced { announcement, clock_skew_secs, at });
         }
         let is_new = self.is_new(now, at) && !payload.is_empty();
         self.look_again_at(now, host, is_new);
@@ -262,6 +263,7 @@ impl Inventory {
             seen.boot_id = seen.boot_id.take().or_else(|| announcement.boot_id.clone());
             sends_heartbeats |= announcement.heartbeats;
             seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
+            seen.announced_at = seen.announced_at.max(Some(announced.at));
         }
         match seen {
             None => {

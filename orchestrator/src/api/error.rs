@@ -116,11 +116,14 @@ impl IntoResponse for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
-            Refusal::InvalidConfig { .. } | Refusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
-            Refusal::ConfigChanged { .. } => StatusCode::PRECONDITION_FAILED,
-            Refusal::NoConfiguration | Refusal::NoHolder { .. } | Refusal::NoSecret { .. } => {
-                StatusCode::NOT_FOUND
+            Refusal::InvalidConfig { .. } | Refusal::TimeoutTooShort | Refusal::ApprovalSize => {
+                StatusCode::BAD_REQUEST
             }
+            Refusal::ConfigChanged { .. } => StatusCode::PRECONDITION_FAILED,
+            Refusal::NoConfiguration
+            | Refusal::NoHolder { .. }
+            | Refusal::NoSecret { .. }
+            | Refusal::UnknownHost { .. } => StatusCode::NOT_FOUND,
             Refusal::LockDenied { lock_kind: DeniedKind::UnknownGroup, .. } => StatusCode::NOT_FOUND,
             Refusal::LockDenied { .. }
             | Refusal::HolderAtWork { .. }
@@ -130,6 +133,9 @@ impl From<Refusal> for Problem {
             | Refusal::NotLeft { .. }
             | Refusal::HeldAlready { .. }
             | Refusal::NoHosts { .. }
+            | Refusal::NoneApproved { .. }
+            | Refusal::EnrolmentFull
+            | Refusal::ForgottenIsApproved { .. }
             | Refusal::RunActive { .. }
             | Refusal::OtherStrongboxKey
             | Refusal::StrongboxFull

@@ -204,6 +204,22 @@ fn unread_body(rejection: &BytesRejection) -> Problem {
     Problem::new(rejection.status(), message)
 }
 
+/// Longest reason that an operator may give, in bytes.
+const REASON_BYTES_MAX: usize = 1_000;
+
+/// Why an operator wants something, for the audit: one line that says something.
+pub(super) fn checked_reason(text: &str) -> Result<String, Problem> {
+    let reason = text.trim();
+    if reason.is_empty() {
+        return Err(Problem::bad_request("reason: say why, for the audit"));
+    }
+    if reason.len() > REASON_BYTES_MAX || reason.chars().any(char::is_control) {
+        let wanted = format!("reason: one line of at most {REASON_BYTES_MAX} bytes is expected");
+        return Err(Problem::bad_request(wanted));
+    }
+    Ok(reason.to_owned())
+}
+
 /// The last segment of the path.
 pub(super) struct Name(pub(super) String);
 

@@ -110,6 +110,16 @@ impl Parameters for Listing {
 }
 
 impl Listing {
+    /// The parameters of a list that has more of them.
+    pub(super) const fn of(
+        limit: Option<u32>,
+        after: Option<String>,
+        keys: Option<True>,
+        count: Option<True>,
+    ) -> Self {
+        Self { limit, after, keys, count }
+    }
+
     /// What is wanted.
     pub(super) fn wanted(&self) -> Wanted {
         Wanted::of(self.keys.as_ref(), self.count.as_ref())

@@ -1,5 +1,7 @@
-//! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format: about FleetLock's slots, about
+//! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format: about FleetLock's slots, about hosts, about
 //! requests that were not let in, and about the API's certificate.
+
+use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -18,7 +20,7 @@ use super::error::Problem;
 use super::extract::{Nothing, Params};
 use super::openapi::tag;
 use super::slots::{self, GroupState};
-use super::{Api, Options};
+use super::{Api, Options, hosts};
 use crate::auth::Gate;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -39,7 +41,9 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     )
 )]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let text = text(&api.answers, &api.site.present().state, &api.gate, &api.options, Utc::now());
+    let present = api.site.present();
+    let hosts = hosts::by_enrolment(&present);
+    let text = text(&api.answers, &present.state, &hosts, &api.gate, &api.options, Utc::now());
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
@@ -47,6 +51,7 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
 pub(super) fn text(
     answers: &Answers,
     site: &Site,
+    hosts: &BTreeMap<&'static str, usize>,
     gate: &Gate,
     options: &Options,
     now: DateTime<Utc>,
@@ -55,6 +60,7 @@ pub(super) fn text(
     let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
     slots.register("answers", "Answers to FleetLock clients", answers.clone());
     describe_slots(slots, site, now);
+    describe_hosts(&mut registry, hosts);
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
     describe_gate(api, gate);
     api.register(
@@ -71,6 +77,16 @@ pub(super) fn text(
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
+}
+
+/// How many hosts have announced themselves: label `enrolment`.
+fn describe_hosts(registry: &mut Registry, hosts: &BTreeMap<&'static str, usize>) {
+    let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    for (enrolment, count) in hosts {
+        let count = i64::try_from(*count).unwrap_or(i64::MAX);
+        family.get_or_create(&[("enrolment", *enrolment)]).set(count);
+    }
+    registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
 }
 
 fn describe_gate(registry: &mut Registry, gate: &Gate) {

@@ -20,16 +20,13 @@ use utoipa_axum::routes;
 use super::Api;
 use super::audit::Done;
 use super::error::Problem;
-use super::extract::{Actor, Body, Names, Nothing, Params};
+use super::extract::{Actor, Body, Names, Nothing, Params, checked_reason};
 use super::listing::{self, paged};
 use super::openapi::types::{self, BehalfWord, LockProviderWord, ReclaimWord, WaiterWord};
 use super::openapi::{lists, tag};
 use super::reply::Stamp;
 use super::runs::FactItem;
 use crate::store::{Audit, FactCursor};
-
-/// Longest reason that an operator may give, in bytes.
-const REASON_BYTES_MAX: usize = 1_000;
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default()
@@ -294,27 +291,14 @@ struct About {
 }
 
 impl About {
-    fn check(self) -> Result<(GroupName, ClientId, String), Problem> {
-        let Self { group, id, reason } = self;
-        let reason = reason.trim().to_owned();
-        if reason.is_empty() {
-            return Err(Problem::bad_request("reason: say why, for the audit"));
-        }
-        if reason.len() > REASON_BYTES_MAX || reason.chars().any(char::is_control) {
-            let wanted = format!("reason: one line of at most {REASON_BYTES_MAX} bytes is expected");
-            return Err(Problem::bad_request(wanted));
-        }
-        Ok((group, id, reason))
-    }
-
     /// Has what `request` makes of it carried out.
     async fn order(
         self,
         api: &Api,
         request: impl FnOnce(GroupName, ClientId, String) -> Request,
     ) -> Result<StatusCode, Problem> {
-        let (group, id, reason) = self.check()?;
-        order(api, request(group, id, reason)).await
+        let Self { group, id, reason } = self;
+        order(api, request(group, id, checked_reason(&reason)?)).await
     }
 }
 

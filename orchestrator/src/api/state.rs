@@ -43,7 +43,7 @@ pub(super) static FIELDS: LazyLock<Vec<&str>> =
     LazyLock::new(|| config::FIELDS.iter().chain(&NOT_CONFIGURED).copied().collect());
 
 /// The paths of those that are not the configuration's.
-const NOT_CONFIGURED: [&str; 44] = [
+const NOT_CONFIGURED: [&str; 45] = [
     "status",
     "next-upgrade-in",
     "next-upgrade-at",
@@ -51,6 +51,7 @@ const NOT_CONFIGURED: [&str; 44] = [
     "scheduled-workers",
     "scheduled-workers/host",
     "scheduled-workers/application",
+    "pending-hosts",
     "current-upgrade-info",
     "current-upgrade-info/id",
     "current-upgrade-info/start-time",
@@ -149,7 +150,8 @@ fn size(present: &Present, keep: &Keep) -> usize {
     let of_run = |name: &str, run: &Option<Run>| {
         run.as_ref().filter(|_| keep.has(name)).map_or(0, |run| run.hosts().len())
     };
-    let seen = if keep.has("hosts") || keep.has("scheduled-workers") {
+    let of_hosts = ["hosts", "scheduled-workers", "pending-hosts"];
+    let seen = if of_hosts.iter().any(|name| keep.has(name)) {
         present.view.hosts.len().max(present.versions.len())
     } else {
         0
@@ -205,6 +207,9 @@ struct StateBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<ScheduledWorker>>)]
     scheduled_workers: Option<ScheduledWorkers<'a>>,
+    /// How many hosts have announced themselves and wait for approval; absent where none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending_hosts: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_upgrade_info: Option<CurrentUpgrade<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,6 +229,7 @@ impl<'a> StateBody<'a> {
         let written = |duration: fn(&Config) -> Duration| {
             config.map(duration).filter(|duration| duration.as_secs() > 0)
         };
+        let waiting = keep.has("pending-hosts").then(|| hosts::pending(present));
         let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
         let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
         Self {
@@ -237,6 +243,7 @@ impl<'a> StateBody<'a> {
             next_upgrade_in: start.map(|at| until(at, now)),
             next_upgrade_at: start.map(Stamp),
             next_upgrade_reason: outlook.and_then(reason),
+            pending_hosts: waiting.filter(|hosts| *hosts > 0),
             scheduled_workers: applications.map(|applications| ScheduledWorkers::of(present, applications)),
             current_upgrade_info: current.map(CurrentUpgrade::of),
             last_upgrade_info: last.and_then(LastUpgrade::of),
@@ -262,6 +269,7 @@ const fn reason(outlook: &Outlook) -> Option<&'static str> {
         Outlook::KeptBack { by: KeptBackBy::Sealed(_), .. } => Some("strongbox-sealed"),
         Outlook::KeptBack { by: KeptBackBy::HostsAwaited { .. }, .. } => Some("hosts-awaited"),
         Outlook::KeptBack { by: KeptBackBy::NoHosts, .. } => Some("no-hosts"),
+        Outlook::KeptBack { by: KeptBackBy::NoneApproved { .. }, .. } => Some("none-approved"),
     }
 }
 
@@ -320,7 +328,8 @@ impl<'a> ScheduledWorkers<'a> {
 
 impl Serialize for ScheduledWorkers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let serving = self.present.view.serving(self.applications);
+        let takes_part = |host| self.present.state.enrolled(host).takes_part();
+        let serving = self.present.view.serving(self.applications).filter(|(host, ..)| takes_part(*host));
         let worker = serving.map(|(host, _, application)| ScheduledWorker {
             host: host.as_str(),
             application: application.as_str(),

@@ -4,6 +4,7 @@ mod authority;
 mod configuration;
 mod conformance;
 mod crowds;
+mod enrolment;
 mod errors;
 mod forms;
 mod limits;

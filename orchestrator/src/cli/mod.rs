@@ -7,6 +7,7 @@ mod bus;
 mod cluster;
 mod dev;
 mod doctor;
+mod hosts;
 mod lock;
 mod logging;
 mod nats_config;
@@ -47,7 +48,7 @@ enum Command {
     ///
     /// Every key of the configuration can be given as an environment variable too:
     /// `OS_UPGRADE_<SECTION>__<KEY>`. `RUST_LOG` sets what is logged, `info` by default. At SIGHUP the configuration is
-    /// read again: slots, reclaiming and what becomes of slots change at once, everything else at the next start.
+    /// read again: slots, reclaiming, what becomes of slots and `auto-approve` change at once, everything else at the next start.
     Serve(Serve),
     /// Try everything on this machine: nats-server, orchestrator, and workers that upgrade demo hosts
     ///
@@ -57,6 +58,9 @@ enum Command {
     /// Look at the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// The hosts of a site: list them, and say which take part in runs
+    #[command(subcommand)]
+    Hosts(hosts::Command),
     /// Secrets that the site keeps, and the key to them
     #[command(subcommand)]
     Strongbox(strongbox::Command),
@@ -175,6 +179,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
         }
         Command::Cluster(command) => Ok(block_on(cluster::run(command))?),
+        Command::Hosts(command) => Ok(block_on(hosts::run(command))?),
         Command::Strongbox(command) => Ok(block_on(strongbox::run(command))?),
         Command::Lock(command) => {
             logging::start("warn");

@@ -7,7 +7,7 @@ use os_upgrade_kernel as kernel;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::config::{self, FleetLock, Settings};
+use crate::config::{self, FleetLock, Settings, Site};
 use crate::server::kernel_settings;
 
 /// What is put in force at each SIGHUP, as long as the configuration is valid; `running` is what it was at the start.
@@ -63,10 +63,12 @@ fn differing(one: &Settings, other: &Settings) -> impl Iterator<Item = &'static 
     sections.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name)
 }
 
-/// `running` with those settings of `read` that can change meanwhile: how slots are given, not by whom.
+/// `running` with those settings of `read` that can change meanwhile: how slots are given, not by whom, and whether hosts
+/// wait for approval.
 fn changeable(running: &Settings, read: &Settings) -> Settings {
     let FleetLock { default_group, on_failure, reclaim, stuck_after, groups, .. } = read.fleet_lock.clone();
     let fleet_lock =
         FleetLock { default_group, on_failure, reclaim, stuck_after, groups, ..running.fleet_lock.clone() };
-    Settings { fleet_lock, ..running.clone() }
+    let site = Site { auto_approve: read.site.auto_approve, ..running.site.clone() };
+    Settings { site, fleet_lock, ..running.clone() }
 }

@@ -69,6 +69,11 @@ pub(super) async fn get(server: &Server, path: &str) -> anyhow::Result<Value> {
     ask(server, Method::GET, at(&server.url, path)?, None).await
 }
 
+/// The JSON at `path`, below which `segments` are.
+pub(super) async fn get_below(server: &Server, path: &str, segments: &[&str]) -> anyhow::Result<Value> {
+    ask(server, Method::GET, below(&server.url, path, segments)?, None).await
+}
+
 /// Has something done by a POST to `path`.
 pub(super) async fn post(server: &Server, path: &str, body: &Value) -> anyhow::Result<()> {
     ask(server, Method::POST, at(&server.url, path)?, Some(body)).await.map(drop)
@@ -81,12 +86,16 @@ pub(super) async fn put(server: &Server, path: &str, body: &Value) -> anyhow::Re
 
 /// Has what is at `path`, below which `segments` are, taken away.
 pub(super) async fn delete(server: &Server, path: &str, segments: &[&str]) -> anyhow::Result<()> {
-    let mut url = at(&server.url, path)?;
+    ask(server, Method::DELETE, below(&server.url, path, segments)?, None).await.map(drop)
+}
+
+fn below(base: &HttpUrl, path: &str, segments: &[&str]) -> anyhow::Result<Url> {
+    let mut url = at(base, path)?;
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
         bail!("neither . nor .. can stand in a path");
     }
     url.path_segments_mut().ok().context("an http:// or https:// URL is expected")?.extend(segments);
-    ask(server, Method::DELETE, url, None).await.map(drop)
+    Ok(url)
 }
 
 /// The API is at the server's root, also where the URL is the one given to FleetLock clients.

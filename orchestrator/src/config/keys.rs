@@ -150,6 +150,9 @@ sections! {
         "name" => name: SiteName = Initial::Is("site");
         /// The time zone that maintenance windows mean by `site-local`: an IANA name.
         "timezone" => timezone: Tz = Initial::Is("UTC");
+        /// Whether every host that announces itself takes part in runs. Else one waits until `os-upgrade hosts approve` names
+        /// it, and is sent nothing. One that was withdrawn stays out all the same.
+        "auto-approve" => auto_approve: bool = Initial::Is("false");
     }
 
     /// The HTTP API.

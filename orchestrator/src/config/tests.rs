@@ -276,8 +276,7 @@ fn a_variable_at_fault_is_the_source() {
 #[test]
 fn control_characters_in_names_are_escaped() {
     let text = "[site]\n\"n\\nc.toml:9:9: x\\u001b[2J\" = 3\n";
-    let expected =
-        "c.toml:2:1: unknown key \"n\\nc.toml:9:9: x\\u{1b}[2J\" in [site]; its keys are name, timezone";
+    let expected = "c.toml:2:1: unknown key \"n\\nc.toml:9:9: x\\u{1b}[2J\" in [site]; its keys are name, timezone, auto-approve";
     assert_eq!(load_text(text, &[]), Err(expected.to_owned()));
     let problem = load_text("", &[("OS_UPGRADE_SITE__\tNAM", "x")]).unwrap_err();
     assert!(problem.starts_with("OS_UPGRADE_SITE__\\tNAM: no such key"), "{problem}");

@@ -12,7 +12,7 @@ use os_upgrade_shell::node::{Known, losses};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Check;
+use super::{Check, hosts};
 use crate::bus::Bus;
 use crate::bus::streams::StreamsError;
 use crate::bus::streams::inspect::Openness;
@@ -110,7 +110,7 @@ async fn streams(
         });
     }
     checks.push(lost(bus, settings, folded).await?);
-    checks.push(journal(bus).await);
+    checks.extend(journal(bus).await);
     match bus.lease_holder().await? {
         Some(holder) => {
             checks.push(Check::ok("lease", format!("instance {} leads", holder.instance)));
@@ -151,18 +151,24 @@ async fn lost(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> Result
     Ok(Check::problem(NAME, found.join("; "), advice))
 }
 
-async fn journal(bus: &Bus) -> Check {
+async fn journal(bus: &Bus) -> Vec<Check> {
     const NAME: &str = "journal";
     match collect::fold_journal(bus).await {
         Ok(Ok(follower)) => {
-            Check::ok(NAME, format!("readable up to its end, message {}", follower.tip.sequence))
+            let read = Check::ok(NAME, format!("readable up to its end, message {}", follower.tip.sequence));
+            // Before the first leader there are no settings in it.
+            let hosts = match follower.tip.sequence {
+                0 => None,
+                _ => Some(hosts::examine(bus, &follower.state).await),
+            };
+            [read].into_iter().chain(hosts).collect()
         }
         Ok(Err(error)) => {
             let advice = "use the version of the program that wrote it, or go on from the store or a backup with \
                           `os-upgrade restore`";
-            Check::problem(NAME, with_causes(&error), advice)
+            vec![Check::problem(NAME, with_causes(&error), advice)]
         }
-        Err(error) => Check::problem(NAME, with_causes(&error), "check NATS"),
+        Err(error) => vec![Check::problem(NAME, with_causes(&error), "check NATS")],
     }
 }
 

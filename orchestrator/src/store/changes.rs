@@ -117,6 +117,8 @@ impl Changes {
             | Fact::StrongboxMade { .. }
             | Fact::SecretKept { .. }
             | Fact::SecretRemoved { .. }
+            | Fact::HostsApproved { .. }
+            | Fact::HostWithdrawn { .. }
             | Fact::Restored { .. }
             | Fact::LateCommandSeen { .. }
             | Fact::Withdrawn { .. }
@@ -168,7 +170,9 @@ fn actor(fact: &Fact) -> Option<&str> {
         | Fact::HoldPlaced { actor, .. }
         | Fact::HolderReleased { actor, .. }
         | Fact::SecretKept { actor, .. }
-        | Fact::SecretRemoved { actor, .. } => Some(actor),
+        | Fact::SecretRemoved { actor, .. }
+        | Fact::HostsApproved { actor, .. }
+        | Fact::HostWithdrawn { actor, .. } => Some(actor),
         Fact::LockGranted { actor, .. }
         | Fact::LockAwaited { actor, .. }
         | Fact::LockReleased { actor, .. } => actor.as_deref(),
@@ -197,7 +201,8 @@ fn host_of(fact: &Fact) -> Option<&HostName> {
         | Fact::SlotReleaseDue { host, .. }
         | Fact::SlotReleased { host, .. }
         | Fact::LateCommandSeen { host, .. }
-        | Fact::Withdrawn { host, .. } => Some(host),
+        | Fact::Withdrawn { host, .. }
+        | Fact::HostWithdrawn { host, .. } => Some(host),
         Fact::Ignored { host, .. } => host.as_ref(),
         Fact::SettingsAdopted { .. }
         | Fact::ConfigReplaced { .. }
@@ -215,7 +220,8 @@ fn host_of(fact: &Fact) -> Option<&HostName> {
         | Fact::HolderReleased { .. }
         | Fact::StrongboxMade { .. }
         | Fact::SecretKept { .. }
-        | Fact::SecretRemoved { .. } => None,
+        | Fact::SecretRemoved { .. }
+        | Fact::HostsApproved { .. } => None,
     }
 }
 
@@ -262,6 +268,8 @@ fn run_of(fact: &Fact, before: &State) -> Option<RunId> {
         | Fact::HolderReleased { .. }
         | Fact::StrongboxMade { .. }
         | Fact::SecretKept { .. }
-        | Fact::SecretRemoved { .. } => None,
+        | Fact::SecretRemoved { .. }
+        | Fact::HostsApproved { .. }
+        | Fact::HostWithdrawn { .. } => None,
     }
 }

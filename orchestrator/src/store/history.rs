@@ -168,12 +168,15 @@ pub enum Audit {
     Configuration,
     /// Secrets kept and removed, and the strongbox given another key.
     Strongbox,
+    /// Hosts approved and withdrawn.
+    Enrolment,
 }
 
 impl Audit {
     /// Every kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 4] = [Self::Slots, Self::SlotsOfAll, Self::Configuration, Self::Strongbox];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Slots, Self::SlotsOfAll, Self::Configuration, Self::Strongbox, Self::Enrolment];
 
     /// Which facts those are, in the words of the index made for them.
     const fn condition(self) -> &'static str {
@@ -182,6 +185,7 @@ impl Audit {
             Self::SlotsOfAll => "type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released')",
             Self::Configuration => "type = 'config-replaced'",
             Self::Strongbox => "type IN ('strongbox-made', 'secret-kept', 'secret-removed')",
+            Self::Enrolment => "type IN ('hosts-approved', 'host-withdrawn')",
         }
     }
 

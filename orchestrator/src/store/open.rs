@@ -16,13 +16,14 @@ const APPLICATION_ID: u32 = 0x4F53_5550;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only; a migration that has been released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (1, "projection", include_str!("../../../migrations/0001_projection.sql")),
     (2, "base", include_str!("../../../migrations/0002_base.sql")),
     (3, "operators", include_str!("../../../migrations/0003_operators.sql")),
     (4, "configuration", include_str!("../../../migrations/0004_configuration.sql")),
     (5, "clients", include_str!("../../../migrations/0005_clients.sql")),
     (6, "strongbox", include_str!("../../../migrations/0006_strongbox.sql")),
+    (7, "enrolment", include_str!("../../../migrations/0007_enrolment.sql")),
 ];
 
 /// What every connection to the file at `path` has in common.

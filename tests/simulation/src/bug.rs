@@ -74,6 +74,8 @@ bugs! {
     WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"];
     /// An operator takes back the slot of a host at work.
     TakenBackAtWork: "taken-back-at-work", [] => ["S6"];
+    /// Hosts that wait for approval, or are withdrawn, take part all the same.
+    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"];
     /// Commands are sent before what they follow from is in the journal.
     SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"];
     /// The orchestrator does not look at not-after once more when a command leaves it.

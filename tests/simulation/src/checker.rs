@@ -18,6 +18,7 @@
 //! | lease | the lock server is asked by nobody but who holds the lease | `steps` |
 //! | rate | the lock server is asked no more than it takes, and left alone when it wants to be | `rate` |
 //! | once | no command stands in the stream twice | `commands` |
+//! | enrol | no command goes to a host that was not approved when its run began, or was withdrawn before it began there | `enrolment` |
 //! | worker | an executed command is acknowledged after its reply; a reboot follows its `reboot-required` | `workers` |
 //! | journal | it can be followed, and nobody stops | `journal` |
 //! | store | the projection misses nothing | `journal` |
@@ -27,6 +28,7 @@
 mod answers;
 mod commands;
 mod end;
+mod enrolment;
 mod journal;
 mod loss;
 mod rate;
@@ -44,6 +46,7 @@ use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::node::CallId;
 
 use self::commands::CommandSeen;
+use self::enrolment::Enrolled;
 pub(crate) use self::loss::{Ends, Knows};
 use self::rate::Asked;
 use self::semaphore::Semaphores;
@@ -107,6 +110,7 @@ pub(crate) struct Checker {
     pub(crate) waits: u64,
     calls: BTreeMap<CallId, (Request, Micros)>,
     semaphores: Semaphores,
+    enrolled: Enrolled,
     /// Runs of which somebody was told that they were not begun.
     refused: BTreeSet<RunId>,
     /// Who was told that the configuration they put was not.
@@ -139,6 +143,7 @@ impl Checker {
         let hosts = names.into_iter().zip(&plan.hosts);
         Self {
             semaphores,
+            enrolled: Enrolled::default(),
             now: 0,
             violation: None,
             provider: plan.settings.provider,

@@ -113,6 +113,10 @@ impl Plan {
             self.act_every = 2 * SECOND;
             self.settings.provider = LockProvider::Embedded;
         }
+        if bug == Bug::UnapprovedEnlisted {
+            self.settings.auto_approve = false;
+            self.act_every = 2 * SECOND;
+        }
         if bug == Bug::LockServerHurried {
             self.lock_interval = Duration::ZERO;
         }
@@ -184,6 +188,7 @@ fn draw_settings(rng: &mut Rng) -> Settings {
             .map(|(name, slots)| (group(name), *rng.choice(&slots).expect("not empty")))
             .collect(),
         reclaim: if rng.bool() { Reclaim::Inventory } else { Reclaim::Never },
+        auto_approve: rng.bool(),
         ..Settings::default()
     }
 }

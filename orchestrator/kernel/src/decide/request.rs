@@ -3,9 +3,11 @@
 use chrono::{DateTime, SubsecRound, Utc};
 use os_upgrade_protocol::RunId;
 
+use super::enrolment::{self, Withdrawn};
 use super::{Decision, configuration, slots};
 use crate::config::{Config, UnreachablePolicy};
 use crate::duration::Duration;
+use crate::enrolment::LEFT_OUT_MAX;
 use crate::fact::Fact;
 use crate::input::{Accepted, Refusal, Request};
 use crate::reason::Reason;
@@ -36,6 +38,13 @@ pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTim
             state.strongbox.keep(name, sealed, check, actor)
         }
         Request::RemoveSecret { name, actor } => state.strongbox.remove(name, actor),
+        Request::ApproveHosts { hosts, actor, validate } => {
+            enrolment::approve(state, hosts, actor, *validate)
+        }
+        Request::WithdrawHost { host, actor, reason, forget, validate } => {
+            let asked = Withdrawn { host, actor, reason, forget: *forget };
+            enrolment::withdraw(state, view, &asked, *validate)
+        }
     };
     match decided {
         Ok((facts, accepted)) => Decision { facts, answer: Some(Ok(accepted)) },
@@ -94,7 +103,11 @@ pub(super) fn start(
             config.worker_applications.iter().map(|application| application.name.as_str()).collect();
         return Err(Refusal::NoHosts { applications: names.join(", ") });
     }
-    let unreachable = hosts.iter().find(|entry| entry.skipped.is_some());
+    if !hosts.iter().any(|entry| state.enrolled(&entry.host).takes_part()) {
+        let hosts = view.serving(&config.worker_applications).count();
+        return Err(Refusal::NoneApproved { hosts });
+    }
+    let unreachable = hosts.iter().find(|entry| entry.skipped == Some(Reason::Unreachable));
     let stopping =
         unreachable.filter(|_| config.rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
             Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: entry.host.clone() } }
@@ -104,12 +117,25 @@ pub(super) fn start(
     Ok([started].into_iter().chain(stopping).collect())
 }
 
+/// Who takes part, and who would but does not. Of those whom nobody has approved there may be any number, since whoever
+/// reaches the bus can announce them: only so many are named.
 fn enlist(state: &State, view: &View, config: &Config) -> Vec<Enlisted> {
-    let enlisted = view.serving(&config.worker_applications).map(|(name, host, application)| Enlisted {
-        host: name.clone(),
-        application: application.clone(),
-        group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
-        skipped: (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable),
+    let mut left_out = 0;
+    let enlisted = view.serving(&config.worker_applications).filter_map(|(name, host, application)| {
+        let not_enrolled = state.enrolled(name).left_out(name);
+        if not_enrolled.is_some() {
+            left_out += 1;
+            if left_out > LEFT_OUT_MAX {
+                return None;
+            }
+        }
+        let unreachable = || (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable);
+        Some(Enlisted {
+            host: name.clone(),
+            application: application.clone(),
+            group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
+            skipped: not_enrolled.or_else(unreachable),
+        })
     });
     enlisted.collect()
 }

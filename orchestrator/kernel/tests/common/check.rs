@@ -1,7 +1,7 @@
 //! What must hold after every input, whatever it was: the kernel's share of the promises S1 to S6.
 
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostStatus, Input, LockProvider, Record, Standing, State, View, effects,
+    Batch, Effect, Fact, HostStatus, Input, LockProvider, Reason, Record, Run, Standing, State, View, effects,
 };
 use os_upgrade_protocol::Action;
 use serde::Serialize;
@@ -22,6 +22,7 @@ pub(crate) fn step(step: &Step<'_>, after: &State, lowered: bool) {
     slots_are_counted(after, lowered);
     slots_cover_what_is_sent(after);
     external_slots_are_given_back(step, after);
+    only_the_enrolled_begin(step, after);
     runs_end(step, after);
     let counted: usize =
         after.run.iter().flat_map(|run| HostStatus::ALL.map(|status| run.count(status))).sum();
@@ -138,6 +139,29 @@ fn external_slots_are_given_back(step: &Step<'_>, after: &State) {
             assert_eq!(after.slots[host].standing, slot.standing, "{host}");
         }
     }
+}
+
+/// Who begins in a run was enrolled when it was decided; whom an operator has withdrawn since has begun, or never does.
+fn only_the_enrolled_begin(step: &Step<'_>, after: &State) {
+    let started = step
+        .record
+        .facts
+        .iter()
+        .filter_map(|fact| if let Fact::RunStarted { hosts, .. } = fact { Some(hosts) } else { None });
+    for entry in started.flatten() {
+        let enrolled = step.before.enrolled(&entry.host);
+        match &entry.skipped {
+            None | Some(Reason::Unreachable) => assert!(enrolled.takes_part(), "{entry:?} is {enrolled:?}"),
+            Some(reason) => assert_eq!(enrolled.left_out(&entry.host).as_ref(), Some(reason)),
+        }
+    }
+    for (name, host) in after.run.iter().flat_map(Run::hosts) {
+        let may_begin =
+            [HostStatus::Pending, HostStatus::Preparing, HostStatus::Prepared, HostStatus::Waiting];
+        let is_out = after.enrolment.withdrawn.contains_key(name);
+        assert!(!(is_out && may_begin.contains(&host.status)), "{name} is withdrawn, and {}", host.status);
+    }
+    assert!(after.enrolment.withdrawn.keys().all(|host| !after.enrolment.approved.contains_key(host)));
 }
 
 /// When a run has ended every host has come to an end, and a run ends when its time is over.

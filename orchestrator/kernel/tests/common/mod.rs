@@ -12,8 +12,8 @@ pub(crate) mod script;
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Answer, Batch, ClientId, Config, ControlMessage, Effect, Expected, Fact, Input, Request, SeenHost, State,
-    View, effects, hint,
+    Answer, Batch, ClientId, Config, ControlMessage, Effect, Expected, Fact, Input, Request, SeenHost,
+    Settings, State, View, effects, hint,
 };
 use os_upgrade_protocol::{
     Action, ApplicationName, CommandId, GroupName, Hint, HostName, Outcome, Reply, RunId,
@@ -53,6 +53,11 @@ pub(crate) fn config() -> Config {
         worker_applications: vec![WorkerApplication { name: application(APPLICATION) }],
         ..Config::default()
     }
+}
+
+/// The usual settings: every host is approved by itself.
+pub(crate) fn settings() -> Settings {
+    Settings { auto_approve: true, ..Settings::default() }
 }
 
 /// A host as a worker of the usual application shows it.
@@ -102,7 +107,9 @@ pub(crate) struct Site {
 
 impl Default for Site {
     fn default() -> Self {
-        let state = State::default();
+        // Who waits for approval is what some stories are about, and no other test.
+        let mut state = State::default();
+        state.apply(start(), &Fact::SettingsAdopted { settings: settings() }).unwrap();
         Self { state, view: View::default(), now: start(), last_sequence: 0, lowered: false }
     }
 }
@@ -114,7 +121,7 @@ impl Site {
         for name in hosts {
             site.view.hosts.insert(host(name), seen(None));
         }
-        site.input(Input::Settings(os_upgrade_kernel::Settings::default()));
+        site.input(Input::Settings(settings()));
         site.input(Input::Request(Request::PutConfig {
             config: config(),
             expected: Expected::Anything,

@@ -52,6 +52,8 @@ pub(crate) enum Move {
         release: bool,
         slots: [u32; 3],
         groups: usize,
+        /// Whether hosts are approved by themselves.
+        approves: bool,
     },
     Fence,
     /// A FleetLock client from outside asks for a slot, or gives it back.
@@ -64,6 +66,11 @@ pub(crate) enum Move {
     Operator {
         id: usize,
         group: usize,
+        asked: usize,
+    },
+    /// An operator approves a host, or withdraws it.
+    Enrol {
+        host: usize,
         asked: usize,
     },
     Lie(Lie),
@@ -105,12 +112,19 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
                 max_concurrent, max_failures, fail_unreachable, applications,
             }
         ),
-        1 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize)
-            .prop_map(|(external, release, slots, groups)| Move::Settings { external, release, slots, groups }),
+        1 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize, any::<bool>())
+            .prop_map(|(external, release, slots, groups, approves)| {
+                Move::Settings { external, release, slots, groups, approves }
+            }),
         1 => Just(Move::Fence),
         3 => client(),
         1 => operator(),
+        2 => enrol(),
     ]
+}
+
+fn enrol() -> impl Strategy<Value = Move> {
+    (index(), index()).prop_map(|(host, asked)| Move::Enrol { host, asked })
 }
 
 fn operator() -> impl Strategy<Value = Move> {
@@ -132,9 +146,12 @@ pub(crate) fn busy() -> impl Strategy<Value = Move> {
         4 => (0..120_i64).prop_map(|seconds| Move::Wait { seconds }),
         1 => Just(Move::Cancel),
         1 => (any::<bool>(), prop::array::uniform3(1..3_u32))
-            .prop_map(|(external, slots)| Move::Settings { external, release: false, slots, groups: 3 }),
+            .prop_map(|(external, slots)| {
+                Move::Settings { external, release: false, slots, groups: 3, approves: true }
+            }),
         2 => client(),
         1 => operator(),
+        1 => enrol(),
     ]
 }
 

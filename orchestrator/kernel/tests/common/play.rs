@@ -165,7 +165,7 @@ impl Play {
                     validate: false,
                 }));
             }
-            Move::Settings { external, release, slots, groups } => {
+            Move::Settings { external, release, slots, groups, approves } => {
                 let provider = if external { LockProvider::External } else { LockProvider::Embedded };
                 if let Some(world) = &mut self.world {
                     world.switched |= self.site.state.settings.provider != provider;
@@ -176,6 +176,7 @@ impl Play {
                     on_failure: if release { OnFailure::Release } else { OnFailure::Hold },
                     groups: (0..groups).map(|index| (group_of(index), slots[index])).collect(),
                     reclaim: Reclaim::Inventory,
+                    auto_approve: approves,
                     ..Settings::default()
                 }));
             }
@@ -214,8 +215,18 @@ impl Play {
                     self.granted.remove(&known);
                 }
             }
+            Move::Enrol { host, asked } => self.enrol(name_of(host), asked),
             Move::Lie(lie) => self.lie(lie),
         }
+    }
+
+    fn enrol(&mut self, host: HostName, asked: usize) {
+        let (actor, reason) = ("eve".to_owned(), "moved".to_owned());
+        self.input(Input::Request(match asked % 5 {
+            0 | 1 => Request::ApproveHosts { hosts: vec![host], actor, validate: false },
+            2 => Request::WithdrawHost { host, actor, reason, forget: true, validate: false },
+            _ => Request::WithdrawHost { host, actor, reason, forget: false, validate: asked == 3 },
+        }));
     }
 
     pub(crate) fn lie(&mut self, lie: Lie) {

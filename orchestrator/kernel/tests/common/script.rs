@@ -237,6 +237,22 @@ fn input(words: &Words<'_>) -> Input {
                 _ => Request::Reclaim { group, id, actor },
             })
         }
+        "approve" => Input::Request(Request::ApproveHosts {
+            hosts: words.plain[1..]
+                .iter()
+                .filter(|word| **word != "validate")
+                .map(|name| host(name))
+                .collect(),
+            actor,
+            validate,
+        }),
+        "withdraw" => Input::Request(Request::WithdrawHost {
+            host: host(words.at(1)),
+            actor,
+            reason: words.named("why").unwrap_or("moved").to_owned(),
+            forget: words.has("forget"),
+            validate,
+        }),
         "settings" => Input::Settings(settings(words)),
         "fence-stored" => {
             Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }
@@ -276,7 +292,7 @@ fn expected(words: &Words<'_>) -> Expected {
     }
 }
 
-/// `settings external release default:1 edge:2`
+/// `settings external release waiting default:1 edge:2`
 fn settings(words: &Words<'_>) -> Settings {
     let groups = words.plain.iter().filter_map(|word| word.split_once(':'));
     Settings {
@@ -287,6 +303,7 @@ fn settings(words: &Words<'_>) -> Settings {
         on_failure: if words.has("release") { OnFailure::Release } else { OnFailure::Hold },
         groups: groups.map(|(name, slots)| (group(name), slots.parse().unwrap())).collect(),
         reclaim: if words.has("reclaim") { Reclaim::Inventory } else { Reclaim::Never },
+        auto_approve: !words.has("waiting"),
         ..Settings::default()
     }
 }

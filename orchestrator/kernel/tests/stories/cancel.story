@@ -90,7 +90,7 @@
   h3 cancelled: the run was cancelled by eve
 # While a host waits for its slot.
 > settings embedded default:0
-  + settings-adopted settings=(default-group=default groups=(default=0) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=0) on-failure=hold provider=embedded)
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
   = done
@@ -122,7 +122,7 @@
   h3 cancelled: the run was cancelled by admin
 # It fails while it is being cancelled: cancelled it stays.
 > settings embedded default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
 > trigger r4
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r4 trigger=(operator actor=admin)
   = done

@@ -2,7 +2,7 @@
 > host h1
 > host h2
 > settings external
-  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
@@ -49,7 +49,7 @@
   + r1 h1: command-sent action=upgrade attempt=1 sequence=6
   ! nothing
 > settings embedded default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
 > skew 99
 > reply h1 upgrade done
   + r1 h1: upgraded

@@ -7,7 +7,7 @@
   + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:0
-  + settings-adopted settings=(default-group=default groups=(default=0) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=0) on-failure=hold provider=embedded)
 > explain h1
   no run is active; none starts by itself, as there are no maintenance windows
 > trigger r1
@@ -49,7 +49,7 @@
   waiting for its turn: h1 is first: denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=prepared | since=2026-11-21T01:00:05Z | until=2026-11-21T05:00:00Z
 > wait 5
 > settings embedded default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
   + r1 h1: slot-granted group=default provider=embedded
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
 > explain h1

@@ -9,7 +9,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > settings external
-  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
   = done

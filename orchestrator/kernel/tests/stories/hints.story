@@ -6,7 +6,7 @@
   + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2
-  + settings-adopted settings=(default-group=default groups=(default=2) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded)
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1

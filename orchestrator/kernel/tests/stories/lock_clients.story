@@ -8,7 +8,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > settings embedded default:1 edge:2
-  + settings-adopted settings=(default-group=default groups=(default=1 edge=2) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1 edge=2) on-failure=hold provider=embedded)
 > lock default node-7
   + lock-granted group=default id=node-7
   = done
@@ -100,7 +100,7 @@
   ! nothing
 # No group of that name any more: who holds keeps, nobody gets.
 > settings embedded default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
 > lock edge node-9
   + lock-awaited group=edge id=node-9
   = refused: the group has no slots any more; still held by node-8 since 2026-11-21T01:00:00Z
@@ -121,7 +121,7 @@
   + lock-granted group=default id=node-7
   = done
 > settings external
-  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
 > lock default node-7
   = refused: the slots of this site are another lock server's: ask that one
 > lock default node-9

@@ -104,7 +104,7 @@
 > reclaim default h2
   = refused: slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = "inventory", or release it with a reason
 > settings embedded default:1 reclaim
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded reclaim=inventory)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded reclaim=inventory)
 > reclaim default h2
   = refused: h2 is in the inventory: its workers have announced themselves on debian
 > gone h2
@@ -167,7 +167,7 @@
   = done
 # With another lock server the host's slot is given back there.
 > settings external
-  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
 > hold default rack-7 a disk
   = refused: the slots of this site are another lock server's: ask that one
 > trigger r2

@@ -43,7 +43,7 @@
   + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=nothing-outstanding
 # The same with `on-failure = release`: once it is certain that no reboot will be sent, the slot is free.
 > settings embedded release default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=release provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
 > trigger r2 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
   = done

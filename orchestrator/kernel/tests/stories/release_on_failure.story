@@ -6,7 +6,7 @@
   + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded release default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=release provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
@@ -58,7 +58,7 @@
   ! nothing
 # The same at a lock server.
 > settings external release
-  + settings-adopted settings=(default-group=default groups=() on-failure=release provider=external)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=release provider=external)
 > trigger r2 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:00:00Z rollout=(max-concurrent=1 max-failures=1 unreachable=skip) run=r2 trigger=(operator actor=admin)
   = done

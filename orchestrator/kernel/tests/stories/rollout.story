@@ -8,7 +8,7 @@
   + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2
-  + settings-adopted settings=(default-group=default groups=(default=2) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded)
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
@@ -55,10 +55,10 @@
 > deliver
 # Slots are taken away while they are held: nobody is stopped, and nobody else starts.
 > settings embedded default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
   + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the slots were lowered to 1, 2 are still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z; h1: upgrade failed: smoke")
 > settings embedded default:3
-  + settings-adopted settings=(default-group=default groups=(default=3) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=3) on-failure=hold provider=embedded)
   + r1 h3: slot-granted group=default provider=embedded
   ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z
 > reply h2 upgrade done

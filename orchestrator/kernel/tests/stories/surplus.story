@@ -6,7 +6,7 @@
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > settings external
-  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1

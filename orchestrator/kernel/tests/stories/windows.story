@@ -1,6 +1,6 @@
 # Runs that start by themselves. It is Saturday, 01:00 in UTC and 02:00 in Stockholm.
 > settings default:1 zone=Europe/Stockholm
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded timezone=Europe/Stockholm)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded timezone=Europe/Stockholm)
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
@@ -185,7 +185,7 @@
   ! send r8/h1/prepare/1 until 2026-12-07T23:00:00Z
 # A cancel counts as well where the run has failed already, which it stays; said again, it is no news.
 > settings default:2 zone=Europe/Stockholm
-  + settings-adopted settings=(default-group=default groups=(default=2) on-failure=hold provider=embedded timezone=Europe/Stockholm)
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded timezone=Europe/Stockholm)
 > put-config debian windows=Tuesday~02:00~4h concurrent=2
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] rollout=(max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] path=maintenance-windows) (after=(max-concurrent=2 max-failures=0 unreachable=skip) path=rollout)]
   = done

@@ -43,7 +43,9 @@ impl Asker {
             | Request::Release { .. }
             | Request::Reclaim { .. }
             | Request::KeepSecret { .. }
-            | Request::RemoveSecret { .. } => patience,
+            | Request::RemoveSecret { .. }
+            | Request::ApproveHosts { .. }
+            | Request::WithdrawHost { .. } => patience,
         }
     }
 }

@@ -205,6 +205,11 @@ impl From<Refusal> for LockError {
             | Refusal::TimeoutTooShort
             | Refusal::NoConfiguration
             | Refusal::NoHosts { .. }
+            | Refusal::NoneApproved { .. }
+            | Refusal::ApprovalSize
+            | Refusal::EnrolmentFull
+            | Refusal::UnknownHost { .. }
+            | Refusal::ForgottenIsApproved { .. }
             | Refusal::RunActive { .. }
             | Refusal::NoRun
             | Refusal::NoHolder { .. }

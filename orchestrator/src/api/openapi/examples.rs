@@ -14,6 +14,8 @@ fn request(path: &str, method: &str) -> Option<Value> {
         ("PATCH", "/v1/config/os-upgrade") => json!({"rollout": {"max-concurrent": 2}}),
         ("POST", "/v1/state/os-upgrade/trigger-upgrade-site") => json!({"timeout": "4h"}),
         ("POST", "/v1/state/os-upgrade/cancel") => json!({}),
+        ("POST", "/v1/state/os-upgrade/approve-hosts") => json!({"hosts": ["h01", "h02"]}),
+        ("POST", "/v1/state/os-upgrade/withdraw-host") => json!({"host": "h01", "reason": "it was sold"}),
         ("PUT", "/v1/config/strongbox/secrets/{name}") => json!({"value": "orchestrator:password"}),
         ("POST", "/v1/state/strongbox/unseal") => {
             json!({"key": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="})
@@ -40,6 +42,7 @@ fn answer(path: &str, method: &str) -> Option<Value> {
         ("GET", "/v1/state/os-upgrade/config-history") => json!({"items": [change()]}),
         ("GET", "/v1/state/os-upgrade/hosts") => json!([host()]),
         ("GET", "/v1/state/os-upgrade/hosts/{hostname}") => host(),
+        ("GET", "/v1/state/os-upgrade/enrolment-history") => json!({"items": [enrolment()]}),
         ("GET", "/v1/state/os-upgrade/runs") => json!({"items": [run()]}),
         ("GET", "/v1/state/os-upgrade/runs/{id}") => run_in_full(),
         ("GET", "/v1/config/strongbox/secrets") => {
@@ -148,6 +151,10 @@ fn host() -> Value {
         "applications": ["os-upgrade-debian"],
         "group": "default",
         "reachability": "reachable",
+        "enrolment": "approved",
+        "decided-by": "anna",
+        "decided-at": "2026-11-20T12:00:00Z",
+        "announced-at": "2026-11-20T11:58:00Z",
         "versions": {"linux-image-amd64": "6.12.43"},
         "versions-time": "2026-11-20T12:00:00Z",
         "status": "preparing",
@@ -155,6 +162,17 @@ fn host() -> Value {
         "why": "its worker has not answered prepare yet",
         "until": "2026-11-21T05:00:00Z",
         "progress": {"percent": 40, "text": "downloading linux-image-amd64"},
+    })
+}
+
+fn enrolment() -> Value {
+    json!({
+        "sequence": 12,
+        "place": 0,
+        "time": "2026-11-20T12:00:00.000Z",
+        "type": "hosts-approved",
+        "actor": "anna",
+        "fact": {"type": "hosts-approved", "hosts": ["h01", "h02"], "actor": "anna"},
     })
 }
 

@@ -53,6 +53,8 @@ lists! {
     RunList = page of RunItem<'static>, or RunIdText;
     /// A page of what operators did about slots, newest first; or of the keys of that; or how much there is.
     OrderList = page of FactItem<'static>, or FactKeyText;
+    /// A page of which hosts operators approved and withdrew, newest first; or of the keys of that; or how much there is.
+    EnrolmentList = page of FactItem<'static>, or FactKeyText;
     /// A page of changes, newest first; or of their keys; or how many there are.
     ChangeList = page of ChangeItem<'static>, or FactKeyText;
     /// A page of what was done about secrets, newest first; or of the keys of that; or how much there is.

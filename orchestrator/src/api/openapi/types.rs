@@ -54,9 +54,12 @@ words! {
         "strongbox-sealed",
         "hosts-awaited",
         "no-hosts",
+        "none-approved",
     ];
     /// Whether a host's worker has been heard of lately.
     ReachabilityWord = ["unknown", "awaited", "reachable", "unreachable"];
+    /// Whether a host takes part in runs: approved, or by the settings as all are; or not yet, or not any more.
+    EnrolmentWord = super::super::hosts::ENROLMENTS;
     /// Why a host waits, or came to an unhappy end.
     ReasonKindWord = [
         "asking-for-slot",
@@ -72,6 +75,8 @@ words! {
         "run-cancelled",
         "run-timed-out",
         "restored",
+        "awaits-approval",
+        "host-withdrawn",
     ];
     /// What a worker is asked.
     ActionWord = ["prepare", "upgrade", "reboot"];

@@ -1,5 +1,7 @@
 //! Who holds slots and who waits for them, and what operators can do about it.
 
+use std::collections::BTreeMap;
+
 use os_upgrade_kernel::{LockOutcome, LockProvider, OnFailure, Reclaim, Settings};
 use os_upgrade_protocol::{Action, Outcome};
 
@@ -14,7 +16,8 @@ const RELEASE: &str = "POST /v1/state/fleet-lock/release";
 fn failed() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02"]);
     let groups = [(os_upgrade_protocol::GroupName::new("default").unwrap(), 2)].into();
-    let settings = Settings { groups, on_failure: OnFailure::Hold, ..Settings::default() };
+    let settings =
+        Settings { groups, on_failure: OnFailure::Hold, auto_approve: true, ..Settings::default() };
     let records = [Input::Settings(settings), put_config()].map(|input| site.record(&[input]));
     let mut records = Vec::from(records);
     records.push(site.fence());
@@ -131,7 +134,8 @@ async fn an_operator_releases_what_nobody_else_will() {
 #[tokio::test]
 async fn slots_of_another_lock_server() {
     let mut site = TestSite::new(["h01"]);
-    let settings = Settings { provider: LockProvider::External, groups: [].into(), ..Settings::default() };
+    let provider = LockProvider::External;
+    let settings = Settings { provider, groups: [].into(), auto_approve: true, ..Settings::default() };
     let granted = Input::Locked { host: host("h01"), outcome: LockOutcome::Granted };
     let mut records = Vec::from([Input::Settings(settings), put_config()].map(|input| site.record(&[input])));
     records.push(site.fence());
@@ -162,9 +166,15 @@ async fn slots_of_another_lock_server() {
     // Its server has not taken it back: it has been held since it was granted.
     let state = &api.site.present().state;
     assert_eq!(shown(state, late), holder("being given back: operator", true));
-    let text =
-        metrics::text(&metrics::Answers::default(), state, &Gate::default(), &Options::default(), late)
-            .unwrap();
+    let text = metrics::text(
+        &metrics::Answers::default(),
+        state,
+        &BTreeMap::new(),
+        &Gate::default(),
+        &Options::default(),
+        late,
+    )
+    .unwrap();
     assert!(text.contains("os_upgrade_fleet_lock_stuck_holders{group=\"default\"} 1\n"), "{text}");
     assert!(!text.contains("os_upgrade_fleet_lock_slots{"), "{text}");
     let (status, refused) = api.call(HOLD, &about("a", "x")).await;
@@ -255,6 +265,7 @@ async fn numbers_for_a_prometheus() {
         let text = metrics::text(
             &metrics::Answers::default(),
             &present.state,
+            &BTreeMap::new(),
             &Gate::default(),
             &Options::default(),
             at,

@@ -107,9 +107,9 @@ async fn a_store_of_a_newer_program() {
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),
-        format!("store {} has schema 99, newer than 6, the newest that this program knows", path.display())
+        format!("store {} has schema 99, newer than 7, the newest that this program knows", path.display())
     );
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 6, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 7, .. }), "{error:?}");
 }
 
 #[tokio::test]

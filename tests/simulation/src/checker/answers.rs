@@ -80,7 +80,9 @@ impl Checker {
             | Request::Release { .. }
             | Request::Reclaim { .. }
             | Request::KeepSecret { .. }
-            | Request::RemoveSecret { .. } => {}
+            | Request::RemoveSecret { .. }
+            | Request::ApproveHosts { .. }
+            | Request::WithdrawHost { .. } => {}
         }
     }
 
@@ -115,7 +117,9 @@ impl Checker {
             | Request::Release { .. }
             | Request::Reclaim { .. }
             | Request::KeepSecret { .. }
-            | Request::RemoveSecret { .. } => true,
+            | Request::RemoveSecret { .. }
+            | Request::ApproveHosts { .. }
+            | Request::WithdrawHost { .. } => true,
             Request::Cancel { .. } => self
                 .runs
                 .values()
@@ -160,6 +164,11 @@ impl Checker {
             | Refusal::ConfigChanged { .. }
             | Refusal::TimeoutTooShort
             | Refusal::NoHosts { .. }
+            | Refusal::NoneApproved { .. }
+            | Refusal::ApprovalSize
+            | Refusal::EnrolmentFull
+            | Refusal::UnknownHost { .. }
+            | Refusal::ForgottenIsApproved { .. }
             | Refusal::ClockSkew { .. }
             | Refusal::NoHolder { .. }
             | Refusal::HolderAtWork { .. }

@@ -50,6 +50,7 @@ impl Checker {
                 }
             }
         }
+        self.check_enrolled(id, sent);
         let seen = CommandSeen { id: id.clone(), not_after, given: false, replied: false, executed: false };
         self.commands.insert(sequence, seen);
         match id.action {

@@ -90,6 +90,8 @@ impl Checker {
             | Fact::StrongboxMade { .. }
             | Fact::SecretKept { .. }
             | Fact::SecretRemoved { .. }
+            | Fact::HostsApproved { .. }
+            | Fact::HostWithdrawn { .. }
             | Fact::SettingsAdopted { .. }
             | Fact::Fenced { .. }
             | Fact::FencePassed { .. }
@@ -101,6 +103,7 @@ impl Checker {
             | Fact::Restored { .. }
             | Fact::Ignored { .. } => {}
         }
+        self.enrolment_fact(fact);
         self.semaphore_fact(at, fact);
     }
 
@@ -132,6 +135,9 @@ impl Checker {
                 && let Some(run) = self.runs.get_mut(run)
             {
                 run.end_shown.get_or_insert(self.now);
+            }
+            if let Fact::HostWithdrawn { host, .. } = fact {
+                self.withdrawal_shown(host);
             }
         }
     }

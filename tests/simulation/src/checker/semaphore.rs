@@ -212,6 +212,8 @@ impl Matter {
             | Request::Trigger { .. }
             | Request::KeepSecret { .. }
             | Request::RemoveSecret { .. }
+            | Request::ApproveHosts { .. }
+            | Request::WithdrawHost { .. }
             | Request::Cancel { .. } => return None,
         };
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
@@ -303,6 +305,11 @@ impl Told {
                 | Refusal::TimeoutTooShort
                 | Refusal::NoConfiguration
                 | Refusal::NoHosts { .. }
+                | Refusal::NoneApproved { .. }
+                | Refusal::ApprovalSize
+                | Refusal::EnrolmentFull
+                | Refusal::UnknownHost { .. }
+                | Refusal::ForgottenIsApproved { .. }
                 | Refusal::RunActive { .. }
                 | Refusal::NoRun
                 | Refusal::Sealed { .. }

@@ -19,8 +19,10 @@ impl World {
         let request = match self.rng.u32(..10) {
             0..=1 => self.configuration(),
             2 => self.slot_of_operator(),
+            3 => self.enrolment(),
             5 if self.operators.runs > 0 => Request::Cancel { actor: "operator".to_owned() },
             _ if self.operators.granted == 0 => self.configuration(),
+            _ if !self.plan.settings.auto_approve && self.rng.u32(..3) == 0 => self.approval(),
             _ => self.trigger(),
         };
         let index = self.rng.usize(..self.instances.len());
@@ -82,6 +84,33 @@ impl World {
             2..=3 => Request::Release { group, id, actor, reason },
             _ => Request::Reclaim { group, id, actor },
         }
+    }
+
+    /// An operator approves a host, or withdraws it.
+    fn enrolment(&mut self) -> Request {
+        let index = self.rng.usize(..self.hosts.len());
+        let (host, actor) = (self.hosts[index].name.clone(), "operator".to_owned());
+        let validate = self.rng.u32(..10) == 0;
+        if self.rng.u32(..3) == 0 {
+            return Request::ApproveHosts { hosts: vec![host], actor, validate };
+        }
+        let (reason, forget) = ("it is moved".to_owned(), self.rng.u32(..4) == 0);
+        Request::WithdrawHost { host, actor, reason, forget, validate }
+    }
+
+    /// Of one host, or of all.
+    fn approval(&mut self) -> Request {
+        if self.rng.bool() {
+            return self.approval_of_all();
+        }
+        let host = self.rng.usize(..self.hosts.len());
+        let (hosts, actor) = (vec![self.hosts[host].name.clone()], "operator".to_owned());
+        Request::ApproveHosts { hosts, actor, validate: false }
+    }
+
+    pub(super) fn approval_of_all(&mut self) -> Request {
+        let hosts = self.hosts.iter().map(|host| host.name.clone()).collect();
+        Request::ApproveHosts { hosts, actor: "operator".to_owned(), validate: false }
     }
 
     /// Mostly the one that most hosts are in; now and then another, or none that there is.

@@ -71,6 +71,9 @@ impl World {
         if !self.until_granted("the configuration is accepted", World::plain_configuration) {
             return;
         }
+        if !self.until_granted("every host is approved", World::approval_of_all) {
+            return;
+        }
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
         while let (true, Some((group, id))) = (self.checker.is_content(), self.held_from_outside()) {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use os_upgrade_kernel::fact::ReleaseCause;
 use os_upgrade_kernel::semaphore::DeniedKind;
 use os_upgrade_kernel::{
-    Batch, ClientId, Effect, Fact, HostEvent, Input, Record, Refusal, Request, State, sends,
+    Batch, ClientId, Effect, Fact, HostEvent, Input, Reason, Record, Refusal, Request, State, sends,
 };
 use os_upgrade_protocol::{Action, Command};
 use os_upgrade_shell::forward::decode;
@@ -73,6 +73,7 @@ impl World {
             Some(Bug::GrantBeyondSlots) => granted_all_the_same,
             Some(Bug::UnlockEndsHold) => released_altogether,
             Some(Bug::TakenBackAtWork) => taken_back,
+            Some(Bug::UnapprovedEnlisted) => enlisted_all_the_same,
             _ => return message,
         };
         with_facts(message, instead)
@@ -186,6 +187,18 @@ fn without_waiter(fact: Fact) -> Vec<Fact> {
 fn granted_all_the_same(fact: Fact) -> Vec<Fact> {
     if let Fact::LockAwaited { group, id, actor } = fact {
         return vec![Fact::LockGranted { group, id, actor }];
+    }
+    vec![fact]
+}
+
+fn enlisted_all_the_same(mut fact: Fact) -> Vec<Fact> {
+    if let Fact::RunStarted { hosts, .. } = &mut fact {
+        for entry in hosts {
+            let is_left_out = |reason: &mut Reason| {
+                matches!(reason, Reason::AwaitsApproval { .. } | Reason::HostWithdrawn { .. })
+            };
+            entry.skipped.take_if(is_left_out);
+        }
     }
     vec![fact]
 }

@@ -88,6 +88,7 @@ impl World {
         for slots in settings.groups.values_mut() {
             *slots = self.rng.u32(1..=3);
         }
+        settings.auto_approve = self.rng.bool();
         let settings = settings.clone();
         self.checker.settings_may_be(&settings);
         self.kill(instance);

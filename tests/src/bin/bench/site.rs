@@ -49,7 +49,7 @@ impl Site {
         // Free now; whoever takes it before the orchestrator does makes that fail, visibly.
         let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let config = format!(
-            "[site]\nname = \"bench\"\n[api]\nlisten = \"{listen}\"\n[nats]\nurl = \"{nats}\"\n\
+            "[site]\nname = \"bench\"\nauto-approve = true\n[api]\nlisten = \"{listen}\"\n[nats]\nurl = \"{nats}\"\n\
              [store]\npath = \"{}\"\n\
              [fleet-lock.groups]\ndefault = 1\n{} = {}\n{} = 1\n",
             directory.join("data").display(),

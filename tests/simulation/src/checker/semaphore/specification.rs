@@ -132,6 +132,8 @@ impl Specification {
             | Request::Trigger { .. }
             | Request::KeepSecret { .. }
             | Request::RemoveSecret { .. }
+            | Request::ApproveHosts { .. }
+            | Request::WithdrawHost { .. }
             | Request::Cancel { .. } => Ok(None),
         };
         told.unwrap_or_else(Some)
@@ -211,6 +213,8 @@ impl Specification {
             | Fact::StrongboxMade { .. }
             | Fact::SecretKept { .. }
             | Fact::SecretRemoved { .. }
+            | Fact::HostsApproved { .. }
+            | Fact::HostWithdrawn { .. }
             | Fact::Ignored { .. } => {}
         }
         Ok(())

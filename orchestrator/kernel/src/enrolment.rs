@@ -1,0 +1,234 @@
+//! Enrolment: which hosts may take part in runs. One that announces itself and that nobody has approved waits, and is
+//! sent nothing; one that has been withdrawn is out of every further run, also where hosts are approved by themselves.
+//! Nothing is kept of those that wait, so whoever can announce a host cannot fill the journal.
+
+use chrono::{DateTime, Utc};
+use imbl::{OrdMap, OrdSet};
+use os_upgrade_protocol::HostName;
+use serde::{Deserialize, Serialize};
+
+use crate::fact::Fact;
+use crate::input::{Accepted, Refusal};
+use crate::reason::Reason;
+
+/// Most hosts of which a decision is kept: approved ones and withdrawn ones together.
+pub const ENROLLED_MAX: usize = 20_000;
+/// Most hosts that are approved by one request.
+pub const APPROVED_AT_ONCE_MAX: usize = 1_000;
+/// Most hosts without approval that a run's list names, the first by name.
+pub const LEFT_OUT_MAX: usize = 100;
+
+/// What operators decided about hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Enrolment {
+    /// Those that take part.
+    pub approved: OrdMap<HostName, Approval>,
+    /// Those that do not, whatever the settings say.
+    pub withdrawn: OrdMap<HostName, Withdrawal>,
+}
+
+/// That a host takes part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Approval {
+    /// Who approved it.
+    pub actor: String,
+    /// When.
+    pub since: DateTime<Utc>,
+}
+
+/// That a host takes no part any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Withdrawal {
+    /// Who withdrew it.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub since: DateTime<Utc>,
+}
+
+/// Whether a host takes part in runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enrolled<'a> {
+    /// It does: an operator approved it.
+    Approved(&'a Approval),
+    /// It does: the settings approve every host.
+    Auto,
+    /// It does not: nobody has approved it.
+    Pending,
+    /// It does not: an operator withdrew it.
+    Withdrawn(&'a Withdrawal),
+}
+
+impl Enrolled<'_> {
+    /// The word in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved(_) => "approved",
+            Self::Auto => "auto",
+            Self::Pending => "pending",
+            Self::Withdrawn(_) => "withdrawn",
+        }
+    }
+
+    /// Whether it takes part.
+    pub const fn takes_part(self) -> bool {
+        match self {
+            Self::Approved(_) | Self::Auto => true,
+            Self::Pending | Self::Withdrawn(_) => false,
+        }
+    }
+
+    /// Why `host`, of which this is said, takes no part, if it does not.
+    pub fn left_out(self, host: &HostName) -> Option<Reason> {
+        match self {
+            Self::Approved(_) | Self::Auto => None,
+            Self::Pending => Some(Reason::AwaitsApproval { host: host.clone() }),
+            Self::Withdrawn(withdrawal) => Some(withdrawal.as_reason()),
+        }
+    }
+}
+
+impl Withdrawal {
+    fn as_reason(&self) -> Reason {
+        Reason::HostWithdrawn { actor: self.actor.clone(), reason: self.reason.clone() }
+    }
+}
+
+impl Enrolment {
+    /// Whether `host` takes part in runs, where the settings approve every host by itself or not.
+    pub fn of(&self, host: &HostName, auto_approve: bool) -> Enrolled<'_> {
+        if let Some(withdrawal) = self.withdrawn.get(host) {
+            return Enrolled::Withdrawn(withdrawal);
+        }
+        match self.approved.get(host) {
+            Some(approval) => Enrolled::Approved(approval),
+            None if auto_approve => Enrolled::Auto,
+            None => Enrolled::Pending,
+        }
+    }
+
+    /// Whether anything has been decided about `host`.
+    pub fn knows(&self, host: &HostName) -> bool {
+        self.approved.contains_key(host) || self.withdrawn.contains_key(host)
+    }
+
+    /// Whether nothing has been decided about any host.
+    pub fn is_empty(&self) -> bool {
+        self.approved.is_empty() && self.withdrawn.is_empty()
+    }
+
+    /// That of so many further hosts a decision can be kept.
+    pub(crate) fn has_place_for(&self, hosts: usize) -> Result<(), Refusal> {
+        if self.approved.len() + self.withdrawn.len() + hosts > ENROLLED_MAX {
+            return Err(Refusal::EnrolmentFull);
+        }
+        Ok(())
+    }
+
+    /// Has `hosts` approved, in one step. Those that are already stay as they are.
+    pub(crate) fn approve(&self, hosts: &[HostName], actor: &str) -> Result<(Vec<Fact>, Accepted), Refusal> {
+        if !(1..=APPROVED_AT_ONCE_MAX).contains(&hosts.len()) {
+            return Err(Refusal::ApprovalSize);
+        }
+        let new: OrdSet<&HostName> = hosts.iter().filter(|host| !self.approved.contains_key(*host)).collect();
+        self.has_place_for(new.iter().filter(|host| !self.withdrawn.contains_key(**host)).count())?;
+        if new.is_empty() {
+            return Ok((Vec::new(), Accepted::Done));
+        }
+        let (hosts, actor) = (new.into_iter().cloned().collect(), actor.to_owned());
+        Ok((vec![Fact::HostsApproved { hosts, actor }], Accepted::Done))
+    }
+
+    /// Folds `fact`, if it is about this.
+    pub(crate) fn apply(&mut self, at: DateTime<Utc>, fact: &Fact) {
+        if let Fact::HostsApproved { hosts, actor } = fact {
+            self.apply_approved(hosts, actor, at);
+        } else if let Fact::HostWithdrawn { host, actor, reason, forgotten } = fact {
+            let (actor, reason) = (actor.clone(), reason.clone());
+            let withdrawal = (!forgotten).then_some(Withdrawal { actor, reason, since: at });
+            self.apply_withdrawn(host, withdrawal);
+        }
+    }
+
+    fn apply_approved(&mut self, hosts: &[HostName], actor: &str, at: DateTime<Utc>) {
+        for host in hosts {
+            self.withdrawn.remove(host);
+            self.approved.insert(host.clone(), Approval { actor: actor.to_owned(), since: at });
+        }
+    }
+
+    fn apply_withdrawn(&mut self, host: &HostName, withdrawal: Option<Withdrawal>) {
+        self.approved.remove(host);
+        match withdrawal {
+            Some(withdrawal) => self.withdrawn.insert(host.clone(), withdrawal),
+            None => self.withdrawn.remove(host),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(numbers: impl Iterator<Item = usize>) -> Vec<HostName> {
+        numbers.map(|number| HostName::new(&format!("h{number}")).unwrap()).collect()
+    }
+
+    fn withdrawal() -> Withdrawal {
+        let (actor, reason) = ("eve".to_owned(), "stolen".to_owned());
+        Withdrawal { actor, reason, since: DateTime::UNIX_EPOCH }
+    }
+
+    #[test]
+    fn who_takes_part() {
+        let host = &hosts(0..1)[0];
+        let word = |enrolment: &Enrolment| [false, true].map(|auto| enrolment.of(host, auto).as_str());
+        let mut enrolment = Enrolment::default();
+        assert_eq!(word(&enrolment), ["pending", "auto"]);
+        enrolment.apply_approved(&hosts(0..1), "eve", DateTime::UNIX_EPOCH);
+        assert_eq!(word(&enrolment), ["approved", "approved"]);
+        enrolment.apply_withdrawn(host, Some(withdrawal()));
+        assert_eq!(word(&enrolment), ["withdrawn", "withdrawn"]);
+        assert_eq!(enrolment.of(host, true).left_out(host).unwrap().to_string(), "withdrawn by eve: stolen");
+        enrolment.apply_approved(&hosts(0..1), "eve", DateTime::UNIX_EPOCH);
+        assert_eq!(word(&enrolment), ["approved", "approved"]);
+        enrolment.apply_withdrawn(host, None);
+        assert_eq!(word(&enrolment), ["pending", "auto"]);
+        assert!(enrolment.is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut enrolment = Enrolment::default();
+        let all = hosts(0..ENROLLED_MAX);
+        for some in all.chunks(APPROVED_AT_ONCE_MAX) {
+            assert!(enrolment.approve(some, "eve").is_ok());
+            enrolment.apply_approved(some, "eve", DateTime::UNIX_EPOCH);
+        }
+        let one_more = hosts(ENROLLED_MAX..=ENROLLED_MAX);
+        assert_eq!(enrolment.approve(&one_more, "eve"), Err(Refusal::EnrolmentFull));
+        assert_eq!(enrolment.approve(&all[..1], "eve"), Ok((Vec::new(), Accepted::Done)));
+        // One that was withdrawn has its place already.
+        enrolment.apply_withdrawn(&all[7], Some(withdrawal()));
+        assert!(enrolment.approve(&all[7..8], "eve").is_ok());
+        assert_eq!(enrolment.approve(&one_more, "eve"), Err(Refusal::EnrolmentFull));
+        enrolment.apply_withdrawn(&all[7], None);
+        assert!(enrolment.approve(&one_more, "eve").is_ok());
+    }
+
+    #[test]
+    fn as_many_as_one_record_takes_are_approved_at_once() {
+        let enrolment = Enrolment::default();
+        assert_eq!(enrolment.approve(&[], "eve"), Err(Refusal::ApprovalSize));
+        let many = hosts(0..=APPROVED_AT_ONCE_MAX);
+        assert_eq!(enrolment.approve(&many, "eve"), Err(Refusal::ApprovalSize));
+        let [first, ..] = &many[..] else { panic!("there are many") };
+        let twice = [first.clone(), first.clone()];
+        let approved = Fact::HostsApproved { hosts: vec![first.clone()], actor: "eve".to_owned() };
+        assert_eq!(enrolment.approve(&twice, "eve"), Ok((vec![approved], Accepted::Done)));
+    }
+}

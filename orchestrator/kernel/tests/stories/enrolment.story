@@ -1,0 +1,132 @@
+# Hosts wait for approval, and are withdrawn.
+> settings embedded waiting default:1
+  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+> host h1
+> host h2
+> host h3 unreachable
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+# Nobody is approved.
+> explain h1
+  waits for approval: os-upgrade hosts approve h1 | reason=awaits-approval
+> trigger r1 validate
+  = refused: of 3 hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+> trigger r1
+  = refused: of 3 hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+> approve h1 h9 validate
+  = valid
+> approve h1 h9 by=bob
+  + hosts-approved actor=bob hosts=[h1 h9]
+  = done
+# Once more changes nothing.
+> approve h1 by=eve
+  = done
+> explain h2
+  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval
+# One runs; the others are named.
+> trigger r1
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(awaits-approval host=h2)) (application=debian group=default host=h3 skipped=(awaits-approval host=h3))] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z
+> state
+  r1 active
+  h1 pending
+  h2 skipped: waits for approval: os-upgrade hosts approve h2
+  h3 skipped: waits for approval: os-upgrade hosts approve h3
+> explain h2
+  waits for approval: os-upgrade hosts approve h2 | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval
+> approve h2 h3
+  + hosts-approved actor=admin hosts=[h2 h3]
+  = done
+> explain h2
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval
+> explain h3
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+> sent h1 upgrade
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=4
+  ! nothing
+> reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + run-ended result=completed run=r1
+> state
+  r1 completed
+  h1 upgraded
+  h2 skipped: waits for approval: os-upgrade hosts approve h2
+  h3 skipped: waits for approval: os-upgrade hosts approve h3
+# One that is withdrawn is out of the next run, also where hosts are approved by themselves.
+> withdraw h2 validate
+  = valid
+> withdraw h2 by=bob why=stolen
+  + host-withdrawn actor=bob host=h2 reason=stolen
+  = done
+> withdraw h2 by=bob why=stolen
+  = done
+> withdraw h2 by=eve why=lost
+  + host-withdrawn actor=eve host=h2 reason=lost
+  = done
+> explain h2
+  withdrawn by eve: lost | reason=host-withdrawn
+> settings embedded default:1
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+> host h4
+> trigger r2
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(host-withdrawn actor=eve reason=lost)) (application=debian group=default host=h3 skipped=unreachable) (application=debian group=default host=h4)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h4/prepare/1 until 2026-11-21T05:00:00Z
+> state
+  r2 active
+  h1 pending
+  h2 skipped: withdrawn by eve: lost
+  h3 skipped: unreachable: no heartbeat when the run started
+  h4 pending
+> cancel
+  + run-stopping cause=(cancelled actor=admin) run=r2
+  + r2 h1: cancelled reason=(run-cancelled actor=admin)
+  + r2 h4: cancelled reason=(run-cancelled actor=admin)
+  + run-ended result=cancelled run=r2
+  = done
+  ! nothing
+> tick
+# An unknown one cannot be withdrawn, and one that would come back at once not be forgotten.
+> withdraw h77
+  = refused: there is no host h77: none of that name has announced itself, been approved or been withdrawn
+> withdraw h2 forget
+  = refused: h2 announces itself, and with [site] auto-approve = true it would take part again at once: withdraw it without forgetting it
+> gone h2
+> withdraw h2 forget why=scrapped
+  + host-withdrawn actor=admin forgotten=true host=h2 reason=scrapped
+  = done
+> withdraw h2 forget why=scrapped
+  = done
+> settings embedded waiting default:1
+  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+> host h2
+> explain h2
+  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval
+# Withdrawn hosts only.
+> withdraw h1
+  + host-withdrawn actor=admin host=h1 reason=moved
+  = done
+> withdraw h3
+  + host-withdrawn actor=admin host=h3 reason=moved
+  = done
+> withdraw h9
+  + host-withdrawn actor=admin host=h9 reason=moved
+  = done
+> trigger r3
+  = refused: of 4 hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+> explain h1
+  withdrawn by admin: moved | reason=host-withdrawn
