@@ -43,8 +43,7 @@ impl Outcome {
             name: guest.name().to_owned(),
             boot_id: guest.boot_id().await,
             kernel: ask("uname -r").await,
-            // Where files differ, --verify ends with 1.
-            packages: ask(&format!("dpkg-query --show {format}; dpkg --verify || true")).await,
+            packages: ask(&format!("dpkg-query --show {format}; dpkg --verify | sort")).await,
             audit: ask("dpkg --audit").await,
             system: ask("systemctl is-system-running || systemctl --failed --no-legend --plain").await,
             unit: ask(show).await,
