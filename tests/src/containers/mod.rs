@@ -204,14 +204,14 @@ impl Containers {
         let command = or("command", if wanted["entrypoint"].is_array() { Vec::new() } else { start.command });
         let words: Vec<String> =
             enter.iter().cloned().chain(or("entrypoint", start.entrypoint)).chain(command).collect();
-        let health = match &wanted["healthcheck"] {
-            Value::Null => start.health,
-            check if check["disable"] == true => None,
-            check => {
-                let test: Vec<String> = serde_json::from_value(check["test"].clone()).unwrap();
-                assert_eq!(test[0], "CMD");
-                Some(test[1..].to_vec())
-            }
+        let check = &wanted["healthcheck"];
+        let health = if check["disable"] == true {
+            None
+        } else if let Some(test) = check["test"].as_array() {
+            assert_eq!(test[0], "CMD");
+            Some(test[1..].iter().map(|word| word.as_str().unwrap().to_owned()).collect())
+        } else {
+            start.health
         };
         let tree = Arc::new(tree);
         let starts = Arc::new(AtomicU32::new(0));
