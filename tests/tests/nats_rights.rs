@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, StatusCode};
+use async_nats::{Client, HeaderMap, HeaderName, Request, StatusCode};
 use futures::StreamExt;
 use os_upgrade_protocol::{HostName, subject};
 use os_upgrade_tests::host::{APPLICATION, Host};
@@ -216,6 +216,32 @@ async fn a_server_that_has_lost_its_accounts_is_told_of_them_again() {
     rest.await_scheduled(&["h01"]).await;
     assert_eq!(rest.ended(&rest.started().await).await.result(), Some("completed"));
     assert!(site.nats.try_client(&revoked).await.is_none());
+}
+
+/// JetStream drops a message whose `Nats-Msg-Id` it has had before, whoever used it and on whatever subject.
+#[tokio::test]
+async fn no_host_can_use_up_the_id_of_a_command_to_another() {
+    let site = Secured::start(1).await;
+    let mut hosts = [site.host("h01").await.reboots(), site.host("h02").await];
+    site.run(&mut hosts).await;
+    hosts[1].hold("prepare");
+    let rest = &site.orchestrator.rest;
+    let id = rest.started().await;
+    hosts[1].await_said("prepare").await;
+    let other = HostName::new("h02").unwrap();
+    let client = site.nats.client(&site.credentials("h02")).await;
+    for action in ["upgrade", "reboot"] {
+        let guessed = format!("{id}/h01/{action}/1");
+        let headers = HeaderMap::from_iter([(HeaderName::from_static("Nats-Msg-Id"), guessed.into())]);
+        let request = Request::new().headers(headers).payload("{}".into());
+        let stored = client.send_request(subject::reply(&other), request).await.unwrap();
+        let stored: Value = serde_json::from_slice(&stored.payload).unwrap();
+        assert!(stored["seq"].is_number() && stored["duplicate"].is_null(), "{stored}");
+    }
+    hosts[1].let_go("prepare");
+    let run = rest.ended(&id).await;
+    let upgraded = ["h01", "h02"].map(|host| (host, "upgraded"));
+    assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from(upgraded)));
 }
 
 /// What a request came to.

@@ -100,16 +100,16 @@ pub fn hint(data: &[u8]) {
     assert_eq!(Hint::read(&hint.to_payload()), hint);
 }
 
-/// A message of the control stream: subject, message id, in-reply-to, a line each, and the payload.
+/// A message of the control stream: subject, command id, in-reply-to, a line each, and the payload.
 pub fn control(data: &[u8]) {
-    let [subject, msg_id, in_reply_to, payload] = split(data, b'\n');
+    let [subject, command_id, in_reply_to, payload] = split(data, b'\n');
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let header = |bytes: &[u8]| (!bytes.is_empty()).then(|| text(bytes));
     let raw = RawControl {
         sequence: 7,
         time: DateTime::UNIX_EPOCH,
         subject: text(subject),
-        msg_id: header(msg_id),
+        command_id: header(command_id),
         in_reply_to: header(in_reply_to),
         payload: Bytes::copy_from_slice(payload),
     };

@@ -16,8 +16,8 @@ pub struct RawControl {
     pub time: DateTime<Utc>,
     /// Its subject.
     pub subject: String,
-    /// `Nats-Msg-Id`.
-    pub msg_id: Option<String>,
+    /// `Os-Upgrade-Command-Id`.
+    pub command_id: Option<String>,
     /// `Os-Upgrade-In-Reply-To`.
     pub in_reply_to: Option<String>,
     /// Its payload.
@@ -28,7 +28,7 @@ pub struct RawControl {
 pub fn read(raw: &RawControl) -> ControlMessage {
     match ControlSubject::parse(&raw.subject) {
         Ok(Some(ControlSubject::Command(host))) => {
-            let id = raw.msg_id.as_deref().and_then(|id| id.parse::<CommandId>().ok());
+            let id = raw.command_id.as_deref().and_then(|id| id.parse::<CommandId>().ok());
             ControlMessage::Command { host, id }
         }
         Ok(Some(ControlSubject::Reply(host))) => {
@@ -79,7 +79,7 @@ mod tests {
             sequence: 7,
             time: DateTime::UNIX_EPOCH,
             subject: subject.to_owned(),
-            msg_id: None,
+            command_id: None,
             in_reply_to: None,
             payload: payload.into(),
         }
@@ -124,7 +124,7 @@ mod tests {
     fn other_subjects() {
         let host = HostName::new("h1").unwrap();
         let command = RawControl {
-            msg_id: Some("r/h1/upgrade/1".to_owned()),
+            command_id: Some("r/h1/upgrade/1".to_owned()),
             ..raw("os-upgrade:control.command.h1", "anything")
         };
         let id = Some("r/h1/upgrade/1".parse().unwrap());

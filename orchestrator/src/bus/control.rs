@@ -41,7 +41,7 @@ impl Bus {
         let mut headers = HeaderMap::new();
         headers.insert(names::PRODUCER_NAME, names::CONTROLLER);
         headers.insert(names::RUN, id.run.as_str());
-        headers.insert(names::MSG_ID, id.to_string());
+        headers.insert(names::COMMAND_ID, id.to_string());
         headers.insert(names::EXPECTED_LAST_SUBJECT_SEQUENCE, fence.to_string());
         headers.insert(names::EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT, subject::LEADER);
         let sent = self.publish(subject::command(&id.host), headers, command.to_payload().into()).await;
@@ -164,7 +164,7 @@ pub(crate) fn raw(sequence: u64, message: &async_nats::jetstream::Message) -> Op
         sequence,
         time: info.published,
         subject: message.subject.to_string(),
-        msg_id: lookup(names::MSG_ID),
+        command_id: lookup(names::COMMAND_ID),
         in_reply_to: lookup(names::IN_REPLY_TO),
         payload: Bytes::clone(&message.payload),
     })

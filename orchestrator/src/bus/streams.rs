@@ -7,7 +7,6 @@ pub mod inspect;
 
 use std::collections::HashMap;
 use std::error::Error as _;
-use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind, RequestError, RequestErrorKind};
@@ -23,8 +22,6 @@ const CONSUMERS_MAX: i32 = 100_000;
 const READERS_MAX: i32 = 10_000;
 /// Versions kept of every host.
 const VERSIONS_KEPT: i64 = 64;
-/// How long the server remembers message ids.
-const DUPLICATE_WINDOW: Duration = Duration::from_mins(2);
 /// The key of a stream's metadata that says whose it is.
 const SITE: &str = "os-upgrade.site";
 /// The key of the journal's metadata that says that a restoration has begun to fill it, and which.
@@ -115,7 +112,6 @@ fn configs(layout: &Layout<'_>) -> [Config; 4] {
         retention: RetentionPolicy::Limits,
         num_replicas: layout.replicas,
         max_consumers: READERS_MAX,
-        duplicate_window: DUPLICATE_WINDOW,
         ..Config::default()
     };
     let named = |name: &str| Config { name: name.to_owned(), ..base.clone() };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Command, CommandId, HostName, subject};
 use os_upgrade_shell::control::RawControl;
 use os_upgrade_shell::journal::append::ReadBack;
@@ -18,16 +18,6 @@ use crate::checker::Ends;
 
 /// When everything was created.
 pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
-/// How long the bus remembers message ids.
-const DEDUPLICATION: TimeDelta = TimeDelta::minutes(2);
-
-/// What became of a command that was published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Publication {
-    Stored(u64),
-    Duplicate(u64),
-    Fenced,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Bus {
@@ -39,7 +29,6 @@ pub(crate) struct Bus {
     lease: Option<Lease>,
     revisions: u64,
     consumers: BTreeMap<HostName, Consumer>,
-    msg_ids: BTreeMap<CommandId, (u64, DateTime<Utc>)>,
 }
 
 /// A message of the control stream.
@@ -114,7 +103,7 @@ impl Bus {
             sequence: index as u64 + 1,
             time: stored.time,
             subject: stored.subject.clone(),
-            msg_id: stored.id.as_ref().map(ToString::to_string),
+            command_id: stored.id.as_ref().map(ToString::to_string),
             in_reply_to: stored.in_reply_to.clone(),
             payload: stored.payload.clone(),
         })
@@ -158,7 +147,6 @@ impl Bus {
         if self.fence > control {
             self.fence = 0;
         }
-        self.msg_ids.retain(|_, (sequence, _)| *sequence <= control);
         self.lease = None;
         for consumer in self.consumers.values_mut() {
             consumer.next = consumer.next.min(control + 1);
@@ -219,37 +207,26 @@ impl Bus {
         self.fence
     }
 
-    /// The next message with this id is not taken for a repetition.
-    pub(crate) fn forget_id(&mut self, id: &CommandId) {
-        self.msg_ids.remove(id);
-    }
-
     /// The sequence of the last fence.
     pub(crate) fn fence(&self) -> u64 {
         self.fence
     }
 
+    /// Publishes a command if `fence` is the last one; its sequence.
     pub(crate) fn publish_command(
         &mut self,
         id: &CommandId,
         not_after: DateTime<Utc>,
         fence: u64,
         time: DateTime<Utc>,
-    ) -> Publication {
+    ) -> Option<u64> {
         if fence != self.fence {
-            return Publication::Fenced;
-        }
-        if let Some((sequence, stored)) = self.msg_ids.get(id)
-            && time - *stored < DEDUPLICATION
-        {
-            return Publication::Duplicate(*sequence);
+            return None;
         }
         let command = Command::for_host(id.action, id.host.clone(), Some(not_after));
         let payload = Bytes::from(command.to_payload());
         let subject = subject::command(&id.host);
-        let sequence = self.push(Stored { subject, id: Some(id.clone()), in_reply_to: None, payload, time });
-        self.msg_ids.insert(id.clone(), (sequence, time));
-        Publication::Stored(sequence)
+        Some(self.push(Stored { subject, id: Some(id.clone()), in_reply_to: None, payload, time }))
     }
 
     pub(crate) fn publish_reply(

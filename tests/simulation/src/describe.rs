@@ -119,7 +119,7 @@ fn state(file: &rules::StateFile) -> String {
 
 fn control(raw: &RawControl) -> String {
     let subject = raw.subject.trim_start_matches("os-upgrade:control.");
-    let id = raw.msg_id.as_deref().unwrap_or("");
+    let id = raw.command_id.as_deref().unwrap_or("");
     let payload = String::from_utf8_lossy(&raw.payload);
     if id.is_empty() {
         format!("{} {subject} {payload}", raw.sequence)

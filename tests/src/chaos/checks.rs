@@ -139,7 +139,7 @@ impl Checker {
             let place = usize::try_from(message.sequence).unwrap();
             let host = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
             if message.subject.starts_with("os-upgrade:control.command.") {
-                let id = text(message, header::MSG_ID);
+                let id = text(message, header::COMMAND_ID);
                 if !ids.insert(id.clone()) {
                     wrong.push(format!("{id} stands in the control stream twice"));
                 }

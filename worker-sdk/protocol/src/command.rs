@@ -124,8 +124,8 @@ impl Command {
     }
 }
 
-/// What tells a command from every other: the `Nats-Msg-Id` `<run>/<host>/<action>/<attempt>`, with the host as a
-/// subject token. A resend keeps it; only a new attempt by retry policy raises `attempt`.
+/// What tells a command from every other: `<run>/<host>/<action>/<attempt>` in the header
+/// [`COMMAND_ID`](crate::header::COMMAND_ID), with the host as a subject token. A resend keeps it; only a new attempt by retry policy raises `attempt`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId {
     /// The run it belongs to.

@@ -8,8 +8,9 @@ pub const PRODUCER_NAME: &str = "Producer-Name";
 pub const RUN: &str = "Os-Upgrade-Run";
 /// On a reply, the stream sequence of the command it answers.
 pub const IN_REPLY_TO: &str = "Os-Upgrade-In-Reply-To";
-/// A command's id, by which the server drops a resend that comes soon after.
-pub const MSG_ID: &str = "Nats-Msg-Id";
+/// A command's id. It is not JetStream's `Nats-Msg-Id`: a host that guesses the id of a command to another host could make
+/// the server drop that command as a repetition, by publishing anything under the same id before.
+pub const COMMAND_ID: &str = "Os-Upgrade-Command-Id";
 /// The last sequence that the publisher believes the stream to have.
 pub const EXPECTED_LAST_SEQUENCE: &str = "Nats-Expected-Last-Sequence";
 /// The last sequence that the publisher believes a subject to have.

@@ -11,7 +11,6 @@ use os_upgrade_worker_rules as rules;
 use super::{Item, Peer, Worker, World};
 use crate::agenda::MILLI;
 use crate::bug::Bug;
-use crate::bus::Publication;
 use crate::describe;
 use crate::fault::Fault;
 use crate::request::{Answer, LockRequest, Request, What, WorkerRequest};
@@ -88,19 +87,15 @@ impl World {
             Some(Bug::CommandUnfenced) => self.bus.fence(),
             _ => *fence,
         };
-        if self.bug == Some(Bug::LostAckIsFailure) {
-            self.bus.forget_id(id);
-        }
         let ends = self.bus.ends();
         let outcome = match self.bus.publish_command(id, *not_after, fence, time) {
-            Publication::Stored(sequence) => {
+            Some(sequence) => {
                 self.checker.wrote(request.from, request.process, request.sent, ends);
                 self.checker.command_stored(sequence, id, *not_after, request.sent, &self.locks);
                 self.wake(&id.host);
                 PublishOutcome::Stored
             }
-            Publication::Duplicate(_) => PublishOutcome::Stored,
-            Publication::Fenced => PublishOutcome::Fenced,
+            None => PublishOutcome::Fenced,
         };
         Event::CommandPublished { epoch: *epoch, id: id.clone(), not_after: *not_after, outcome }
     }

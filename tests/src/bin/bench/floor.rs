@@ -102,7 +102,7 @@ async fn publish(
     let mut headers = HeaderMap::new();
     headers.insert(header::PRODUCER_NAME, header::CONTROLLER);
     headers.insert(header::RUN, run.as_str());
-    headers.insert(header::MSG_ID, id.to_string());
+    headers.insert(header::COMMAND_ID, id.to_string());
     let subject = format!("{COMMAND}{}", host.token());
     let command = Command::for_host(action, host, Some(Utc::now() + RUN_TIME)).to_payload();
     jetstream.publish_with_headers(subject, headers, command.into()).await?.await?;
