@@ -308,6 +308,30 @@ fn a_lost_answer_is_resolved_by_reading() {
     }
 }
 
+/// A stream that refuses what it then does not show: it is not asked as fast as it answers.
+#[test]
+fn what_is_refused_again_and_again_is_published_at_a_pace() {
+    let mut appender = Appender::new("a");
+    let mut step = Some(appender.record(&record("first", 1), &Tip::default(), now(0)));
+    let mut published = Vec::new();
+    for millis in 0..1_000 {
+        let time = now(millis);
+        step = match step {
+            Some(Step::Publish { message, .. }) => {
+                published.push(millis);
+                appender.published(&message.append_id, &AppendOutcome::Unknown)
+            }
+            Some(Step::ReadBack { sequence }) => appender.read_back(sequence, &ReadBack::Absent, time),
+            Some(Step::Done { .. } | Step::Deposed) => panic!("{step:?}"),
+            None => appender.tick(time),
+        };
+    }
+    // The first answer may only have got lost.
+    assert_eq!(published[..2], [0, 2]);
+    assert_eq!(published.len(), 6, "{published:?}");
+    assert!(published[1..].is_sorted_by(|earlier, later| later - earlier >= 200), "{published:?}");
+}
+
 #[test]
 fn answers_to_an_append_that_was_given_up_change_nothing() {
     let mut appender = Appender::new("a");

@@ -13,7 +13,8 @@ use super::codec::{Kind, Message, encode};
 use super::{AppendId, Tip};
 use crate::clock::Now;
 
-/// How long to wait before the stream is asked again, after it did not answer.
+/// How long to wait before the stream is asked again, after it did not answer, and between two publishes of a message
+/// that it refuses and does not show: a server that is cut off from its cluster does that until the lease is lost.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
 /// What came of publishing a message of the journal.
@@ -80,13 +81,15 @@ struct UnderWay {
     tip: Tip,
     phase: AppendPhase,
     since: Duration,
+    /// When a message may be published again.
+    again_from: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AppendPhase {
     Publishing,
     ReadingBack,
-    /// The stream did not answer; it is read again at this time.
+    /// The stream is read again at this time.
     Pausing {
         until: Duration,
     },
@@ -135,6 +138,7 @@ impl Appender {
             tip: tip.clone(),
             phase: AppendPhase::Publishing,
             since: now.monotonic,
+            again_from: now.monotonic,
         };
         let step = append.publish();
         self.under_way = Some(append);
@@ -164,8 +168,13 @@ impl Appender {
                 self.under_way = None;
                 Some(Step::Deposed)
             }
+            ReadBack::Absent if now.monotonic < append.again_from => {
+                append.phase = AppendPhase::Pausing { until: append.again_from };
+                None
+            }
             ReadBack::Absent => {
                 append.phase = AppendPhase::Publishing;
+                append.again_from = now.monotonic + RETRY_AFTER;
                 Some(append.publish())
             }
             ReadBack::Failed => {
