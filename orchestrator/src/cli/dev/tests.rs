@@ -64,9 +64,10 @@ fn a_reboot_changes_the_boot_id_and_ends_the_worker() {
 async fn a_worker_that_is_killed_is_started_again_and_stopped_with_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let hosts = DemoHost::make_all(dir.path(), 1).unwrap();
-    // Plays the worker: notes its start, and waits.
+    // Plays the worker: notes its start, and waits. Others can read arguments, and so not the URL, which may hold a
+    // password.
     let program = dir.path().join("worker");
-    let text = "#!/bin/sh\\necho \"$$ $*\" >>starts; exec sleep 600\\n";
+    let text = "#!/bin/sh\\necho \"$$ $OS_UPGRADE_NATS_URL $*\" >>starts; exec sleep 600\\n";
     let write = format!("printf '{text}' >\"$0\" && chmod +x \"$0\"");
     assert!(Command::new("sh").args(["-c", &write]).arg(&program).status().unwrap().success());
     let starts = || -> Vec<(i32, String)> {
@@ -90,7 +91,7 @@ async fn a_worker_that_is_killed_is_started_again_and_stopped_with_the_others() 
     started(2).await;
     let home = hosts[0].dir.display();
     let expected = format!(
-        "exec --nats nats://x --host h01 --application os-upgrade-demo --dir {home}/scripts --state-dir {home}/state \
+        "nats://x exec --host h01 --application os-upgrade-demo --dir {home}/scripts --state-dir {home}/state \
          --boot-id-file {home}/boot-id"
     );
     assert!(starts().iter().all(|(_, arguments)| *arguments == expected), "{:?}", starts());
