@@ -109,6 +109,31 @@ async fn a_reboot_that_fails_fails_the_run_with_the_slot_held() {
 }
 
 #[tokio::test]
+async fn a_host_that_does_not_come_back_in_time_ends_the_run_and_keeps_its_slot_until_it_does() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01").reboots(), site.host("h02")];
+    site.run(&mut hosts).await;
+    let patch = json!({ "rollout": { "boot-timeout": "1s" } });
+    assert_eq!(rest.change_configuration(&rest.configuration_tag().await, &patch).await, 204);
+    hosts[0].hold("reboot");
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("failed"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "cancelled")]));
+    let hangs = "no reply to reboot within 1s (boot-timeout): it may hang in its boot";
+    assert_eq!(run.reasons()["h01"], hangs);
+    let is_released = async || {
+        let journal = site.journal().await;
+        journal.into_iter().find(|fact| fact["type"] == "slot-released" && fact["host"] == "h01")
+    };
+    assert_eq!(is_released().await, None);
+    hosts[0].let_go("reboot");
+    let released = eventually("the slot to be released", is_released).await;
+    assert_eq!(released["why"], "late-done");
+}
+
+#[tokio::test]
 async fn with_on_failure_release_the_slot_of_a_failed_host_is_free_at_once() {
     let site = Site::start_with("[fleet-lock]\non-failure = \"release\"").await;
     let rest = site.rest();

@@ -65,6 +65,8 @@ pub struct Rollout {
     pub max_failures: u32,
     /// What becomes of a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
+    /// How long a host may take to answer `reboot`, its boot and its worker's health check included, at least a second.
+    pub boot_timeout: Duration,
 }
 
 /// Reads and writes a type as its derived functions do, but from an object only: those would take a list of values
@@ -110,7 +112,13 @@ from_objects_only!(Config, WorkerApplication, Rollout);
 
 impl Default for Rollout {
     fn default() -> Self {
-        Self { max_concurrent: 1, max_failures: 0, unreachable: UnreachablePolicy::Skip }
+        Self {
+            max_concurrent: 1,
+            max_failures: 0,
+            unreachable: UnreachablePolicy::Skip,
+            // Servers with much memory test it for a quarter of an hour.
+            boot_timeout: Duration::from_secs(30 * 60),
+        }
     }
 }
 
@@ -145,6 +153,11 @@ pub enum ConfigError {
     /// No host could ever be upgraded.
     #[error("rollout/max-concurrent: must be at least 1")]
     NoConcurrency,
+    /// No host could ever reboot.
+    #[error(
+        "rollout/boot-timeout: must be at least 1s; a run never lasts beyond its not-after, whatever this is"
+    )]
+    NoTimeToBoot,
     /// The same window twice.
     #[error("{list}/{index}: the same window is listed twice, it stands at {list}/{first} too")]
     DuplicateWindow {
@@ -175,6 +188,9 @@ impl Config {
         }
         if self.rollout.max_concurrent == 0 {
             return Err(ConfigError::NoConcurrency);
+        }
+        if is_zero(&self.rollout.boot_timeout) {
+            return Err(ConfigError::NoTimeToBoot);
         }
         check_distinct("maintenance-windows", &self.maintenance_windows)?;
         check_distinct("deny-windows", &self.deny_windows)?;

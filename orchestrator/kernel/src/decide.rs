@@ -8,6 +8,7 @@ mod advance;
 mod configuration;
 mod control;
 mod enrolment;
+mod failure;
 mod locks;
 mod release;
 mod request;

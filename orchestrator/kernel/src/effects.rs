@@ -36,7 +36,7 @@ pub enum Effect {
         /// The sequence of the fence that is not enough.
         above: u64,
     },
-    /// Delete a command of an ended run from the control stream, unless a worker has been given it.
+    /// Delete a command of an ended run, or of a host that was given up, from the control stream, unless a worker has been given it.
     Withdraw {
         /// The host it was sent to.
         host: HostName,

@@ -15,8 +15,8 @@ use crate::reason::Reason;
 pub const ENROLLED_MAX: usize = 20_000;
 /// Most hosts that are approved by one request.
 pub const APPROVED_AT_ONCE_MAX: usize = 1_000;
-/// Most hosts without approval that a run's list names, the first by name.
-pub const LEFT_OUT_MAX: usize = 100;
+/// Most hosts that wait for approval whom a run's list names, the first by name.
+pub const PENDING_NAMED_MAX: usize = 100;
 
 /// What operators decided about hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Why a host is not moving, and when it could.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{HostName, time};
+use os_upgrade_protocol::{Action, HostName, time};
 
 use crate::decide::has_room;
 use crate::enrolment::Enrolled;
@@ -28,6 +28,13 @@ pub struct Explanation {
     pub until: Option<DateTime<Utc>>,
 }
 
+/// When, at the latest, nothing more is waited for of a host.
+fn ends(run: &Run, host: &RunHost) -> DateTime<Utc> {
+    let reboot = host.unanswered().filter(|command| command.action == Action::Reboot);
+    let booted = reboot.and_then(|command| Some(command.sent_at? + run.rollout.boot_timeout.to_delta()));
+    booted.map_or(run.not_after, |booted| booted.min(run.not_after))
+}
+
 /// Why `host` is not moving, and when it could, where `outlook` is what is to be expected of the site.
 pub fn explain(state: &State, view: &View, outlook: &Outlook, host: &HostName) -> Explanation {
     match state.run.as_ref().and_then(|run| Some((run, run.host(host)?))) {
@@ -38,7 +45,7 @@ pub fn explain(state: &State, view: &View, outlook: &Outlook, host: &HostName) -
                 + &seen_of(view, host, in_run)
                 + &withdrawn_since(state, host, in_run),
             reason: in_run.reason.clone(),
-            until: (!in_run.status.is_final()).then_some(run.not_after),
+            until: (!in_run.status.is_final()).then(|| ends(run, in_run)),
         },
         None => Explanation {
             status: None,

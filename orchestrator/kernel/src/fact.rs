@@ -210,7 +210,7 @@ pub enum Fact {
         /// Its sequence.
         sequence: u64,
     },
-    /// A command of an ended run that had not been answered was looked at.
+    /// A command of an ended run, or of a host that was given up, that had not been answered was looked at.
     Withdrawn {
         /// The host it was sent to.
         host: HostName,

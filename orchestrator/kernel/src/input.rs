@@ -36,7 +36,7 @@ pub enum Input {
         /// What came of it.
         outcome: LockOutcome,
     },
-    /// A command of an ended run was looked at, and deleted if no worker had been given it.
+    /// A command of an ended run, or of a host that was given up, was looked at, and deleted if no worker had been given it.
     Withdrawn {
         /// The host it was sent to.
         host: HostName,

@@ -6,6 +6,8 @@ use std::fmt;
 use os_upgrade_protocol::{Action, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
+use crate::duration::Duration;
+
 /// Why a host waits, or came to an unhappy end. `Display` gives the sentence for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
@@ -56,6 +58,11 @@ pub enum Reason {
     NoReply {
         /// What it had been asked.
         action: Action,
+    },
+    /// The worker had not answered `reboot` in the time that the rollout gives it.
+    BootTimeout {
+        /// That time.
+        after: Duration,
     },
     /// The command had not been sent, as far as is known, when the run's time was over.
     NotSent {
@@ -122,6 +129,9 @@ impl fmt::Display for Reason {
             Self::Unreachable => f.write_str("unreachable: no heartbeat when the run started"),
             Self::WorkerError { action, message } => write!(f, "{action} failed: {message}"),
             Self::NoReply { action } => write!(f, "no reply to {action} before not-after"),
+            Self::BootTimeout { after } => {
+                write!(f, "no reply to reboot within {after} (boot-timeout): it may hang in its boot")
+            }
             Self::NotSent { action } => write!(f, "{action} could not be sent before not-after"),
             Self::RunFailed { host } => write!(f, "the run was ended by the failure of {host}"),
             Self::RunCancelled { actor } => write!(f, "the run was cancelled by {actor}"),
@@ -149,6 +159,7 @@ impl Reason {
             Self::Unreachable => "unreachable",
             Self::WorkerError { .. } => "worker-error",
             Self::NoReply { .. } => "no-reply",
+            Self::BootTimeout { .. } => "boot-timeout",
             Self::NotSent { .. } => "not-sent",
             Self::RunFailed { .. } => "run-failed",
             Self::RunCancelled { .. } => "run-cancelled",

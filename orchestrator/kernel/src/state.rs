@@ -12,7 +12,7 @@ use crate::enrolment::{Enrolled, Enrolment};
 use crate::fact::Fact;
 use crate::fence::Fence;
 use crate::record::Record;
-use crate::run::{Ended, HostError, HostEvent, Issued, Phase, Run, StopCause, Trigger};
+use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::{SentCommand, Slot, Standing};
 use crate::spent::Spent;
@@ -46,7 +46,7 @@ pub struct State {
     /// Which occurrences of the maintenance windows start no run any more.
     #[serde(default, rename = "spent-at", skip_serializing_if = "Spent::is_none")]
     pub spent: Spent,
-    /// Commands of ended runs that no reply had answered, by sequence: to be deleted unless a worker has them.
+    /// Commands of ended runs, and of hosts that were given up, that no reply had answered, by sequence: to be deleted unless a worker has them.
     pub withdrawals: OrdMap<u64, HostName>,
     /// The fence under which commands are sent.
     pub fence: Option<Fence>,
@@ -290,7 +290,10 @@ impl State {
         };
         let fence = self.fence.as_ref().map_or(0, |fence| fence.sequence);
         for (name, host) in ended.hosts() {
-            if let Some(sequence) = host.unanswered().and_then(|command| command.sequence) {
+            // That of a host whose time was over has been noted when it was.
+            let is_new = host.status != HostStatus::TimedOut;
+            if let Some(sequence) = host.unanswered().filter(|_| is_new).and_then(|command| command.sequence)
+            {
                 self.withdrawals.insert(sequence, name.clone());
             }
             let not_seen = |command: Issued| command.action != Action::Prepare && command.sequence.is_none();
@@ -351,12 +354,17 @@ impl State {
                     slot.command = None;
                 }
             }
+            HostEvent::TimedOut { .. } => {
+                let unanswered = self.active(run)?.host(host).and_then(RunHost::unanswered);
+                if let Some(sequence) = unanswered.and_then(|command| command.sequence) {
+                    self.withdrawals.insert(sequence, host.clone());
+                }
+            }
             HostEvent::Prepared
             | HostEvent::Waiting { .. }
             | HostEvent::TurnLost
             | HostEvent::Upgraded
             | HostEvent::Failed { .. }
-            | HostEvent::TimedOut { .. }
             | HostEvent::Cancelled { .. } => {}
         }
         Ok(())

@@ -44,6 +44,7 @@ stories! {
     fairness,
     happy_path,
     hints,
+    hung_boot,
     held_then_unsent,
     late_command,
     late_done,

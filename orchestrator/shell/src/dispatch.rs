@@ -225,6 +225,11 @@ impl Dispatcher {
         begun
     }
 
+    /// Whether everything that stood in the control stream when this leadership began has been read, as `state` shows.
+    pub fn has_read_control(&self, state: &State) -> bool {
+        self.open_fence(state).is_some()
+    }
+
     /// The fence under which commands may be published: ours, in the journal, and read past.
     fn open_fence(&self, state: &State) -> Option<u64> {
         let Fence::Stored { sequence } = self.fence else { return None };
@@ -253,7 +258,7 @@ impl Dispatcher {
             && let Some((id, not_after)) = self.todo.pop_front()
         {
             // Nothing is sent after its time, nor once it has been decided that it is not wanted any more.
-            if now.wall < not_after && decided.is_none_or(|decided| is_wanted(decided, &id)) {
+            if now.wall < not_after && is_wanted(decided.unwrap_or(state), &id) {
                 self.publishing += 1;
                 begun.push(Dispatch::Command { epoch: self.epoch, fence, id, not_after });
             }

@@ -52,6 +52,8 @@ pub struct Inventory {
     /// For how long the bus has been there, all in all.
     listened: Duration,
     ticked_at: Option<Duration>,
+    /// What `listened` was when the control stream had been read.
+    control_read: Option<Duration>,
     is_read: bool,
 }
 
@@ -114,6 +116,15 @@ impl Inventory {
     /// Notes how the orchestrator's clock stands to the bus's.
     pub fn clocks_compared(&mut self, skew: TimeDelta) {
         self.view.clock_skew = Some(skew);
+    }
+
+    /// Notes whether the control stream has been read up to the fence of this leadership. From then on a worker has as long
+    /// to answer as a host has for a sign of life, and again after the bus was away or this process stood still.
+    pub fn control_read(&mut self, has_read: bool) {
+        let since = has_read.then(|| *self.control_read.get_or_insert(self.listened));
+        self.control_read = since;
+        self.view.has_heard_control =
+            since.is_some_and(|since| self.listened.saturating_sub(since) >= PRESENCE_TTL);
     }
 
     /// Notes why slots cannot be asked for with the secrets there are, or that they can.
@@ -189,6 +200,9 @@ impl Inventory {
     pub fn tick(&mut self, now: Now, connected: bool) {
         let passed = now.monotonic.saturating_sub(self.ticked_at.unwrap_or(now.monotonic));
         self.ticked_at = Some(now.monotonic);
+        if !connected || passed > PRESENCE_TTL {
+            self.control_read = None;
+        }
         if !connected {
             return;
         }
@@ -347,6 +361,27 @@ mod tests {
         let error = told.unwrap_err();
         assert_eq!(error.to_string(), "the announcement on the subject of a on h1 is about a on h2");
         assert!(inventory.view().hosts.is_empty());
+    }
+
+    #[test]
+    fn a_lack_of_answers_means_something_once_there_was_time_to_give_them() {
+        let mut inventory = Inventory::default();
+        let mut heard_from = |from: u64, to: u64, connected: bool| {
+            let heard = (from..=to).find(|secs| {
+                inventory.tick(at(*secs), connected);
+                inventory.control_read(connected);
+                inventory.view().has_heard_control
+            });
+            (heard, inventory.view().has_heard_control)
+        };
+        assert_eq!(heard_from(0, 60, true), (Some(30), true));
+        // The bus is away for a moment.
+        assert_eq!(heard_from(61, 61, false), (None, false));
+        assert_eq!(heard_from(62, 120, true), (Some(92), true));
+        // This process stood still for an hour, and nobody's answer has come in yet.
+        assert_eq!(heard_from(3_720, 3_780, true), (Some(3_750), true));
+        inventory.control_read(false);
+        assert!(!inventory.view().has_heard_control, "another leadership begins");
     }
 
     const AWAITED: Option<Reachability> = Some(Reachability::Awaited);

@@ -562,6 +562,7 @@ impl Node {
         let may_start = self.inventory.is_read() && !self.stopping.is_asked_for();
         let sequence = self.follower.tip.sequence + 1;
         let starter = may_start.then_some(Starter { process: &self.settings.nonce, sequence });
+        self.inventory.control_read(self.dispatcher.has_read_control(&self.follower.state));
         let view = self.inventory.view();
         let step = match leading.next_record(&mut self.follower.state, view, now, starter) {
             Some(record) => self.appender.record(record, &self.follower.tip, now),

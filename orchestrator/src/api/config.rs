@@ -43,7 +43,7 @@ const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 const METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE, OPTIONS";
 
 /// The paths of all fields.
-pub(super) const FIELDS: [&str; 26] = [
+pub(super) const FIELDS: [&str; 27] = [
     "worker-applications",
     "worker-applications/name",
     "maintenance-windows",
@@ -70,6 +70,7 @@ pub(super) const FIELDS: [&str; 26] = [
     "rollout/max-concurrent",
     "rollout/max-failures",
     "rollout/unreachable",
+    "rollout/boot-timeout",
 ];
 
 pub(super) fn routes() -> OpenApiRouter<Api> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use fastrand::Rng;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
+use os_upgrade_kernel::duration::Duration as BootTimeout;
 use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName};
@@ -63,6 +64,10 @@ pub(crate) struct HostPlan {
     /// How many of a thousand of its upgrades require a reboot.
     pub(crate) reboots: u32,
 }
+
+/// So short that many a boot takes longer, and so long that none does.
+const BOOT_TIMEOUTS: [BootTimeout; 3] =
+    [BootTimeout::from_secs(5), BootTimeout::from_secs(60), BootTimeout::from_secs(1_800)];
 
 pub(crate) fn application() -> ApplicationName {
     ApplicationName::new("debian").expect("a valid name")
@@ -200,6 +205,7 @@ pub(crate) fn draw_config(rng: &mut Rng) -> Config {
             max_concurrent: *rng.choice(&[1, 1, 2, 5]).expect("not empty"),
             max_failures: *rng.choice(&[0, 0, 1, 10]).expect("not empty"),
             unreachable: if rng.bool() { UnreachablePolicy::Skip } else { UnreachablePolicy::Fail },
+            boot_timeout: *rng.choice(&BOOT_TIMEOUTS).expect("not empty"),
         },
         ..draw_windows(rng)
     }

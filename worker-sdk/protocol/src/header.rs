@@ -11,6 +11,8 @@ pub const IN_REPLY_TO: &str = "Os-Upgrade-In-Reply-To";
 /// A command's id. It is not JetStream's `Nats-Msg-Id`: a host that guesses the id of a command to another host could make
 /// the server drop that command as a repetition, by publishing anything under the same id before.
 pub const COMMAND_ID: &str = "Os-Upgrade-Command-Id";
+/// Where orchestrators of earlier versions wrote it: a command of theirs is one of ours.
+pub const EARLIER_COMMAND_ID: &str = "Nats-Msg-Id";
 /// The last sequence that the publisher believes the stream to have.
 pub const EXPECTED_LAST_SEQUENCE: &str = "Nats-Expected-Last-Sequence";
 /// The last sequence that the publisher believes a subject to have.

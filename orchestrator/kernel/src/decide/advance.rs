@@ -2,8 +2,9 @@
 //! taken, until none has.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_protocol::Action;
 
-use super::{admission, non_empty, release};
+use super::{admission, failure, non_empty, release};
 use crate::config::OnFailure;
 use crate::fact::{Fact, ReleaseCause};
 use crate::reason::Reason;
@@ -17,6 +18,7 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
     let of_run = state.run.as_ref().map(|run| {
         finish(run)
             .or_else(|| expire(state, run, now))
+            .or_else(|| await_boots(view, run, now))
             .or_else(|| stop(state, run))
             .or_else(|| begin_upgrades(run))
             .or_else(|| admission::admit(state, view, run, now))
@@ -65,6 +67,24 @@ fn expired(host: &RunHost) -> Option<HostEvent> {
         | HostStatus::Skipped
         | HostStatus::Cancelled => None,
     }
+}
+
+/// A host has been told to reboot and is not back in time. Its slot stays held; where the settings have it released, it
+/// is when its command has been taken back or was found in its worker's hands.
+fn await_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    if !view.has_heard_control || view.excessive_skew().is_some() {
+        return None;
+    }
+    let after = run.rollout.boot_timeout;
+    let is_late = |host: &RunHost| {
+        let sent_at = host.unanswered().filter(|command| command.action == Action::Reboot)?.sent_at?;
+        (sent_at + after.to_delta() <= now).then_some(())
+    };
+    let name = run.under_way().iter().find(|name| run.host(name).and_then(is_late).is_some())?;
+    let event = HostEvent::TimedOut { reason: Reason::BootTimeout { after } };
+    let mut facts = vec![Fact::of_host(&run.id, name, event)];
+    facts.extend(failure::stop(run, name));
+    Some(facts)
 }
 
 /// No further host is started; those under way are seen to their end.

@@ -2,12 +2,12 @@
 
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
 
-use super::release;
+use super::{failure, release};
 use crate::config::OnFailure;
 use crate::fact::{Fact, IgnoreCause, ReleaseCause};
 use crate::input::ControlMessage;
 use crate::reason::Reason;
-use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost, StopCause};
+use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost};
 use crate::slot::SentCommand;
 use crate::state::State;
 
@@ -56,13 +56,30 @@ fn ignored(sequence: u64, host: Option<&HostName>, reply: Option<&Reply>, why: I
     Fact::Ignored { sequence, host: host.cloned(), reply: reply.cloned(), why }
 }
 
-/// A command of an ended run has been deleted, or has been found in a worker's hands.
+/// A command of a host that was given up, or of an ended run, has been deleted, or has been found in a worker's hands.
 pub(super) fn withdrawn(state: &State, host: &HostName, sequence: u64, deleted: bool) -> Vec<Fact> {
-    if state.withdrawals.contains_key(&sequence) {
-        vec![Fact::Withdrawn { host: host.clone(), sequence, deleted }]
-    } else {
-        Vec::new()
+    if !state.withdrawals.contains_key(&sequence) {
+        return Vec::new();
     }
+    let mut facts = vec![Fact::Withdrawn { host: host.clone(), sequence, deleted }];
+    if state.settings.on_failure == OnFailure::Release && is_held_for_silent(state, host, sequence) {
+        facts.extend(release::release(state, host, ReleaseCause::Failed));
+    }
+    facts
+}
+
+/// Whether the slot of `host` is held for the command at `sequence`, which it had not answered when its time was over. It
+/// is not any more when the host is at work again, in another run.
+fn is_held_for_silent(state: &State, host: &HostName, sequence: u64) -> bool {
+    let timed_out = |run: &Run| {
+        let host = run.host(host).filter(|host| host.status == HostStatus::TimedOut);
+        host.and_then(|host| host.command?.sequence) == Some(sequence)
+    };
+    let of_slot = state.slots.get(host).and_then(|slot| slot.command);
+    let is_at_work = state.run.as_ref().is_some_and(|run| run.under_way().contains(host));
+    !is_at_work
+        && of_slot.is_some_and(|command| command.sequence == sequence)
+        && state.run.iter().chain(&state.last_run).any(timed_out)
 }
 
 fn command_seen(state: &State, sequence: u64, host: &HostName, id: Option<&CommandId>) -> Vec<Fact> {
@@ -176,10 +193,7 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
 fn fail(state: &State, run: &Run, seen: &SeenReply<'_>, message: &str) -> Vec<Fact> {
     let reason = Reason::WorkerError { action: seen.reply.action, message: message.to_owned() };
     let mut facts = vec![Fact::of_host(&run.id, seen.host, HostEvent::Failed { reason })];
-    if run.stopping.is_none() && run.count(HostStatus::Failed) >= run.rollout.max_failures as usize {
-        let cause = StopCause::Failed { host: seen.host.clone() };
-        facts.push(Fact::RunStopping { run: run.id.clone(), cause });
-    }
+    facts.extend(failure::stop(run, seen.host));
     if seen.reply.action == Action::Prepare {
         facts.extend(release::withdraw(state, run, seen.host));
     } else if state.settings.on_failure == OnFailure::Release {

@@ -33,7 +33,8 @@ pub(super) fn approve(state: &State, hosts: &[HostName], actor: &str, validate: 
 pub(super) fn withdraw(state: &State, view: &View, asked: &Withdrawn<'_>, validate: bool) -> Decided {
     let Withdrawn { host, actor, reason, forget } = *asked;
     let is_announced = view.hosts.contains_key(host);
-    if !is_announced && !view.left.contains(host) && !state.enrolment.knows(host) {
+    let in_run = state.run.as_ref().is_some_and(|run| run.host(host).is_some());
+    if !is_announced && !in_run && !view.left.contains(host) && !state.enrolment.knows(host) {
         return Err(Refusal::UnknownHost { host: host.clone() });
     }
     if forget && is_announced && state.settings.auto_approve {
@@ -50,12 +51,12 @@ pub(super) fn withdraw(state: &State, view: &View, asked: &Withdrawn<'_>, valida
         Enrolled::Pending | Enrolled::Auto => forget,
         Enrolled::Approved(_) => false,
     };
-    if is_so {
-        return Ok((Vec::new(), Accepted::Done));
+    let mut facts = Vec::new();
+    if !is_so {
+        let (actor, reason) = (actor.to_owned(), reason.to_owned());
+        facts.push(Fact::HostWithdrawn { host: host.clone(), actor, reason, forgotten: forget });
     }
-    let (by, why) = (actor.to_owned(), reason.to_owned());
-    let mut facts =
-        vec![Fact::HostWithdrawn { host: host.clone(), actor: by, reason: why, forgotten: forget }];
+    // One that nothing is known of may be in a run all the same: it was approved by itself when that began.
     facts.extend(not_started(state, asked));
     Ok((facts, Accepted::Done))
 }

@@ -7,7 +7,7 @@ use super::enrolment::{self, Withdrawn};
 use super::{Decision, configuration, slots};
 use crate::config::{Config, UnreachablePolicy};
 use crate::duration::Duration;
-use crate::enrolment::LEFT_OUT_MAX;
+use crate::enrolment::{Enrolled, PENDING_NAMED_MAX};
 use crate::fact::Fact;
 use crate::input::{Accepted, Refusal, Request};
 use crate::reason::Reason;
@@ -120,12 +120,12 @@ pub(super) fn start(
 /// Who takes part, and who would but does not. Of those whom nobody has approved there may be any number, since whoever
 /// reaches the bus can announce them: only so many are named.
 fn enlist(state: &State, view: &View, config: &Config) -> Vec<Enlisted> {
-    let mut left_out = 0;
+    let mut pending = 0;
     let enlisted = view.serving(&config.worker_applications).filter_map(|(name, host, application)| {
-        let not_enrolled = state.enrolled(name).left_out(name);
-        if not_enrolled.is_some() {
-            left_out += 1;
-            if left_out > LEFT_OUT_MAX {
+        let enrolled = state.enrolled(name);
+        if enrolled == Enrolled::Pending {
+            pending += 1;
+            if pending > PENDING_NAMED_MAX {
                 return None;
             }
         }
@@ -134,7 +134,7 @@ fn enlist(state: &State, view: &View, config: &Config) -> Vec<Enlisted> {
             host: name.clone(),
             application: application.clone(),
             group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
-            skipped: not_enrolled.or_else(unreachable),
+            skipped: enrolled.left_out(name).or_else(unreachable),
         })
     });
     enlisted.collect()

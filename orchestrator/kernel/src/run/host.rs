@@ -165,13 +165,16 @@ pub struct Issued {
     pub attempt: u32,
     /// Its sequence, once it has been seen in the stream.
     pub sequence: Option<u64>,
+    /// When it was seen there. Older journals do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<DateTime<Utc>>,
     /// Whether a reply to it has ended the host's step.
     pub answered: bool,
 }
 
 impl Issued {
     const fn first(action: Action) -> Self {
-        Self { action, attempt: 1, sequence: None, answered: false }
+        Self { action, attempt: 1, sequence: None, sent_at: None, answered: false }
     }
 }
 
@@ -208,7 +211,7 @@ impl RunHost {
         let (command, reason) = match event {
             HostEvent::CommandSent { action, attempt, sequence } => {
                 let (action, attempt, sequence) = (*action, *attempt, Some(*sequence));
-                (Some(Issued { action, attempt, sequence, answered: false }), None)
+                (Some(Issued { action, attempt, sequence, sent_at: Some(at), answered: false }), None)
             }
             HostEvent::SlotGranted { .. } => (Some(Issued::first(Action::Upgrade)), None),
             HostEvent::RebootRequired => (Some(Issued::first(Action::Reboot)), None),

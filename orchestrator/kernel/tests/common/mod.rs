@@ -110,7 +110,8 @@ impl Default for Site {
         // Who waits for approval is what some stories are about, and no other test.
         let mut state = State::default();
         state.apply(start(), &Fact::SettingsAdopted { settings: settings() }).unwrap();
-        Self { state, view: View::default(), now: start(), last_sequence: 0, lowered: false }
+        let view = View { has_heard_control: true, ..View::default() };
+        Self { state, view, now: start(), last_sequence: 0, lowered: false }
     }
 }
 

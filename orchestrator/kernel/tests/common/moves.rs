@@ -41,11 +41,16 @@ pub(crate) enum Move {
         reachability: usize,
         gone: bool,
     },
+    /// Whether a lack of answers means anything by now.
+    Hear {
+        heard: bool,
+    },
     PutConfig {
         max_concurrent: u32,
         max_failures: u32,
         fail_unreachable: bool,
         applications: bool,
+        boot_timeout_secs: u64,
     },
     Settings {
         external: bool,
@@ -107,11 +112,11 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
         1 => prop::option::of(-60..60_i64).prop_map(|seconds| Move::Skew { seconds }),
         1 => (index(), index(), index(), prop::bool::weighted(0.1))
             .prop_map(|(host, group, reachability, gone)| Move::See { host, group, reachability, gone }),
-        1 => (0..4_u32, 0..3_u32, any::<bool>(), prop::bool::weighted(0.9)).prop_map(
-            |(max_concurrent, max_failures, fail_unreachable, applications)| Move::PutConfig {
-                max_concurrent, max_failures, fail_unreachable, applications,
-            }
-        ),
+        1 => (0..4_u32, 0..3_u32, any::<bool>(), prop::bool::weighted(0.9), prop::sample::select(vec![1, 60, 1_800]))
+            .prop_map(|(max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs)| {
+                Move::PutConfig { max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs }
+            }),
+        1 => any::<bool>().prop_map(|heard| Move::Hear { heard }),
         1 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize, any::<bool>())
             .prop_map(|(external, release, slots, groups, approves)| {
                 Move::Settings { external, release, slots, groups, approves }

@@ -43,7 +43,7 @@ fn result_of(index: usize) -> Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct World {
     in_flight: Vec<(CommandId, u64)>,
-    landed: BTreeSet<CommandId>,
+    landed: BTreeSet<(CommandId, u64)>,
     holders: BTreeMap<GroupName, BTreeSet<HostName>>,
     /// Hosts that were told to start and have not said `done` to it: they may be at work.
     at_work: BTreeMap<HostName, u64>,
@@ -122,6 +122,15 @@ impl Play {
         assert_eq!(held, self.granted.iter().cloned().collect::<Vec<_>>(), "after {step:?}");
     }
 
+    fn put_config(&mut self, rollout: Rollout, applications: bool) {
+        let mut config = Config { rollout, ..config() };
+        if !applications {
+            config.worker_applications[0].name = application("nobodys");
+        }
+        let (expected, actor) = (Expected::Anything, "admin".to_owned());
+        self.input(Input::Request(Request::PutConfig { config, expected, actor, validate: false }));
+    }
+
     fn perform(&mut self, step: &Move) {
         match *step {
             Move::CarryOut { effect, outcome } => self.carry_out(effect, outcome),
@@ -149,21 +158,22 @@ impl Play {
                 self.input(Input::Tick);
             }
             Move::See { host, group, reachability, gone } => self.see(host, group, reachability, gone),
-            Move::PutConfig { max_concurrent, max_failures, fail_unreachable, applications } => {
+            Move::Hear { heard } => {
+                self.site.view.has_heard_control = heard;
+                self.input(Input::Tick);
+            }
+            Move::PutConfig {
+                max_concurrent,
+                max_failures,
+                fail_unreachable,
+                applications,
+                boot_timeout_secs,
+            } => {
+                let boot_timeout = Duration::from_secs(boot_timeout_secs);
                 let unreachable =
                     if fail_unreachable { UnreachablePolicy::Fail } else { UnreachablePolicy::Skip };
-                let rollout = Rollout { max_concurrent, max_failures, unreachable };
-                let mut config = Config { rollout, ..config() };
-                if !applications {
-                    config.worker_applications[0].name = application("nobodys");
-                }
-                let actor = "admin".to_owned();
-                self.input(Input::Request(Request::PutConfig {
-                    config,
-                    expected: Expected::Anything,
-                    actor,
-                    validate: false,
-                }));
+                let rollout = Rollout { max_concurrent, max_failures, unreachable, boot_timeout };
+                self.put_config(rollout, applications);
             }
             Move::Settings { external, release, slots, groups, approves } => {
                 let provider = if external { LockProvider::External } else { LockProvider::Embedded };
@@ -313,13 +323,17 @@ impl Play {
         }
     }
 
-    /// One of the commands on their way is stored, unless the server refuses it: an old fence, or there already.
+    /// One of the commands on their way is stored, unless the server refuses it for an old fence.
     fn land_one(&mut self, index: usize) {
         let fence = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);
         let Some(world) = self.world.as_mut().filter(|world| !world.in_flight.is_empty()) else { return };
         let (id, sent_under) = world.in_flight.swap_remove(index % world.in_flight.len());
         let is_start = id.action != Action::Prepare;
-        if (is_start && sent_under != fence) || !world.landed.insert(id.clone()) {
+        if sent_under != fence {
+            return;
+        }
+        // As the dispatcher, which publishes a command once under a fence, however often it is to be sent.
+        if !world.landed.insert((id.clone(), fence)) {
             return;
         }
         let slot = self.site.state.slots.get(&id.host);

@@ -72,7 +72,7 @@ impl<'a> Words<'a> {
 pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
     let words = Words { line, plain: line.split(' ').filter(|word| !word.contains('=')).collect() };
     match words.at(0) {
-        "host" | "gone" | "skew" | "sealed" | "wait" => {
+        "host" | "gone" | "skew" | "sealed" | "control-read" | "control-unread" | "wait" => {
             look(site, &words);
             Vec::new()
         }
@@ -139,6 +139,8 @@ fn look(site: &mut Site, words: &Words<'_>) {
                 _ => None,
             };
         }
+        "control-unread" => site.view.has_heard_control = false,
+        "control-read" => site.view.has_heard_control = true,
         "skew" => site.view.clock_skew = words.at(1).parse().ok().map(TimeDelta::seconds),
         _ => {
             let time = words.at(1).parse::<Duration>().map(Duration::to_delta);
@@ -196,6 +198,7 @@ fn input(words: &Words<'_>) -> Input {
                 unreachable: words
                     .named("unreachable")
                     .map_or(default.unreachable, |_| UnreachablePolicy::Fail),
+                boot_timeout: words.named("boot").map_or(default.boot_timeout, |text| text.parse().unwrap()),
             };
             let worker_applications =
                 names.map(|name| WorkerApplication { name: application(name) }).collect();

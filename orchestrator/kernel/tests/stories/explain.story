@@ -4,14 +4,14 @@
 > host h3
 > host h4 unreachable
 > put-config debian concurrent=1 failures=1
-  + config-replaced actor=admin config=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:0
   + settings-adopted settings=(auto-approve=true default-group=default groups=(default=0) on-failure=hold provider=embedded)
 > explain h1
   no run is active; none starts by itself, as there are no maintenance windows
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=1 max-failures=1 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) run=r1 trigger=(operator actor=admin)
   = done
 > explain h1
   its prepare command is about to be sent | status=pending | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
@@ -74,10 +74,10 @@
   + r1 h1: command-sent action=reboot attempt=1 sequence=10
   ! nothing
 > explain h1
-  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T01:30:10Z
 > host h1 skew=-31
 > explain h1
-  its worker has not answered reboot yet; its clock differs from the bus's by -31 s | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+  its worker has not answered reboot yet; its clock differs from the bus's by -31 s | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T01:30:10Z
 > reply h1 reboot done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
@@ -98,7 +98,7 @@
 > explain h1
   no run is active; none starts by itself, as there are no maintenance windows
 > put-config none
-  + config-replaced actor=admin config=(worker-applications=[]) difference=[(before=(max-concurrent=1 max-failures=1 unreachable=skip) path=rollout) (after=[] before=[(name=debian)] path=worker-applications)]
+  + config-replaced actor=admin config=(worker-applications=[]) difference=[(before=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) path=rollout) (after=[] before=[(name=debian)] path=worker-applications)]
   = done
 > explain h1
   its worker's application is not among the configured ones

@@ -9,12 +9,12 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > put-config debian concurrent=3
-  + config-replaced actor=admin config=(rollout=(max-concurrent=3 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(max-concurrent=3 max-failures=0 unreachable=skip) path=rollout)]
+  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=3 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(boot-timeout=30m max-concurrent=3 max-failures=0 unreachable=skip) path=rollout)]
   = done
 > settings embedded default:2
   + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded)
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=3 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=3 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 > deliver

@@ -8,7 +8,8 @@ use utoipa::openapi::{Content, RefOr};
 fn request(path: &str, method: &str) -> Option<Value> {
     let example = match (method, path) {
         ("PUT", "/v1/config/os-upgrade") => {
-            let rollout = json!({"max-concurrent": 2, "max-failures": 1, "unreachable": "skip"});
+            let rollout =
+                json!({"max-concurrent": 2, "max-failures": 1, "unreachable": "skip", "boot-timeout": "30m"});
             sample_with(json!({"rollout": rollout}))
         }
         ("PATCH", "/v1/config/os-upgrade") => json!({"rollout": {"max-concurrent": 2}}),
@@ -140,7 +141,7 @@ fn change() -> Value {
         "difference": [{"path": "rollout/max-concurrent", "before": 1, "after": 2}],
         "configuration": {
             "worker-applications": [{"name": "os-upgrade-debian"}],
-            "rollout": {"max-concurrent": 2, "max-failures": 0, "unreachable": "skip"},
+            "rollout": {"max-concurrent": 2, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m"},
         },
     })
 }
@@ -186,7 +187,7 @@ fn run() -> Value {
         "end-time": "2026-11-21T01:24:07Z",
         "result": "completed",
         "phase": "upgrading",
-        "rollout": {"max-concurrent": 1, "max-failures": 0, "unreachable": "skip"},
+        "rollout": {"max-concurrent": 1, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m"},
         "counts": {"upgraded": 1},
     })
 }

@@ -70,6 +70,7 @@ words! {
         "unreachable",
         "worker-error",
         "no-reply",
+        "boot-timeout",
         "not-sent",
         "run-failed",
         "run-cancelled",
@@ -303,6 +304,9 @@ pub(in crate::api) struct RolloutBody {
     max_failures: u64,
     #[schema(required = false, value_type = UnreachableWord, default = "skip")]
     unreachable: String,
+    /// How long a host may take to answer `reboot`, its boot and its worker's health check included, at least a second.
+    #[schema(required = false, value_type = TimeoutText, default = "30m")]
+    boot_timeout: String,
 }
 
 /// Why no further host is started: the failure of a host, an operator who cancelled the run, or a restored site.

@@ -67,7 +67,7 @@ async fn whole_numbers_with_a_fraction_that_is_zero() {
         let (status, _, answer) = api.send(build(request, content_type, body)).await;
         assert_eq!(status, 204, "{body}: {answer}");
         let (_, config) = api.call(get, "").await;
-        let rollout = json!({"max-concurrent": kept[0], "max-failures": kept[1], "unreachable": "skip"});
+        let rollout = json!({"max-concurrent": kept[0], "max-failures": kept[1], "unreachable": "skip", "boot-timeout": "30m"});
         assert_eq!(config["rollout"], rollout, "{body}");
     }
     for (content_type, body) in [

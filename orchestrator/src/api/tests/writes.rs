@@ -22,7 +22,7 @@ async fn the_configuration_is_created_replaced_and_read() {
     assert_eq!(api.call(CONFIG, other).await, (204, Value::Null));
     let expected = json!({
         "worker-applications": [],
-        "rollout": {"max-concurrent": 2, "max-failures": 0, "unreachable": "skip"},
+        "rollout": {"max-concurrent": 2, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m"},
     });
     assert_eq!(api.call(read, "").await, (200, expected));
 }

@@ -33,7 +33,7 @@ async fn a_failed_run_row_by_row() {
         rows(&store.path(), "SELECT * FROM runs").await,
         [concat!(
             r#"1 | r1 | operator | api | 2026-11-21T05:00:03.000000000Z | 2026-11-21T09:00:03.000000000Z | "#,
-            r#"upgrading | {"max-concurrent":1,"max-failures":0,"unreachable":"skip"} | "#,
+            r#"upgrading | {"max-concurrent":1,"max-failures":0,"unreachable":"skip","boot-timeout":"30m"} | "#,
             r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | "#,
             r#"{"cancelled":1,"failed":1}"#,
         )]

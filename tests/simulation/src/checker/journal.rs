@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use os_upgrade_kernel::fact::ReleaseCause;
 use os_upgrade_kernel::window::{Calendar, Occurrence};
-use os_upgrade_kernel::{Fact, HostEvent, StopCause, Trigger};
+use os_upgrade_kernel::{Fact, HostEvent, Reason, StopCause, Trigger};
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::node::Halt;
@@ -24,6 +24,9 @@ impl Checker {
                 for fact in &committed.record.facts {
                     if let Fact::RunEnded { run, .. } = fact {
                         self.run_ended(run);
+                    }
+                    if let Fact::Withdrawn { host, sequence, .. } = fact {
+                        self.silent_withdrawn(host, *sequence);
                     }
                 }
                 for fact in &committed.record.facts {
@@ -71,6 +74,9 @@ impl Checker {
                 self.turn_changes(host, true);
             }
             Fact::Host { run, host, event: HostEvent::Upgraded } => self.said_upgraded(run, host),
+            Fact::Host { run, host, event: HostEvent::TimedOut { reason: Reason::BootTimeout { .. } } } => {
+                self.said_silent(run, host);
+            }
             Fact::SlotReleaseDue { host, why: ReleaseCause::Operator }
             | Fact::SlotReleased { host, why: ReleaseCause::Operator } => {
                 self.granted.remove(host);

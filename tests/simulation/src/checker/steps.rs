@@ -18,8 +18,10 @@ pub(super) struct Step {
     sequence: u64,
     /// Whether the host may be under upgrade.
     open: bool,
-    /// Whether it ended with `done`.
-    done: bool,
+    /// Whether it was given up because it did not come back from its reboot.
+    silent: bool,
+    /// The sequence of the `done` with which it ended.
+    done: Option<u64>,
 }
 
 impl Step {
@@ -41,7 +43,7 @@ impl Checker {
             self.violated("S4", format!("{id} stands in the stream without a slot"));
         }
         let (run, action) = (id.run.clone(), id.action);
-        let step = Step { run, action, sequence, open: true, done: false };
+        let step = Step { run, action, sequence, open: true, silent: false, done: None };
         self.steps.insert(id.host.clone(), step);
         self.check_slots(&group);
     }
@@ -79,7 +81,7 @@ impl Checker {
         match (&reply.result, on_failure) {
             (Outcome::Done, _) => {
                 step.open = false;
-                step.done = true;
+                step.done.get_or_insert(sequence);
             }
             // The slot stays: the host may be down, or still at work.
             (Outcome::Error(_), OnFailure::Hold) => {}
@@ -96,6 +98,27 @@ impl Checker {
             && step.sequence == sequence
         {
             step.open = false;
+        }
+    }
+
+    /// The command of a host that did not come back has been taken back, or is in its worker's hands.
+    pub(super) fn silent_withdrawn(&mut self, host: &HostName, sequence: u64) {
+        let silent = self.steps.get(host).is_some_and(|step| step.silent && step.sequence == sequence);
+        if silent && self.on_failure == OnFailure::Release {
+            self.steps.get_mut(host).expect("it has just been there").open = false;
+        }
+    }
+
+    /// A host has been given up because it did not come back from its reboot.
+    pub(super) fn said_silent(&mut self, run: &RunId, host: &HostName) {
+        let fence = self.follower.state.fence.as_ref().map_or(0, |fence| fence.sequence);
+        let Some(step) = self.steps.get_mut(host) else { return };
+        step.silent = true;
+        if step.done.is_some_and(|done| done < fence) {
+            let text = format!(
+                "{host} is given up in {run}, though its answer stood there before its leader's fence"
+            );
+            self.violated("live", text);
         }
     }
 
@@ -169,7 +192,7 @@ impl Checker {
 
     /// The journal says that `host` is through.
     pub(super) fn said_upgraded(&mut self, run: &RunId, host: &HostName) {
-        let done = self.steps.get(host).is_some_and(|step| step.done && step.run == *run);
+        let done = self.steps.get(host).is_some_and(|step| step.done.is_some() && step.run == *run);
         if !done {
             self.violated("live", format!("{host} is said to be upgraded in {run}, but has not said so"));
         }

@@ -1,6 +1,7 @@
 //! After the trouble: everything is whole again, runs must end, and one more run must go well.
 
 use chrono::TimeDelta;
+use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::{ClientId, Config, Expected, Reachability, Request, RunResult, State, Trigger};
 use os_upgrade_protocol::GroupName;
 
@@ -164,6 +165,8 @@ impl World {
 
     fn without_windows(&self) -> Config {
         let Config { worker_applications, rollout, .. } = self.plan.config.clone();
+        // Every host comes back by now, and none is to be given up because it takes its time.
+        let rollout = Rollout { boot_timeout: Rollout::default().boot_timeout, ..rollout };
         Config { worker_applications, rollout, ..Config::default() }
     }
 

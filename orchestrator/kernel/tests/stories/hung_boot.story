@@ -1,0 +1,185 @@
+# A host that does not come back from its reboot is given up after `boot-timeout`, long before the run's end.
+> host h1
+> host h2
+> put-config debian boot=0s
+  = refused: rollout/boot-timeout: must be at least 1s; a run never lasts beyond its not-after, whatever this is
+> put-config debian boot=10m
+  + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> trigger r1 timeout=2h
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T03:00:00Z, send r1/h2/prepare/1 until 2026-11-21T03:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare done
+  + r1 h2: prepared
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T03:00:00Z
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=6
+  ! nothing
+> reply h1 upgrade reboot-required
+  + r1 h1: reboot-required
+  ! send r1/h1/reboot/1 until 2026-11-21T03:00:00Z
+# The time begins when the command stands in the stream.
+> wait 900
+> tick
+> deliver
+  + r1 h1: command-sent action=reboot attempt=1 sequence=8
+  ! nothing
+> wait 599
+> tick
+> explain h1
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | until=2026-11-21T01:25:00Z
+# Unread, an answer is none that was not given.
+> control-unread
+> wait 1
+> tick
+> control-read
+> tick
+  + r1 h1: timed-out reason=(boot-timeout after=10m)
+  + run-stopping cause=(failed host=h1) run=r1
+  + r1 h2: cancelled reason=(run-failed host=h1)
+  + run-ended result=failed run=r1
+  ! withdraw 8 of h1
+> state
+  r1 failed
+  h1 timed-out: no reply to reboot within 10m (boot-timeout): it may hang in its boot
+  h2 cancelled: the run was ended by the failure of h1
+  slot h1: begun=true command=(action=reboot sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+# Its command is taken back, and its slot stays held until it says that it is through.
+> withdrawn h1 at=8 given
+  + withdrawn deleted=false host=h1 sequence=8
+  ! nothing
+> reply h1 reboot done
+  + slot-released host=h1 why=late-done
+  + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=nothing-outstanding
+# The time of an upgrade does not count, and one that answers in time is not touched.
+> put-config debian boot=10m failures=1
+  + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=1 before=0 path=rollout/max-failures)]
+  = done
+> settings embedded release default:1
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
+> trigger r2 timeout=4h
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:25:00Z rollout=(boot-timeout=10m max-concurrent=1 max-failures=1 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T05:25:00Z, send r2/h2/prepare/1 until 2026-11-21T05:25:00Z
+> deliver
+  + r2 h1: command-sent action=prepare attempt=1 sequence=10
+  + r2 h2: command-sent action=prepare attempt=1 sequence=11
+  ! nothing
+> reply h1 prepare done
+  + r2 h1: prepared
+> reply h2 prepare done
+  + r2 h2: prepared
+  + upgrades-began run=r2
+  + r2 h1: slot-granted group=default provider=embedded
+  ! send r2/h1/upgrade/1 until 2026-11-21T05:25:00Z
+> deliver
+  + r2 h1: command-sent action=upgrade attempt=1 sequence=14
+  ! nothing
+> wait 3600
+> tick
+> reply h1 upgrade reboot-required
+  + r2 h1: reboot-required
+  ! send r2/h1/reboot/1 until 2026-11-21T05:25:00Z
+> deliver
+  + r2 h1: command-sent action=reboot attempt=1 sequence=16
+  ! nothing
+> wait 600
+> tick
+  + r2 h1: timed-out reason=(boot-timeout after=10m)
+  + r2 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h1 since 2026-11-21T01:25:00Z; h1: no reply to reboot within 10m (boot-timeout): it may hang in its boot")
+  ! withdraw 16 of h1
+# Where slots of silent hosts are released, this one is so when the command cannot reach it any more.
+> withdrawn h1 at=16 deleted
+  + withdrawn deleted=true host=h1 sequence=16
+  + slot-released host=h1 why=failed
+  + r2 h2: slot-granted group=default provider=embedded
+  ! send r2/h2/upgrade/1 until 2026-11-21T05:25:00Z
+> deliver
+  + r2 h2: command-sent action=upgrade attempt=1 sequence=17
+  ! nothing
+> reply h2 upgrade reboot-required
+  + r2 h2: reboot-required
+  ! send r2/h2/reboot/1 until 2026-11-21T05:25:00Z
+> deliver
+  + r2 h2: command-sent action=reboot attempt=1 sequence=19
+  ! nothing
+> wait 599
+> tick
+> reply h2 reboot done
+  + r2 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + run-ended result=completed run=r2
+> state
+  r2 completed
+  h1 timed-out: no reply to reboot within 10m (boot-timeout): it may hang in its boot
+  h2 upgraded
+# It is back before its command was looked at, and is upgraded in the next run: the slot is held for that by now.
+> put-config debian boot=10m failures=0
+  + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=0 before=1 path=rollout/max-failures)]
+  = done
+> trigger r3 timeout=4h
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:44:59Z rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  = done
+  ! send r3/h1/prepare/1 until 2026-11-21T06:44:59Z, send r3/h2/prepare/1 until 2026-11-21T06:44:59Z
+> deliver
+  + r3 h1: command-sent action=prepare attempt=1 sequence=21
+  + r3 h2: command-sent action=prepare attempt=1 sequence=22
+  ! nothing
+> reply h1 prepare done
+  + r3 h1: prepared
+> reply h2 prepare done
+  + r3 h2: prepared
+  + upgrades-began run=r3
+  + r3 h1: slot-granted group=default provider=embedded
+  ! send r3/h1/upgrade/1 until 2026-11-21T06:44:59Z
+> deliver
+  + r3 h1: command-sent action=upgrade attempt=1 sequence=25
+  ! nothing
+> reply h1 upgrade reboot-required
+  + r3 h1: reboot-required
+  ! send r3/h1/reboot/1 until 2026-11-21T06:44:59Z
+> deliver
+  + r3 h1: command-sent action=reboot attempt=1 sequence=27
+  ! nothing
+> wait 600
+> tick
+  + r3 h1: timed-out reason=(boot-timeout after=10m)
+  + run-stopping cause=(failed host=h1) run=r3
+  + r3 h2: cancelled reason=(run-failed host=h1)
+  + run-ended result=failed run=r3
+  ! withdraw 27 of h1
+> trigger r4 timeout=4h
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:54:59Z rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) run=r4 trigger=(operator actor=admin)
+  = done
+  ! send r4/h1/prepare/1 until 2026-11-21T06:54:59Z, send r4/h2/prepare/1 until 2026-11-21T06:54:59Z, withdraw 27 of h1
+> deliver
+  + r4 h1: command-sent action=prepare attempt=1 sequence=28
+  + r4 h2: command-sent action=prepare attempt=1 sequence=29
+  ! withdraw 27 of h1
+> reply h1 prepare done
+  + r4 h1: prepared
+> reply h2 prepare done
+  + r4 h2: prepared
+  + upgrades-began run=r4
+  + r4 h1: slot-granted group=default provider=embedded
+  ! send r4/h1/upgrade/1 until 2026-11-21T06:54:59Z, withdraw 27 of h1
+> withdrawn h1 at=27 given
+  + withdrawn deleted=false host=h1 sequence=27
+  ! send r4/h1/upgrade/1 until 2026-11-21T06:54:59Z
+> state
+  r4 active
+  h1 upgrading
+  h2 prepared
+  slot h1: begun=true command=(action=reboot sequence=27) group=default provider=embedded run=r4 since=2026-11-21T02:44:59Z standing=held unsent-at-fence=null

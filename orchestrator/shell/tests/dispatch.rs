@@ -1,0 +1,80 @@
+//! Dispatch: what has been decided to be over is not sent, also when that has been in the journal for long.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Reason, Record, State, Trigger};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostName, RunId};
+use os_upgrade_shell::clock::Now;
+use os_upgrade_shell::dispatch::{Dispatch, DispatchSettings, Dispatcher, Leader, PublishOutcome};
+
+const NOW: Now = Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(100) };
+
+fn host(name: &str) -> HostName {
+    HostName::new(name).unwrap()
+}
+
+/// Folds `facts`, and tells the dispatcher that they are in the journal.
+fn commit(state: &mut State, dispatcher: &mut Dispatcher, facts: Vec<Fact>) {
+    let record = Record { at: NOW.wall, control: 0, facts };
+    state.apply_record(&record).unwrap();
+    dispatcher.committed(&record);
+}
+
+fn pump(state: &State, dispatcher: &mut Dispatcher) -> Vec<Dispatch> {
+    let leader = Leader { state, decided: None, leased_until: NOW.monotonic + Duration::from_secs(6) };
+    dispatcher.pump(&leader, NOW)
+}
+
+/// The one command that is begun now, which is stored at once.
+fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
+    let begun = pump(state, dispatcher);
+    let [Dispatch::Command { epoch, id, not_after, .. }] = &begun[..] else {
+        assert_eq!(begun, []);
+        return None;
+    };
+    dispatcher.command_published(NOW, *epoch, (id.clone(), *not_after), PublishOutcome::Stored);
+    Some(id.to_string())
+}
+
+#[test]
+fn a_host_that_is_withdrawn_while_its_command_waits_to_be_sent_is_sent_none() {
+    let settings = DispatchSettings {
+        publishes_max: 1,
+        lock_retry: Duration::from_secs(10),
+        lock_interval: Duration::from_secs(1),
+    };
+    let mut dispatcher = Dispatcher::new(settings, "a");
+    let mut state = State::default();
+    let run = RunId::new("r1").unwrap();
+    let enlisted = ["h1", "h2", "h3"].map(|name| Enlisted {
+        host: host(name),
+        application: ApplicationName::new("debian").unwrap(),
+        group: GroupName::new("default").unwrap(),
+        skipped: None,
+    });
+    let not_after: DateTime<Utc> = NOW.wall + TimeDelta::hours(1);
+    let started = Fact::RunStarted {
+        run: run.clone(),
+        trigger: Trigger::Operator { actor: "eve".to_owned() },
+        not_after,
+        rollout: Rollout::default(),
+        hosts: enlisted.to_vec(),
+    };
+    let fenced = Fact::Fenced { sequence: 1, leader: "a".to_owned() };
+    dispatcher.begin_leadership(NOW);
+    let fence = pump(&state, &mut dispatcher);
+    let [Dispatch::Fence { epoch }] = fence[..] else { panic!("{fence:?}") };
+    assert_eq!(dispatcher.fence_published(NOW, epoch, Some(1)), Some(1));
+    commit(&mut state, &mut dispatcher, vec![started, fenced, Fact::FencePassed { sequence: 1 }]);
+
+    assert_eq!(sent(&state, &mut dispatcher).as_deref(), Some("r1/h1/prepare/1"));
+    let reason = Reason::HostWithdrawn { actor: "eve".to_owned(), reason: "stolen".to_owned() };
+    let cancelled = Fact::of_host(&run, &host("h2"), HostEvent::Cancelled { reason });
+    commit(&mut state, &mut dispatcher, vec![cancelled]);
+    assert_eq!(sent(&state, &mut dispatcher).as_deref(), Some("r1/h3/prepare/1"));
+    assert_eq!(sent(&state, &mut dispatcher), None);
+}
