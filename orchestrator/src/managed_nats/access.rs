@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use async_nats::ServerAddr;
+use async_nats::{ConnectOptions, ServerAddr};
 use os_upgrade_credentials::Access;
 
 use crate::random::{self, RandomError};
@@ -92,7 +92,16 @@ pub(super) async fn answers(url: &str) -> bool {
 /// # Errors
 /// It is no URL, or the server does not answer or lets nobody in who shows these.
 pub async fn connect(url: &str) -> Result<async_nats::Client, async_nats::ConnectError> {
+    let (options, address) = options(url)?;
+    options.connect(address).await
+}
+
+/// What [`connect`] connects with, and where to.
+///
+/// # Errors
+/// It is no URL.
+pub fn options(url: &str) -> io::Result<(ConnectOptions, ServerAddr)> {
     let address: ServerAddr = url.parse()?;
     let options = Access::default().options(std::slice::from_ref(&address)).map_err(io::Error::other)?;
-    options.connect(address).await
+    Ok((options, address))
 }

@@ -22,7 +22,7 @@ use nix::sys::signal::Signal;
 pub use os_upgrade_nats_server::{ENV, NatsServer, NotFound, OLDEST, Unfit, Version, find};
 
 use access::Password;
-pub use access::connect;
+pub use access::{connect, options};
 
 use crate::child::{self, Child};
 use crate::file_lock;

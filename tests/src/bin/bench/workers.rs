@@ -12,6 +12,7 @@ use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::{self, Message};
 use async_nats::{Client, HeaderMap};
 use futures::{StreamExt as _, TryStreamExt as _};
+use os_upgrade_orchestrator::managed_nats;
 use os_upgrade_protocol::{Action, ApplicationName, Command, HostName, Outcome, Reply, header};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -88,9 +89,10 @@ pub(crate) fn context(client: Client) -> jetstream::Context {
 impl Workers {
     /// Workers of `subjects` that have no hosts yet.
     pub(crate) async fn new(url: &str, application: &str, subjects: Subjects) -> anyhow::Result<Self> {
-        let client = async_nats::ConnectOptions::new()
+        let (options, address) = managed_nats::options(url)?;
+        let client = options
             .subscription_capacity(UNANSWERED_MAX)
-            .connect(url)
+            .connect(address)
             .await
             .context("the workers cannot connect")?;
         let (sender, seen) = mpsc::unbounded_channel();
