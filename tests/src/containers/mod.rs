@@ -54,6 +54,8 @@ impl Containers {
     /// Those of `config`, as `docker compose config` says it; images that it does not build are `brought`.
     pub fn new(config: &Value, repository: &Path, brought: BTreeMap<String, Brought>) -> Self {
         let services: BTreeMap<String, Value> = serde_json::from_value(config["services"].clone()).unwrap();
+        // In the namespaces of the machine this would mount over its /run and add to its network.
+        assert_eq!(std::process::id(), 1, "not the first process of a PID namespace of its own");
         must("mount", &["-t", "tmpfs", "tmpfs", "/run"]);
         must("ip", &["link", "set", "lo", "up"]);
         must("ip", &["link", "add", "name", "site", "type", "bridge"]);
