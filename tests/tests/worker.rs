@@ -26,7 +26,7 @@ async fn a_host_is_prepared_upgraded_and_rebooted() {
     ]);
     let mut heartbeats = host.client().subscribe(subject::presence(&host.host)).await.unwrap();
     host.client().flush().await.unwrap();
-    host.script("prepare", "env | grep ^OS_UPGRADE_ | sort > ../environment");
+    host.script("prepare", "env | grep ^OS_UPGRADE_ | sed 's|=/.*/|=|' | sort > ../environment");
     host.script("upgrade", r#"echo '{"linux":"2"}' > ../versions; echo not an error >&2; exit 3"#);
     host.script("versions", r#"cat ../versions 2>/dev/null || echo '{"linux":"1"}'"#);
     host.script("health", "cat ../boot-id > ../healthy-in");
@@ -59,6 +59,7 @@ async fn a_host_is_prepared_upgraded_and_rebooted() {
         [
             "OS_UPGRADE_HOST=h1.example.com",
             "OS_UPGRADE_NOT_AFTER=2099-01-01T00:00:00Z",
+            "OS_UPGRADE_PROGRESS=h1%2Eexample%2Ecom.progress",
             "OS_UPGRADE_RUN=run-1",
         ]
     );
