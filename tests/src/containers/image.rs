@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use crate::debian::Tree;
 use crate::programs;
@@ -54,7 +55,7 @@ impl Dockerfile {
     }
 
     /// Does in `tree` what the instructions of `stage` say. Programs are those built here, other files those of
-    /// `repository`.
+    /// `repository`, or of this machine where they come from another stage.
     pub fn build(&self, stage: &str, tree: &Tree, repository: &Path) -> Start {
         let mut start = Start::default();
         for (instruction, rest) in self.stage(stage) {
@@ -87,21 +88,30 @@ fn copy(rest: &str, tree: &Tree, repository: &Path) {
     let to = words.pop().unwrap();
     assert!(to.ends_with('/'), "{rest}: only directories are known here");
     let of_stage = words[0].starts_with("--from=");
+    let mode = words[0].strip_prefix("--chmod=").map(|mode| u32::from_str_radix(mode, 8).unwrap());
+    let copy = |from: PathBuf, target: &Path| {
+        let to = target.join(from.file_name().unwrap());
+        fs::copy(from, &to).unwrap();
+        if let Some(mode) = mode {
+            fs::set_permissions(to, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
     for from in words.iter().filter(|word| !word.starts_with("--")) {
-        let source = if of_stage {
-            programs::path(Path::new(from).file_name().unwrap().to_str().unwrap())
-        } else {
+        let source = if !of_stage {
             repository.join(from)
+        } else if from.starts_with("/etc/") {
+            PathBuf::from(from)
+        } else {
+            programs::path(Path::new(from).file_name().unwrap().to_str().unwrap())
         };
         let target = tree.path(to);
         fs::create_dir_all(&target).unwrap();
         if source.is_dir() {
             for entry in fs::read_dir(source).unwrap() {
-                let entry = entry.unwrap();
-                fs::copy(entry.path(), target.join(entry.file_name())).unwrap();
+                copy(entry.unwrap().path(), &target);
             }
         } else {
-            fs::copy(&source, target.join(source.file_name().unwrap())).unwrap();
+            copy(source, &target);
         }
     }
 }

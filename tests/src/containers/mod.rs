@@ -50,6 +50,12 @@ struct Container {
     supervisor: JoinHandle<ExitStatus>,
 }
 
+/// The stage of the Dockerfile that `image` is built of, if one of `services` builds it.
+pub fn stage_of<'a>(services: &'a BTreeMap<String, Value>, image: &str) -> Option<&'a str> {
+    let mut built = services.values().filter(|service| service["image"] == image);
+    built.find_map(|service| service["build"]["target"].as_str())
+}
+
 impl Containers {
     /// Those of `config`, as `docker compose config` says it; images that it does not build are `brought`.
     pub fn new(config: &Value, repository: &Path, brought: BTreeMap<String, Brought>) -> Self {
@@ -164,7 +170,7 @@ impl Containers {
         let wanted = self.services[service].clone();
         let mut tree = Tree::new();
         let image = wanted["image"].as_str().unwrap();
-        let start = match wanted["build"]["target"].as_str() {
+        let start = match stage_of(&self.services, image) {
             Some(stage) => self.dockerfile.build(stage, &tree, &self.repository),
             None => self.brought[image](&tree),
         };
