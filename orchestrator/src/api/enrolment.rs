@@ -53,7 +53,7 @@ async fn approve(
     Params(params): Params<Validate>,
     Body(Approve { hosts }): Body<Approve>,
 ) -> Result<StatusCode, Problem> {
-    order(&api, Request::ApproveHosts { hosts, actor, validate: params.only() }, params.only()).await
+    api.order(Request::ApproveHosts { hosts, actor, validate: params.only() }).await
 }
 
 /// A host that is to take part no more.
@@ -97,7 +97,7 @@ async fn withdraw(
     Body(Withdraw { host, reason, forget }): Body<Withdraw>,
 ) -> Result<StatusCode, Problem> {
     let (reason, validate) = (checked_reason(&reason)?, params.only());
-    order(&api, Request::WithdrawHost { host, actor, reason, forget, validate }, validate).await
+    api.order(Request::WithdrawHost { host, actor, reason, forget, validate }).await
 }
 
 paged!(HistoryParameters by FactCursor, described by FactKeyText, read by "crate::api::listing::cursor");
@@ -116,14 +116,4 @@ async fn history(
     Params(params): Params<HistoryParameters>,
 ) -> Result<Response, Problem> {
     Done::read(&api, Audit::Enrolment, params.asked()).await?.answer(|fact| Ok(FactItem::of(fact)))
-}
-
-/// Has it done, and logged.
-async fn order(api: &Api, request: Request, validate: bool) -> Result<StatusCode, Problem> {
-    let order = request.clone();
-    let granted = api.change(request).await?;
-    if !validate {
-        tracing::info!(?order, "an operator's order about hosts was carried out");
-    }
-    Ok(granted)
 }

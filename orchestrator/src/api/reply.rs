@@ -41,6 +41,16 @@ impl Api {
     pub(super) async fn change(&self, request: Request) -> Result<StatusCode, Problem> {
         Ok(granted(&self.site.request(request).await??))
     }
+
+    /// The same for what operators seldom order by hand: it is logged once it has been carried out.
+    pub(super) async fn order(&self, request: Request) -> Result<StatusCode, Problem> {
+        let order = request.clone();
+        let accepted = self.site.request(request).await??;
+        if accepted != Accepted::Valid {
+            tracing::info!(?order, "an operator's order was carried out");
+        }
+        Ok(granted(&accepted))
+    }
 }
 
 /// `value` as JSON.

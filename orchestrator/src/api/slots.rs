@@ -298,7 +298,7 @@ impl About {
         request: impl FnOnce(GroupName, ClientId, String) -> Request,
     ) -> Result<StatusCode, Problem> {
         let Self { group, id, reason } = self;
-        order(api, request(group, id, checked_reason(&reason)?)).await
+        api.order(request(group, id, checked_reason(&reason)?)).await
     }
 }
 
@@ -361,13 +361,5 @@ async fn reclaim(
 ) -> Result<StatusCode, Problem> {
     let group = GroupName::new(&group).map_err(|error| Problem::bad_request(format!("group: {error}")))?;
     let id = ClientId::new(&id).map_err(|error| Problem::bad_request(format!("id: {error}")))?;
-    order(&api, Request::Reclaim { group, id, actor }).await
-}
-
-/// Has it done, and logged: slots are seldom held or released by hand.
-async fn order(api: &Api, request: Request) -> Result<StatusCode, Problem> {
-    let order = request.clone();
-    let granted = api.change(request).await?;
-    tracing::info!(?order, "an operator's order about a slot was carried out");
-    Ok(granted)
+    api.order(Request::Reclaim { group, id, actor }).await
 }

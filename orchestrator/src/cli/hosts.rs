@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::fleetlock::plain;
@@ -12,9 +13,6 @@ use super::output::{Output, outln, table};
 use super::rest::{self, Server};
 
 const STATE: &str = "/v1/state/os-upgrade";
-
-/// Where a host is that has its slot in the active run.
-const UNDER_WAY: [&str; 2] = ["upgrading", "rebooting"];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -176,8 +174,8 @@ async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow
     outln!("{}: {}", if forget { "forgotten" } else { "withdrawn" }, plain(host.as_str()));
     // What it is at is worth a word, and not worth an error.
     let shown = rest::get_below(&server, &format!("{STATE}/hosts"), &[host.as_str()]).await;
-    let status = shown.ok().and_then(|shown| shown["status"].as_str().map(str::to_owned));
-    if let Some(status) = status.filter(|status| UNDER_WAY.contains(&status.as_str())) {
+    let status = shown.ok().and_then(|shown| HostStatus::deserialize(&shown["status"]).ok());
+    if let Some(status) = status.filter(|status| status.is_under_way()) {
         outln!("it is {status} in the active run, and goes on to its end there");
     }
     Ok(())
