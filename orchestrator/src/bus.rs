@@ -43,20 +43,28 @@ pub type LateBus = Arc<SetOnce<Bus>>;
 pub struct Bus {
     client: async_nats::Client,
     jetstream: Context,
+    /// The name that the credentials are made out to.
+    user: Option<Arc<str>>,
     lease: Arc<OnceCell<kv::Store>>,
     /// Since when the lease has not been answered.
     unanswered: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Bus {
-    /// The bus over an established connection.
-    pub fn new(client: async_nats::Client) -> Self {
+    /// The bus over an established connection, with credentials of `user`.
+    pub fn new(client: async_nats::Client, user: Option<String>) -> Self {
         let jetstream = jetstream::ContextBuilder::new()
             .timeout(ANSWER_WITHIN)
             .ack_timeout(ANSWER_WITHIN)
             .max_ack_inflight(UNANSWERED_MAX)
             .build(client.clone());
-        Self { client, jetstream, lease: Arc::default(), unanswered: Arc::default() }
+        Self {
+            client,
+            jetstream,
+            user: user.map(Arc::from),
+            lease: Arc::default(),
+            unanswered: Arc::default(),
+        }
     }
 
     /// Resolves when everything published so far has been handed to the connection; never while that is away.

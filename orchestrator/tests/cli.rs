@@ -57,6 +57,21 @@ fn an_unusable_configuration_is_exit_2_with_every_error() {
 }
 
 #[test]
+fn a_cluster_of_one_nats_server_is_exit_2_and_makes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    for (servers, wrong) in [
+        (vec!["a", "b"], "two servers stand still when one of them does: give one, or three"),
+        (vec!["a", "b", "a:4222"], "a:4222 is given twice: each server of a cluster is another"),
+    ] {
+        let servers = servers.into_iter().flat_map(|server| ["--server", server]);
+        let arguments: Vec<_> = ["nats-config", "init", "--dir", "site"].into_iter().chain(servers).collect();
+        let output = os_upgrade(directory.path(), &arguments).output().unwrap();
+        assert_eq!(ended(&output), (Some(2), format!("error: {wrong}")));
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_taken_port_is_one_line_and_exit_2() {
     let dir = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

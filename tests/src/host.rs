@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use os_upgrade_orchestrator::child::{self, Child};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -185,6 +186,25 @@ impl Host {
             supervisor.abort();
             drop(supervisor.await);
         }
+    }
+
+    /// Ends the worker once it has settled what it was told, and starts one that finds none of what the first had kept.
+    /// Returns when that one reads commands: what comes then is for it alone.
+    pub async fn lose_state(&mut self) {
+        let file = self.path("state").join(format!("{}.json", self.name));
+        eventually("the worker to have settled its command", async || {
+            let state: Value = serde_json::from_str(&fs::read_to_string(&file).ok()?).ok()?;
+            (state["settled"].is_object() && state["current"].is_null()).then_some(())
+        })
+        .await;
+        self.stop().await;
+        fs::remove_dir_all(self.path("state")).unwrap();
+        let before = self.log().matches("commands are read").count();
+        self.start();
+        eventually("the new worker to read commands", async || {
+            (self.log().matches("commands are read").count() > before).then_some(())
+        })
+        .await;
     }
 
     /// What this host's scripts have said.

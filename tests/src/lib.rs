@@ -22,6 +22,7 @@ pub mod proxy;
 pub mod random;
 pub mod raw_worker;
 pub mod rest;
+pub mod rounds;
 pub mod secured_nats;
 pub mod site;
 pub mod streams;

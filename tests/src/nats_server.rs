@@ -4,18 +4,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use async_nats::jetstream;
-use async_nats::jetstream::stream::{Config, StorageType};
 use nix::sys::signal::Signal;
 use os_upgrade_orchestrator::child::Child;
 use os_upgrade_orchestrator::managed_nats;
-use os_upgrade_protocol::subject;
 use tempfile::TempDir;
 
 use crate::disk;
 use crate::wait::{self, eventually};
-
-/// Set to a number because nats-server 2.15 allows 1 000 otherwise.
-const CONSUMERS_MAX: i32 = 20_000;
 
 /// Where a server keeps its streams, in its directory.
 const STREAMS: &str = "jetstream";
@@ -148,13 +143,13 @@ impl NatsServer {
     pub async fn start_again(&mut self) {
         let directory = self.directory.path();
         let config = directory.join("nats.conf");
-        // The first start takes any free port, and says in a file which.
-        let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
+        // The first start takes any free port.
+        let port = (self.port != 0).then_some(self.port);
         let domain = self.domain.map(|domain| format!(", domain: {domain}")).unwrap_or_default();
         let text = format!(
-            "listen: \"127.0.0.1:{port}\"\nports_file_dir: \"{0}\"\nlog_file: \"{0}/nats.log\"\n\
-             jetstream {{ store_dir: \"{0}\", sync_interval: always{domain} }}\n{1}\n",
-            directory.display(),
+            "{}jetstream {{ store_dir: {}, sync_interval: always{domain} }}\n{}\n",
+            managed_nats::configuration(directory, port),
+            managed_nats::quoted(directory),
             self.options,
         );
         std::fs::write(&config, text).unwrap();
@@ -162,13 +157,13 @@ impl NatsServer {
         let mut command = disk::command(&program);
         command.arg("-c").arg(&config);
         let child = Child::start(command).unwrap();
-        let ports_file = directory.join(format!("nats-server_{}.ports", child.pid()));
+        let pid = child.pid();
         self.child = Some(child);
         self.port = eventually("the port of nats-server", async || {
             let ended = self.child.as_ref().and_then(Child::status);
-            let log = || std::fs::read_to_string(directory.join("nats.log")).unwrap_or_default();
+            let log = || std::fs::read_to_string(managed_nats::log_file(directory)).unwrap_or_default();
             assert!(ended.is_none(), "nats-server has ended: {}", log());
-            read_port(&ports_file)
+            managed_nats::port(directory, pid)
         })
         .await;
         eventually("nats-server to listen", async || {
@@ -195,29 +190,9 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-fn read_port(file: &Path) -> Option<u16> {
-    let text = std::fs::read_to_string(file).ok()?;
-    let ports: serde_json::Value = serde_json::from_str(&text).ok()?;
-    let url = ports["nats"][0].as_str()?;
-    url.rsplit_once(':')?.1.parse().ok()
-}
-
-/// Creates the streams as the orchestrator does.
+/// Creates the streams that are not there as the orchestrator does.
 pub async fn create_streams(jetstream: &jetstream::Context) {
-    let streams = [
-        (subject::CONTROL_STREAM, "os-upgrade:control.>", -1),
-        (subject::VERSIONS_STREAM, subject::VERSIONS, 64),
-        (subject::WORKERS_STREAM, subject::WORKERS, 1),
-    ];
-    for (name, subject, per_subject) in streams {
-        let config = Config {
-            name: name.to_owned(),
-            subjects: vec![subject.to_owned()],
-            storage: StorageType::File,
-            max_messages_per_subject: per_subject,
-            max_consumers: CONSUMERS_MAX,
-            ..Config::default()
-        };
-        jetstream.create_stream(config).await.unwrap();
+    for config in os_upgrade_jetstream::worker_streams() {
+        jetstream.get_or_create_stream(config).await.unwrap();
     }
 }

@@ -153,10 +153,11 @@ impl Orchestrator {
         self.run(&[arguments, &["--url", &url]].concat(), input).await
     }
 
-    /// Runs the program in this instance's directory, with `input` to read.
+    /// Runs the program in this instance's directory and environment, with `input` to read.
     pub async fn run(&self, arguments: &[&str], input: &str) -> Ended {
         let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
         command.args(arguments).current_dir(self.directory()).kill_on_drop(true);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // Whoever reads nothing may be gone already.

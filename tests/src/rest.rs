@@ -9,6 +9,7 @@ use os_upgrade_orchestrator::http_client;
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Url};
 use serde_json::{Value, json};
 
+use crate::host::Host;
 use crate::wait::eventually;
 
 /// Far longer than any answer may take.
@@ -136,6 +137,25 @@ impl Rest {
     pub async fn started(&self) -> String {
         assert_eq!(self.trigger("").await, (204, Value::Null));
         self.newest_run().await
+    }
+
+    /// Starts a run that is to end by itself while `host`, whose upgrade is held, is in the middle of it, and returns its id
+    /// once it is. A run that is over before had too little time on this machine: the next one has twice as much.
+    pub async fn started_to_time_out(&self, host: &Host) -> String {
+        let mut timeout = Duration::from_secs(8);
+        loop {
+            let body = json!({ "timeout": format!("{}s", timeout.as_secs()) });
+            assert_eq!(self.trigger(&body.to_string()).await, (204, Value::Null));
+            let id = self.newest_run().await;
+            let begun = eventually("the upgrade to begin, or the run to end", async || {
+                let begun = host.said().iter().any(|said| said == "upgrade-begins");
+                (begun || self.run(&id).await.result().is_some()).then_some(begun)
+            });
+            if begun.await {
+                return id;
+            }
+            timeout *= 2;
+        }
     }
 
     /// Cancels the run.

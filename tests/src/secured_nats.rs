@@ -144,10 +144,15 @@ impl SecuredNats {
 
     /// An orchestrator with its credentials, which does not run yet.
     pub fn orchestrator(&self) -> Orchestrator {
+        self.orchestrator_with(&self.config().orchestrator_credentials())
+    }
+
+    /// One that shows other credentials.
+    pub fn orchestrator_with(&self, credentials: &Path) -> Orchestrator {
         let config = self.config();
         let more = format!(
             "credentials = \"{}\"\nca = \"{}\"\nreplicas = {}",
-            config.orchestrator_credentials().display(),
+            credentials.display(),
             config.ca().display(),
             self.servers.len()
         );

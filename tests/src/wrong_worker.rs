@@ -10,7 +10,7 @@ use async_nats::jetstream::{self, AckKind};
 use async_nats::{Client, HeaderMap};
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
-use os_upgrade_worker_sdk::testing::Rule;
+use os_upgrade_worker_sdk::testing::{Access, Rule};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -35,6 +35,8 @@ pub enum Fault {
     SkipsCommands,
     /// It announces another host.
     AnnouncesAnother,
+    /// It says the same versions once more, though not after a start.
+    RepeatsVersions,
 }
 
 impl Fault {
@@ -45,6 +47,7 @@ impl Fault {
             Self::UnconfirmedReplies => Rule::AckAfterReply,
             Self::SkipsCommands => Rule::ConsumerRemade,
             Self::AnnouncesAnother => Rule::Announced,
+            Self::RepeatsVersions => Rule::Versions,
         }
     }
 }
@@ -75,6 +78,7 @@ struct Memory {
 #[derive(Debug)]
 struct Host {
     url: String,
+    access: Access,
     name: String,
     fault: Option<Fault>,
     memory: Mutex<Memory>,
@@ -90,9 +94,15 @@ pub struct WrongWorker {
 impl WrongWorker {
     /// A worker that runs.
     pub fn start(url: &str, name: &str, fault: Option<Fault>) -> Arc<Self> {
+        Self::start_with(url, Access::default(), name, fault)
+    }
+
+    /// A worker that runs, and shows this to NATS: with credentials it is one that may not make its consumer.
+    pub fn start_with(url: &str, access: Access, name: &str, fault: Option<Fault>) -> Arc<Self> {
         let unprepared = fault == Some(Fault::Of(Rule::UpgradeUnprepared));
         let memory = Memory { prepared: unprepared.then(Prepared::default), ..Memory::default() };
-        let host = Host { url: url.to_owned(), name: name.to_owned(), fault, memory: Mutex::new(memory) };
+        let (url, name) = (url.to_owned(), name.to_owned());
+        let host = Host { url, access, name, fault, memory: Mutex::new(memory) };
         let worker = Arc::new(Self { host: Arc::new(host), task: Mutex::new(None) });
         worker.run();
         worker
@@ -136,19 +146,25 @@ impl Host {
         self.fault == Some(Fault::Of(rule))
     }
 
+    fn has_credentials(&self) -> bool {
+        self.access.credentials.is_some()
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn serve(self: Arc<Self>) {
-        let client = async_nats::connect(&self.url).await.unwrap();
+        let address = self.url.parse().unwrap();
+        let options = self.access.options(std::slice::from_ref(&address)).unwrap();
+        let client = options.connect(address).await.unwrap();
         let jetstream = jetstream::new(client.clone());
-        let stream = loop {
-            match jetstream.get_stream("os-upgrade:control").await {
-                Ok(stream) => break stream,
-                Err(_) => tokio::time::sleep(FETCH).await,
-            }
-        };
+        let prefix = if self.has_credentials() { "os-upgrade.js" } else { "$JS.API" };
+        let api = jetstream::with_prefix(client.clone(), prefix);
+        let commands = stream(&api, "os-upgrade:control").await;
+        for other in ["os-upgrade:versions", "os-upgrade:workers"] {
+            stream(&api, other).await;
+        }
         self.announce(&jetstream).await;
         let mut tasks = JoinSet::new();
         if !self.is(Rule::Heartbeats) {
@@ -161,17 +177,17 @@ impl Host {
                 this.memory().hinted = true;
             }
         });
-        let mut consumer = self.consumer(&stream, None).await;
+        let mut consumer = self.consumer(&client, &commands, None).await;
         loop {
             let Some(message) = fetch(&consumer).await else {
                 let name = &consumer.cached_info().name;
-                if stream.consumer_info(name).await.is_err() {
+                if commands.consumer_info(name).await.is_err() {
                     if self.fault == Some(Fault::SkipsCommands) {
                         // Commands are sent meanwhile.
                         tokio::time::sleep(LONG_WORK).await;
                     }
                     let settled = self.memory().settled;
-                    consumer = self.consumer(&stream, Some(settled)).await;
+                    consumer = self.consumer(&client, &commands, Some(settled)).await;
                 }
                 continue;
             };
@@ -190,9 +206,12 @@ impl Host {
         if !self.is(Rule::Announced) {
             self.publish(jetstream, format!("os-upgrade:workers.wrong.{}", self.name), &says).await;
         }
-        if self.memory().settled > 0 {
-            return;
+        if self.memory().settled == 0 {
+            self.say_versions(jetstream).await;
         }
+    }
+
+    async fn say_versions(&self, jetstream: &jetstream::Context) {
         let versions = if self.is(Rule::Versions) { json!({ "a": { "b": 1 } }) } else { json!({ "a": "1" }) };
         self.publish(jetstream, format!("os-upgrade:versions.{}", self.name), &versions).await;
     }
@@ -203,7 +222,10 @@ impl Host {
     }
 
     /// The consumer, or a new one that goes on after what is settled.
-    async fn consumer(&self, stream: &Stream, remade_after: Option<u64>) -> PullConsumer {
+    async fn consumer(&self, client: &Client, stream: &Stream, remade_after: Option<u64>) -> PullConsumer {
+        if self.has_credentials() {
+            return self.asked_for(client, stream, remade_after).await;
+        }
         let is_remade = remade_after.is_some();
         let deliver_policy = match remade_after {
             Some(_) if self.is(Rule::ConsumerRemade) => DeliverPolicy::All,
@@ -233,6 +255,29 @@ impl Host {
             ..pull::Config::default()
         };
         stream.create_consumer(config).await.unwrap()
+    }
+
+    /// The consumer that the orchestrator makes.
+    async fn asked_for(&self, client: &Client, stream: &Stream, remade_after: Option<u64>) -> PullConsumer {
+        let name = format!("worker-{}", self.name);
+        if let (None, Ok(there)) = (remade_after, stream.get_consumer(&name).await) {
+            return there;
+        }
+        let mut request = json!({ "ack-wait-secs": ACK_WAIT.as_secs() });
+        if let Some(settled) = remade_after.filter(|settled| *settled > 0) {
+            request["from"] = json!(settled + 1);
+        }
+        let to = format!("os-upgrade.consumer.{}", self.name);
+        let answer = loop {
+            match client.request(to.clone(), request.to_string().into()).await {
+                Ok(answer) => break answer,
+                // Nobody makes consumers yet.
+                Err(_) => tokio::time::sleep(FETCH).await,
+            }
+        };
+        let answer: Value = serde_json::from_slice(&answer.payload).unwrap();
+        assert_eq!(answer, json!({ "result": "done" }));
+        stream.get_consumer(&name).await.unwrap()
     }
 
     async fn execute(self: Arc<Self>, jetstream: jetstream::Context, message: jetstream::Message) {
@@ -268,6 +313,9 @@ impl Host {
             stored.unwrap().await.unwrap();
         }
         self.settle(&message, sequence).await;
+        if action == "prepare" && self.fault == Some(Fault::RepeatsVersions) && self.memory().prepares < 3 {
+            self.say_versions(&jetstream).await;
+        }
         if action == "reboot" && self.is(Rule::Replies) {
             self.publish(&jetstream, subject, &json!({ "state": "idle" })).await;
         }
@@ -358,6 +406,16 @@ impl Host {
         }
         let lost = begun && self.is(Rule::Rebooted);
         Some(if lost { "the disk is gone" } else { "done" }.to_owned())
+    }
+}
+
+/// The stream, once it is there.
+async fn stream(jetstream: &jetstream::Context, name: &str) -> Stream {
+    loop {
+        match jetstream.get_stream(name).await {
+            Ok(stream) => return stream,
+            Err(_) => tokio::time::sleep(FETCH).await,
+        }
     }
 }
 

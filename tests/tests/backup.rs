@@ -202,6 +202,14 @@ fn repacked(file: &str, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     fs::read(directory.path().join("new.tar.gz")).unwrap()
 }
 
+/// What is packed in `bytes`, if gzip finds them whole.
+fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), bytes).unwrap();
+    let unpacked = Command::new("gzip").args(["-dc"]).stdin(file.reopen().unwrap()).output().unwrap();
+    unpacked.status.success().then_some(unpacked.stdout)
+}
+
 #[tokio::test]
 async fn a_file_that_is_not_a_whole_backup_of_this_site_is_one_line_and_changes_nothing() {
     let site = with_a_past().await;
@@ -240,6 +248,10 @@ async fn a_file_that_is_not_a_whole_backup_of_this_site_is_one_line_and_changes_
         // Beyond gzip's own header, whose time and file system say nothing.
         let place = 10 + (good.len() - 10) * part / 32;
         flipped[place] ^= 1 << (part % 8);
+        // Some bits only fill a byte: without them it is the same backup.
+        if unpacked(&flipped) == unpacked(&good) {
+            continue;
+        }
         cases.push((format!("a bit of byte {place} flipped"), flipped, ""));
     }
     fs::create_dir(elsewhere.directory().join("data")).unwrap();

@@ -70,9 +70,9 @@ async fn a_healthy_site_has_no_problem_whether_it_runs_or_not() {
     assert_eq!(content(&site.orchestrator.directory().join("data")), before, "looking changes nothing");
 }
 
-/// Which zone is in force is the leader's to say, so that windows would move with the lease.
+/// Which settings are in force is the leader's to say, so that windows would move with the lease.
 #[tokio::test]
-async fn instances_that_differ_in_their_zone_are_said() {
+async fn instances_that_differ_in_their_settings_are_said() {
     let site = Site::start().await;
     let (_, rows) = examined(&site.orchestrator).await;
     assert_eq!(rows["instances"], ("ok".to_owned(), "1 heard".to_owned()));
@@ -80,8 +80,7 @@ async fn instances_that_differ_in_their_zone_are_said() {
     other.start();
     other.follows(&site.orchestrator).await;
     let (us, them) = (site.orchestrator.instance(), other.instance());
-    let difference =
-        "the instances differ in [site] timezone, so that maintenance windows move when another leads:";
+    let difference = "the instances differ in [site] timezone, and what the one that leads has is in force:";
     for asked in [&site.orchestrator, &other] {
         let expected = format!("{difference} Europe/Stockholm ({them}), UTC ({us})");
         let status = eventually("both to have been heard", async || {

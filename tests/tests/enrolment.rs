@@ -59,6 +59,10 @@ async fn a_host_is_upgraded_once_it_is_approved_and_no_more_once_it_is_withdrawn
     assert!(printed.contains(expected), "{printed}");
 
     assert_eq!(typed(&site.orchestrator, &["hosts", "approve", "h01"]).await, "approved: h01");
+    let mistyped = typed(&site.orchestrator, &["hosts", "approve", "h10"]).await;
+    assert_eq!(mistyped, "approved: h10 (no worker has announced itself under this name)");
+    let forgotten = ["hosts", "withdraw", "h10", "--reason", "mistyped", "--forget"];
+    assert_eq!(typed(&site.orchestrator, &forgotten).await, "forgotten: h10");
     let run = site.rest().started().await;
     let run = site.rest().ended(&run).await;
     assert_eq!(run.result(), Some("completed"));
@@ -85,7 +89,7 @@ async fn a_host_is_upgraded_once_it_is_approved_and_no_more_once_it_is_withdrawn
     let history = typed(&site.orchestrator, &["hosts", "history"]).await;
     let did: Vec<&str> =
         history.lines().skip(1).map(|line| line.split_whitespace().nth(3).unwrap()).collect();
-    assert_eq!(did, ["withdrew", "approved", "approved"], "{history}");
+    assert_eq!(did, ["withdrew", "approved", "forgot", "approved", "approved"], "{history}");
 }
 
 #[tokio::test]

@@ -69,6 +69,27 @@ async fn a_host_whose_upgrade_fails_keeps_its_slot_and_goes_first_in_the_next_ru
 }
 
 #[tokio::test]
+async fn a_worker_whose_state_is_lost_between_prepare_and_upgrade_says_so_at_once() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let mut hosts = site.hosts(2).await;
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    hosts[1].lose_state().await;
+    hosts[0].let_go("upgrade");
+    let run = rest.ended(&id).await;
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "failed")]));
+    let reason = "upgrade failed: no prepare was executed since the last upgrade; this worker has done nothing: its state \
+                  was lost since, or another worker serves this host as well";
+    assert_eq!(run.reasons()["h02"], reason);
+    assert_eq!(hosts[1].said(), ["prepare"]);
+
+    let run = rest.ended(&rest.started().await).await;
+    assert_eq!((run.result(), run.statuses()["h02"]), (Some("completed"), "upgraded"));
+}
+
+#[tokio::test]
 async fn a_host_that_holds_its_slot_goes_first_though_others_come_before_it_by_name() {
     let site = Site::start().await;
     let rest = site.rest();

@@ -125,6 +125,27 @@ async fn without_credentials_or_tls_nobody_is_let_in() {
     nats.client(&credentials).await;
 }
 
+#[tokio::test]
+async fn an_orchestrator_with_others_credentials_is_told_whose_they_are() {
+    let nats = SecuredNats::start(1).await;
+    let host = nats.admit("h01").await;
+    let system = nats.config().system_credentials();
+    for (credentials, user) in [(host, "h01"), (system, "system")] {
+        let mut orchestrator = nats.orchestrator_with(&credentials);
+        orchestrator.start();
+        let said = eventually("it to say why it waits", async || {
+            orchestrator.readiness().await.filter(|said| said.contains("JetStream"))
+        })
+        .await;
+        let expected =
+            format!("NATS gives no JetStream to {user}, whose [nats] credentials these are: give those");
+        assert!(said.contains(&expected), "{said}");
+        let (_, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
+        assert!(printed.contains("give an orchestrator's [nats] credentials"), "{printed}");
+        assert!(!printed.contains("disk"), "{printed}");
+    }
+}
+
 /// Credentials that are revoked while the host upgrades: its worker says so, the host is unreachable, and goes on with
 /// new ones where it was.
 #[tokio::test]
@@ -170,9 +191,7 @@ async fn a_host_that_stays_revoked_ends_its_run_and_can_be_tried_again() {
     site.run(&mut hosts).await;
     let rest = &site.orchestrator.rest;
     hosts[0].hold("upgrade");
-    assert_eq!(rest.trigger(r#"{"timeout":"8s"}"#).await, (204, Value::Null));
-    let id = rest.newest_run().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = rest.started_to_time_out(&hosts[0]).await;
     site.nats.change("revoke", "h01").await;
     hosts[0].let_go("upgrade");
     hosts[0].await_said("upgrade-ends").await;

@@ -68,6 +68,25 @@ async fn a_file_for_the_lock_server_that_is_not_there_is_one_line() {
     assert_eq!(failed(orchestrator).await, (Some(2), vec![text.to_owned()]));
 }
 
+/// A data directory of a version whose managed nats-server had no password yet, or one whose password is lost.
+#[tokio::test]
+async fn a_new_password_for_old_data_is_said() {
+    let mut orchestrator = Orchestrator::managed();
+    let line = "the managed nats-server has a new password";
+    orchestrator.start_ready().await;
+    assert!(!orchestrator.log().contains(line), "at the first start nobody has another one");
+    let before = orchestrator.managed_nats();
+    orchestrator.terminate().await;
+    fs::remove_file(orchestrator.directory().join("data/nats/url")).expect("removed");
+    orchestrator.start_ready().await;
+    let log = orchestrator.log();
+    assert!(log.lines().any(|said| said.contains(line) && said.contains("data/nats/url")), "{log}");
+    for url in [before, orchestrator.managed_nats()] {
+        let password = url.split([':', '@']).nth(2).expect("a password").to_owned();
+        assert!(!log.contains(&password), "{log}");
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_is_a_file_is_one_line() {
     let nats = NatsServer::start().await;

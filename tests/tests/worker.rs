@@ -122,7 +122,7 @@ async fn a_sender_that_knows_only_the_specification_is_understood() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_executed_is_acknowledged_without_a_reply() {
+async fn what_must_not_be_executed_is_not_and_answered_only_where_a_host_waits_for_it() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.script("prepare", "echo prepare >> ../calls");
@@ -140,22 +140,28 @@ async fn what_must_not_be_executed_is_acknowledged_without_a_reply() {
         r#"{"action":"explode","host":"h1"}"#,
         "no JSON",
         "",
-        &format!(r#"{{"action":"upgrade","host":"h1","x":"{}"}}"#, "x".repeat(900_000)),
     ] {
         host.send("r0", payload).await;
     }
-    // Of another run than the one that was prepared.
-    host.send("r2", &host.upgrade()).await;
+    // Of other runs than the one that was prepared.
+    let large = format!(r#"{{"action":"upgrade","host":"h1","x":"{}"}}"#, "x".repeat(900_000));
+    let others = [host.send("r0", &large).await, host.send("r2", &host.upgrade()).await];
     let upgrade = host.send("r1", &host.upgrade()).await;
     assert_eq!(host.result_of(upgrade).await, "done");
     // A second one, and a reboot that nobody asked for: the latter counts as done.
-    host.send("r1", &host.upgrade()).await;
+    let second = host.send("r1", &host.upgrade()).await;
     let reboot = host.send("r1", &host.reboot()).await;
     assert_eq!(host.result_of(reboot).await, "done");
     host.await_acked(reboot).await;
     assert_eq!(host.lines("calls"), ["prepare", "upgrade"]);
     let answered: Vec<_> = host.replies().await.iter().filter_map(in_reply_to).collect();
-    assert_eq!(answered, [1, upgrade, reboot]);
+    assert_eq!(answered, [1, others[0], others[1], upgrade, second, reboot]);
+    let [of_another, unprepared] =
+        ["the last prepare belongs to run r1; ", "no prepare was executed since the last upgrade; "];
+    for (sequence, expected) in [(others[0], of_another), (others[1], of_another), (second, unprepared)] {
+        let result = host.result_of(sequence).await;
+        assert!(result.starts_with(expected), "{result}");
+    }
 }
 
 #[tokio::test]

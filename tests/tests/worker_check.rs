@@ -3,18 +3,20 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{HostName, Reply};
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::secured_nats::SecuredNats;
-use os_upgrade_tests::worker::{worker_binary, worker_example};
+use os_upgrade_tests::worker::{WorkerHost, worker_binary, worker_example};
 use os_upgrade_tests::wrong_worker::{Fault, WrongWorker};
-use os_upgrade_worker_sdk::testing::{self, Check, CheckError, Report, Rule, Verdict};
+use os_upgrade_worker_sdk::testing::{self, Access, Check, CheckError, Report, Rule, Verdict};
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 /// How many wrong workers are checked at the same time; most of a check is waiting.
@@ -26,9 +28,14 @@ const SHORT: Duration = Duration::from_secs(5);
 async fn checked(fault: Option<Fault>, wait: Duration) -> Report {
     let server = testing::NatsServer::start().await.unwrap();
     let worker = WrongWorker::start(server.url(), "h01", fault);
+    check_of(&worker, wait).run_at(server.url()).await.unwrap()
+}
+
+fn check_of(worker: &Arc<WrongWorker>, wait: Duration) -> Check {
+    let worker = Arc::clone(worker);
     let restarted = Arc::clone(&worker);
     let rebooted = Arc::clone(&worker);
-    let check = Check::new("h01")
+    Check::new("h01")
         .unwrap()
         .patience(wait)
         .work_wait(wait)
@@ -45,8 +52,7 @@ async fn checked(fault: Option<Fault>, wait: Duration) -> Report {
                 worker.reboot().await;
                 Ok(())
             }
-        });
-    check.run_at(server.url()).await.unwrap()
+        })
 }
 
 #[tokio::test]
@@ -58,7 +64,8 @@ async fn a_worker_that_keeps_all_rules_passes() {
 
 #[tokio::test]
 async fn every_rule_that_is_broken_is_found() {
-    let others = [Fault::UnconfirmedReplies, Fault::SkipsCommands, Fault::AnnouncesAnother];
+    let others =
+        [Fault::UnconfirmedReplies, Fault::SkipsCommands, Fault::AnnouncesAnother, Fault::RepeatsVersions];
     let faults = Rule::ALL.into_iter().map(Fault::Of).chain(others);
     let checks = futures::stream::iter(faults).map(|fault| async move {
         let report = checked(Some(fault), SHORT).await;
@@ -87,6 +94,30 @@ async fn without_a_worker_or_with_an_orchestrator_nothing_is_checked() {
     assert!(matches!(check().run_at(&server.url()).await, Err(CheckError::InUse)));
     let nobody = check().run_at("nats://127.0.0.1:1").await;
     assert!(matches!(nobody, Err(CheckError::Nats(_))), "{nobody:?}");
+}
+
+/// What keeps the check from making a consumer is seen where the consumer is missed.
+#[tokio::test]
+async fn a_consumer_that_cannot_be_made_is_said() {
+    let server = NatsServer::with_streams().await;
+    let client = server.client().await;
+    let asks = async {
+        loop {
+            let answer = client.request("os-upgrade.consumer.h01", r#"{"from":"the first"}"#.into()).await;
+            if answer.is_ok() {
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    let check = Check::new("h01").unwrap().patience(Duration::from_secs(1));
+    let url = server.url();
+    let report = tokio::select! {
+        report = check.run_at(&url) => report.unwrap(),
+        () = asks => unreachable!("it asks for ever"),
+    };
+    let row = report.row(Rule::DurableConsumer).unwrap();
+    assert_eq!(row.verdict, Verdict::Broken);
+    assert!(row.seen.starts_with("no consumer within 1 s; the one asked for is not made: "), "{report}");
 }
 
 /// A worker of any kind, started again whenever it ends, as an init system would.
@@ -142,14 +173,14 @@ impl Drop for Supervised {
 }
 
 /// Runs `os-upgrade-worker check`, and returns its exit code and what it printed.
+fn check(url: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(worker_binary());
+    command.args(["check", "--nats", url, "--host", "h01"]).args(more).env_remove("RUST_LOG");
+    command
+}
+
 async fn check_command(url: &str, more: &[&str]) -> (i32, String) {
-    let output = Command::new(worker_binary())
-        .args(["check", "--nats", url, "--host", "h01"])
-        .args(more)
-        .env_remove("RUST_LOG")
-        .output()
-        .await
-        .unwrap();
+    let output = check(url, more).output().await.unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 
@@ -181,13 +212,30 @@ async fn the_sdks_own_worker_passes_the_command() {
 async fn the_full_example_passes_the_command() {
     let server = NatsServer::start().await;
     let example = worker_example("full");
-    let worker = format!("{} {} h01 .", example.display(), server.url());
+    let worker = format!("OS_UPGRADE_NATS_URL={} {} h01 .", server.url(), example.display());
     let worker = Supervised::start(&worker, &[]);
     let [restart, reboot] = worker.commands();
     let more = ["--restart-command", &restart, "--reboot-command", &reboot];
     let (_, text) = check_command(&server.url(), &more).await;
     let end = "27 hold, 0 broken, 1 skipped";
     assert!(text.contains("SKIPPED  in-progress") && text.trim_end().ends_with(end), "{text}");
+}
+
+/// It has no reboots, no versions, and nothing that takes long; everything else it keeps like any other.
+#[tokio::test]
+async fn the_smallest_example_passes_the_command() {
+    let server = NatsServer::start().await;
+    let example = worker_example("smallest");
+    let worker = format!("OS_UPGRADE_NATS_URL={} {} h01", server.url(), example.display());
+    let worker = Supervised::start(&worker, &[]);
+    let [restart, _] = worker.commands();
+    let (code, text) =
+        check_command(&server.url(), &["--restart-command", &restart, "--allow-skipped"]).await;
+    assert_eq!(code, 0, "{text}");
+    let skipped: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("SKIPPED  ")).collect();
+    let names: Vec<_> = skipped.iter().filter_map(|line| line.split(' ').next()).collect();
+    let reboots = ["reboot-pending", "restart-is-no-reboot", "rebooted", "reboot-twice"];
+    assert_eq!(names, [&reboots[..], &["in-progress", "versions"]].concat(), "{text}");
 }
 
 #[tokio::test]
@@ -197,6 +245,35 @@ async fn the_worker_in_python_passes_the_command() {
     let url = server.url();
     let worker = Supervised::start(&python(&url), &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
     worker.passes(&url, &[]).await;
+    // One who mends a worker checks it again.
+    let again = check(&url, &[]).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut rows = BufReader::new(again.stdout.unwrap()).lines();
+    while let Some(row) = rows.next_line().await.unwrap() {
+        assert!(row.starts_with("HOLDS"), "{row}");
+        if row.contains("upgrade-unprepared") {
+            return;
+        }
+    }
+    panic!("the check has ended too early");
+}
+
+/// A script that ends the worker and not the boot would otherwise be run again whenever the command comes again.
+#[tokio::test]
+async fn the_worker_in_python_gives_up_a_reboot_and_leaves_alone_what_it_does_not_know() {
+    let server = NatsServer::with_streams().await;
+    let host = WorkerHost::new(&server, "h01").await;
+    let reboot = ("reboot", "echo >>../reboots; kill -9 $PPID");
+    let worker = Supervised::start(&python(&server.url()), &[("prepare", "true"), UPGRADE, reboot, VERSIONS]);
+    let unknown = [r#"{"host":"h01"}"#, r#"{"action":"dance","host":"h01"}"#].map(str::to_owned);
+    let known =
+        [("r1", host.prepare("")), ("r2", host.upgrade()), ("r1", host.upgrade()), ("r1", host.reboot())];
+    for (run, command) in unknown.map(|command| ("r1", command)).into_iter().chain(known) {
+        host.await_acked(host.send(run, &command).await).await;
+    }
+    let replies = host.replies().await.into_iter().map(|reply| Reply::parse(&reply.payload).unwrap());
+    let results: Vec<_> = replies.map(|reply| reply.result.as_str().to_owned()).collect();
+    assert_eq!(results, ["done", "reboot-required", "the host does not reboot"]);
+    assert_eq!(std::fs::read(worker.directory.path().join("reboots")).unwrap().len(), 3);
 }
 
 const PYTHON_WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../worker-sdk/examples/python/worker.py");
@@ -206,7 +283,8 @@ const SLOW_IN_PYTHON: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../s
 fn python(url: &str) -> String {
     const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools/nats-py");
     assert!(Path::new(LIBRARY).join("nats").is_dir(), "nats-py is missing: run `make tools`");
-    format!("BOOT_ID_FILE=boot-id PYTHONPATH='{LIBRARY}' python3 '{PYTHON_WORKER}' {url} h01 scripts")
+    let environment = format!("OS_UPGRADE_NATS_URL={url} BOOT_ID_FILE=boot-id PYTHONPATH='{LIBRARY}'");
+    format!("{environment} python3 '{PYTHON_WORKER}' h01 scripts")
 }
 
 /// A NATS with accounts, what the worker of `h01` is given in its environment, and the check on its command line.
@@ -217,6 +295,25 @@ async fn secured() -> (SecuredNats, String, [String; 4]) {
     let orchestrator = nats.config().orchestrator_credentials().display().to_string();
     let access = ["--credentials".to_owned(), orchestrator, "--tls-ca".to_owned(), ca];
     (nats, environment, access)
+}
+
+/// One that cannot read back what it has said may say it once more after each start, and not at other times, though it
+/// does so less often than it is started.
+#[tokio::test]
+async fn versions_that_are_said_again_though_not_after_a_start_are_found() {
+    let nats = SecuredNats::start(1).await;
+    let access = |credentials| Access {
+        credentials: Some(credentials),
+        ca: Some(nats.config().ca()),
+        ..Access::default()
+    };
+    let own = access(nats.admit("h01").await);
+    let everything = access(nats.config().orchestrator_credentials());
+    let worker = WrongWorker::start_with(&nats.urls(), own, "h01", Some(Fault::RepeatsVersions));
+    let client = testing::connect(&nats.urls(), everything).await.unwrap();
+    let report = check_of(&worker, SHORT).run(client, |_| ()).await.unwrap();
+    assert_eq!(report.row(Rule::Versions).unwrap().verdict, Verdict::Broken, "{report}");
+    assert_eq!(report.count(Verdict::Holds), Rule::ALL.len() - 1, "{report}");
 }
 
 #[tokio::test]

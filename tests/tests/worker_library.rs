@@ -1,8 +1,16 @@
 //! The worker SDK as a library: a worker in this process, and the example.
 
-use std::process::{Command, Stdio};
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
 
-use os_upgrade_tests::nats_server::NatsServer;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_nats::jetstream;
+use os_upgrade_protocol::{HostName, subject};
+use os_upgrade_tests::nats_server::{NatsServer, create_streams};
+use os_upgrade_tests::secured_nats::SecuredNats;
+use os_upgrade_tests::streams;
 use os_upgrade_tests::wait::eventually;
 use os_upgrade_tests::worker::{APPLICATION, FIRST_BOOT, WorkerHost, worker_example};
 use os_upgrade_worker_sdk::{
@@ -85,7 +93,8 @@ async fn the_example_serves_a_host() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h1").await;
     let mut example = Command::new(worker_example("minimal"))
-        .args([server.url(), "h1".to_owned()])
+        .arg("h1")
+        .env("OS_UPGRADE_NATS_URL", server.url())
         .env("TMPDIR", host.path(""))
         .stderr(Stdio::null())
         .spawn()
@@ -109,4 +118,110 @@ async fn the_example_serves_a_host() {
     eventually("new versions", async || (host.versions().await.last() == Some(&new)).then_some(())).await;
     example.kill().unwrap();
     example.wait().unwrap();
+}
+
+/// Says what it is told to, and how often it has.
+#[derive(Clone, Default)]
+struct Said {
+    version: Arc<Mutex<&'static str>>,
+    times: Arc<AtomicUsize>,
+}
+
+impl Said {
+    fn tell(&self, version: &'static str) {
+        *self.version.lock().unwrap() = version;
+    }
+}
+
+impl Worker for Said {
+    async fn upgrade(&self, _context: &Context) -> HandlerResult<Upgraded> {
+        Ok(Upgraded::Done)
+    }
+
+    async fn versions(&self, _context: &Context) -> HandlerResult<Versions> {
+        let version = (*self.version.lock().unwrap()).to_owned();
+        self.times.fetch_add(1, Ordering::Relaxed);
+        Ok(Versions([("linux".to_owned(), version)].into()))
+    }
+}
+
+/// A worker that is asked for its versions again and again, on a stream that is deleted and made again.
+async fn says_versions(worker: impl FnOnce(WorkerBuilder) -> WorkerBuilder, jetstream: &jetstream::Context) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("boot-id"), "boot-1\n").unwrap();
+    let said = Said::default();
+    said.tell("1");
+    let builder = WorkerBuilder::new("h01", APPLICATION)
+        .unwrap()
+        .state_dir(path("state"))
+        .boot_id(BootIdSource::File(path("boot-id")));
+    let look = builder.versions_notifier();
+    let worker = tokio::spawn(worker(builder).run(said.clone()));
+    let filter = subject::versions(&HostName::new("h01").unwrap());
+    let says = async |expected: &[&str]| {
+        let expected: Vec<_> = expected.iter().map(|version| format!(r#"{{"linux":"{version}"}}"#)).collect();
+        eventually("the versions", async || {
+            let stored = streams::stored(jetstream, subject::VERSIONS_STREAM, &filter).await;
+            let said = stored.iter().map(|message| &message.payload[..]);
+            said.eq(expected.iter().map(String::as_bytes)).then_some(())
+        })
+        .await;
+    };
+    create_streams(jetstream).await;
+    says(&["1"]).await;
+    // Nothing is said until something has changed.
+    let times = said.times.load(Ordering::Relaxed);
+    look.notify();
+    eventually("a look", async || (said.times.load(Ordering::Relaxed) > times).then_some(())).await;
+    said.tell("2");
+    look.notify();
+    says(&["1", "2"]).await;
+
+    jetstream.delete_stream(subject::VERSIONS_STREAM).await.unwrap();
+    create_streams(jetstream).await;
+    look.notify();
+    says(&["2"]).await;
+    worker.abort();
+}
+
+#[tokio::test]
+async fn versions_are_said_again_to_a_stream_that_was_made_anew() {
+    let server = NatsServer::start().await;
+    let jetstream = jetstream::new(server.client().await);
+    says_versions(|builder| builder.nats_url(&server.url()), &jetstream).await;
+}
+
+#[tokio::test]
+async fn so_they_are_by_a_worker_that_cannot_read_the_stream() {
+    let nats = SecuredNats::start(1).await;
+    let credentials = nats.admit("h01").await;
+    let jetstream = jetstream::new(nats.client(&nats.config().orchestrator_credentials()).await);
+    let access = |builder: WorkerBuilder| {
+        builder.nats_url(&nats.urls()).credentials(credentials).tls_ca(nats.config().ca())
+    };
+    says_versions(access, &jetstream).await;
+}
+
+/// What is lost with the server is said again as soon as it is back.
+#[tokio::test]
+async fn versions_are_said_again_after_everything_is_lost() {
+    let mut server = NatsServer::with_streams().await;
+    let host = WorkerHost::new(&server, "h1").await;
+    let builder = WorkerBuilder::new("h1", APPLICATION)
+        .unwrap()
+        .nats_url(&server.url())
+        .state_dir(host.path("state"))
+        .boot_id(BootIdSource::File(host.path("boot-id")));
+    let worker = tokio::spawn(builder.run(Said::default()));
+    let says = async || {
+        eventually("the versions", async || (host.versions().await.len() == 1).then_some(())).await;
+    };
+    says().await;
+    server.kill();
+    server.lose_everything();
+    server.start_again().await;
+    create_streams(&jetstream::new(server.client().await)).await;
+    says().await;
+    worker.abort();
 }

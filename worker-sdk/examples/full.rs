@@ -1,7 +1,7 @@
 //! A worker that uses everything: it downloads, tells how far it is, stops when it should and can, goes on where it was
 //! cut off, reboots, looks whether the host is well, and says what the host runs.
 //!
-//! `cargo run --example full -- nats://127.0.0.1:4222 h01 DIRECTORY`
+//! `OS_UPGRADE_NATS_URL=nats://127.0.0.1:4222 cargo run --example full -- h01 DIRECTORY`
 //!
 //! It installs "packages", which are files of DIRECTORY, so it can be tried anywhere, and checked:
 //! `os-upgrade-worker check`. With a file `boot-id` in DIRECTORY that stands for the host's boot, and nothing is rebooted.
@@ -126,12 +126,15 @@ fn shutdown_on_ctrl_c() -> CancellationToken {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().with_writer(io::stderr).init();
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [url, host, directory] = &args[..] else { return Err("usage: full NATS_URL HOST DIRECTORY".into()) };
+    let [host, directory] = &args[..] else { return Err("usage: full HOST DIRECTORY".into()) };
+    // Others can read arguments, and a URL may hold a password.
+    let url = std::env::var("OS_UPGRADE_NATS_URL")
+        .map_err(|_| "set OS_UPGRADE_NATS_URL to the URL of NATS, such as nats://127.0.0.1:4222")?;
     let directory = Path::new(directory);
     let boot_id = directory.join("boot-id");
     let is_trial = boot_id.exists();
     let mut builder = WorkerBuilder::new(host, "full-example")?
-        .nats_url(url)
+        .nats_url(&url)
         .state_dir(directory.join("state"))
         .label("made-of", "files")
         .shutdown(shutdown_on_ctrl_c());

@@ -1,6 +1,6 @@
 //! A whole worker: it pretends to install something and asks for a reboot.
 //!
-//! `cargo run --example minimal -- nats://127.0.0.1:4222 h01`
+//! `OS_UPGRADE_NATS_URL=nats://127.0.0.1:4222 cargo run --example minimal -- h01`
 
 use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Versions, Worker, WorkerBuilder};
 
@@ -28,9 +28,10 @@ impl Worker for Minimal {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let url = args.next().unwrap_or_else(|| "nats://127.0.0.1:4222".to_owned());
-    let host = args.next().unwrap_or_else(|| "h01".to_owned());
+    // Others can read arguments, and a URL may hold a password.
+    let url = std::env::var("OS_UPGRADE_NATS_URL")
+        .map_err(|_| "set OS_UPGRADE_NATS_URL to the URL of NATS, such as nats://127.0.0.1:4222")?;
+    let host = std::env::args().nth(1).unwrap_or_else(|| "h01".to_owned());
     let state_dir = std::env::temp_dir().join("minimal-worker-state");
     let builder = WorkerBuilder::new(&host, "minimal")?.nats_url(&url).state_dir(state_dir);
     Ok(builder.run(Minimal).await?)

@@ -1,6 +1,6 @@
 //! The smallest worker: it upgrades, and that is all. Everything else has a default.
 //!
-//! `cargo run --example smallest -- nats://127.0.0.1:4222 h01`
+//! `OS_UPGRADE_NATS_URL=nats://127.0.0.1:4222 cargo run --example smallest -- h01`
 
 use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Worker, WorkerBuilder};
 
@@ -14,9 +14,10 @@ impl Worker for Smallest {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let url = args.next().unwrap_or_else(|| "nats://127.0.0.1:4222".to_owned());
-    let host = args.next().unwrap_or_else(|| "h01".to_owned());
+    // Others can read arguments, and a URL may hold a password.
+    let url = std::env::var("OS_UPGRADE_NATS_URL")
+        .map_err(|_| "set OS_UPGRADE_NATS_URL to the URL of NATS, such as nats://127.0.0.1:4222")?;
+    let host = std::env::args().nth(1).unwrap_or_else(|| "h01".to_owned());
     let builder = WorkerBuilder::new(&host, "smallest")?.nats_url(&url).state_dir("smallest-worker-state");
     Ok(builder.run(Smallest).await?)
 }

@@ -46,8 +46,9 @@ impl WorkerBuilder {
     /// A worker of `application` for `host`. It needs a NATS URL or client as well.
     pub fn new(host: &str, application: &str) -> Result<Self, Error> {
         Ok(Self {
-            host: HostName::new(host)?,
-            application: ApplicationName::new(application)?,
+            host: HostName::new(host).map_err(|source| Error::Name { of: "host", source })?,
+            application: ApplicationName::new(application)
+                .map_err(|source| Error::Name { of: "application", source })?,
             nats: Nats::Absent,
             access: Access::default(),
             group: None,

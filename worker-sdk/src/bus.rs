@@ -4,17 +4,18 @@
 //! A host may have an account of its own, whose credentials let it do nothing but what a worker must. JetStream is then
 //! another account's: what may be asked of it has subjects of its own, and consumers are made by the orchestrator.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use async_nats::connection::State;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
 use bytes::Bytes;
-use os_upgrade_credentials::Access;
+use os_upgrade_credentials::{Access, ORCHESTRATOR, Paced, Program, SYSTEM, Trouble, address_for_client};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ApplicationName, ConsumerAnswer, ConsumerRequest, HostName, header, subject};
 use tokio::sync::watch;
@@ -26,6 +27,8 @@ use crate::Error;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the connection is looked at; a reconnect is noticed this late.
 const LINK_CHECK_EVERY: Duration = Duration::from_millis(200);
+/// The same until the first connection: a worker that starts waits for nothing else.
+const LINK_AWAITED_EVERY: Duration = Duration::from_millis(20);
 /// How often a stream that is not there is looked for.
 const STREAM_CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How often the server is asked whether it is still there. One that hangs keeps its connections, and is given up when
@@ -50,9 +53,17 @@ pub(crate) struct Bus {
     /// JetStream as a host with an account of its own reaches it.
     imported: jetstream::Context,
     is_imported: Arc<AtomicBool>,
-    /// What was published last by [`Self::publish_remembered`].
-    published: Arc<Mutex<Option<Bytes>>>,
+    /// What was published last by [`Self::publish_remembered`], by subject.
+    published: Arc<Mutex<HashMap<String, Remembered>>>,
     link: watch::Sender<Link>,
+}
+
+/// What a worker has published.
+#[derive(Debug, Clone)]
+struct Remembered {
+    payload: Bytes,
+    /// When the stream that has it was created: one that was made anew does not.
+    stream_created: SystemTime,
 }
 
 impl Bus {
@@ -85,9 +96,10 @@ impl Bus {
 
     /// Keeps [`Self::link`] up to date; never returns.
     pub(crate) async fn watch_link(self) {
-        let mut interval = tokio::time::interval(LINK_CHECK_EVERY);
         loop {
-            interval.tick().await;
+            let has_been_connected = self.link.borrow().epoch > 0;
+            let pause = if has_been_connected { LINK_CHECK_EVERY } else { LINK_AWAITED_EVERY };
+            tokio::time::sleep(pause).await;
             let link = link_of(&self.client);
             self.link.send_if_modified(|known| {
                 let changed = *known != link;
@@ -119,10 +131,17 @@ impl Bus {
         .await
     }
 
-    /// The same for what is the last on its subject from then on, and is asked for by [`Self::last_payload`].
-    pub(crate) async fn publish_remembered(&self, subject: String, payload: Bytes) -> Result<(), String> {
-        self.publish_stored(subject, HeaderMap::new(), payload.clone()).await?;
-        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = Some(payload);
+    /// The same for what [`Self::last_payload`] is asked for later. `stream` is the one of `subject`, as it was found
+    /// just before.
+    pub(crate) async fn publish_remembered(
+        &self,
+        stream: &Stream,
+        subject: String,
+        payload: Bytes,
+    ) -> Result<(), String> {
+        self.publish_stored(subject.clone(), HeaderMap::new(), payload.clone()).await?;
+        let remembered = Remembered { payload, stream_created: created(stream) };
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).insert(subject, remembered);
         Ok(())
     }
 
@@ -142,11 +161,15 @@ impl Bus {
         self.client.subscribe(subject).await.map_err(|error| with_causes(&error))
     }
 
-    /// The payload of the last message on `subject`, if there is one.
+    /// The payload of the last message on `subject` in `stream`, as it was found just now; `None` if there is none.
+    ///
+    /// A host with an account of its own may not read it back: whoever may read one message of a stream may read all of
+    /// them. For such a host it is what this process has published there by [`Self::publish_remembered`].
     pub(crate) async fn last_payload(&self, stream: &Stream, subject: &str) -> Result<Option<Bytes>, String> {
-        // Whoever may read one message of a stream may read all of them; so after a start it is said once more.
         if self.is_imported() {
-            return Ok(self.published.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+            let there = published.get(subject).filter(|last| last.stream_created == created(stream));
+            return Ok(there.map(|last| last.payload.clone()));
         }
         let last = async {
             match stream.get_last_raw_message_by_subject(subject).await {
@@ -160,14 +183,14 @@ impl Bus {
 
     /// Waits until the stream is there; the orchestrator creates it, never a worker.
     pub(crate) async fn await_stream(&self, name: &str) -> Stream {
-        let mut told = String::new();
+        let mut told = Paced::default();
         loop {
             self.await_connection().await;
             let imported = self.is_imported();
             let jetstream = if imported { &self.imported } else { &self.jetstream };
             let error = match tokio::time::timeout(REQUEST_TIMEOUT, jetstream.get_stream(name)).await {
                 Ok(Ok(stream)) => {
-                    if !told.is_empty() {
+                    if !told.is_silent() {
                         info!(stream = name, "the stream is there");
                     }
                     return stream;
@@ -184,9 +207,8 @@ impl Bus {
                 Ok(Err(error)) => with_causes(&error),
                 Err(_) => "no answer".to_owned(),
             };
-            if told != error {
+            if told.is_due(&error, Instant::now()) {
                 warn!(stream = name, "waiting for the stream, which the orchestrator creates: {error}");
-                told = error;
             }
             tokio::time::sleep(STREAM_CHECK_EVERY).await;
         }
@@ -220,24 +242,29 @@ pub(crate) async fn connect(
     application: &ApplicationName,
     host: &HostName,
 ) -> Result<Client, Error> {
-    if let Some(user) = access.user().filter(|user| user != host.as_str()) {
-        warn!(
-            "the NATS credentials are those of {user}, not of {host}: nothing that is said for {host} is taken"
-        );
+    // What other names there are is a site's choice; these have an orchestrator's rights, and no host's.
+    let is_no_host = |user: &String| [ORCHESTRATOR, SYSTEM].contains(&user.as_str()) && user != host.as_str();
+    if let Some(user) = access.user().filter(is_no_host) {
+        return Err(Error::OthersCredentials { user, host: host.clone() });
     }
-    let (addresses, options) = options(url, access, &header::worker_producer(application, host))?;
+    let name = header::worker_producer(application, host);
+    let (addresses, options) = options(url, access, &name, Some(host))?;
     let options = options.retry_on_initial_connect();
     options.connect(addresses).await.map_err(|error| Error::Connect(error.into()))
 }
 
-/// The servers that the URL names, and how to connect to them.
+/// The servers that the URL names, and how to connect to them; `host` is the one whose credentials are to be shown.
 pub(crate) fn options(
     url: &str,
     access: Access,
     name: &str,
+    host: Option<&HostName>,
 ) -> Result<(Vec<ServerAddr>, ConnectOptions), Error> {
     let mut addresses = Vec::new();
     for part in url.split(',') {
+        if part.trim().is_empty() {
+            return Err(Error::NatsUrl("it is empty; give nats://HOST:4222 or the like".to_owned()));
+        }
         let address: ServerAddr =
             part.trim().parse().map_err(|error: std::io::Error| Error::NatsUrl(error.to_string()))?;
         addresses.push(address);
@@ -251,45 +278,60 @@ pub(crate) fn options(
             let doublings = u32::try_from(attempts.min(10)).unwrap_or(10);
             (Duration::from_millis(10) * 2_u32.pow(doublings)).min(RECONNECT_PAUSE_MAX)
         });
-    let log = Arc::new(EventLog { access, last: Mutex::default() });
-    let options = options.event_callback(move |event| {
-        log.log(&event);
-        std::future::ready(())
-    });
-    Ok((addresses, options))
-}
-
-/// What the client says of its connection. Every try to connect fails with the same words; they are said once.
-struct EventLog {
-    access: Access,
-    last: Mutex<String>,
-}
-
-impl EventLog {
-    fn log(&self, event: &async_nats::Event) {
-        use async_nats::Event;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
-            Event::Connected => {
-                last.clear();
-                info!("connected to NATS");
+    let host = host.cloned();
+    let trouble = Arc::new(Trouble::new(Program::Worker, access.clone()));
+    let of_attempts = Arc::clone(&trouble);
+    let options = options
+        // It chooses no server. No other place is shown why an attempt failed.
+        .reconnect_to_server_callback(move |servers, _| {
+            let trouble = Arc::clone(&of_attempts);
+            async move {
+                if let Some(text) = trouble.before_attempt(&servers).await {
+                    warn!("NATS: {text}");
+                }
+                None
             }
+        })
+        .event_callback(move |event| {
+            log(&event, trouble.of_event(&event));
+            if let (async_nats::Event::Connected, Some(host)) = (&event, &host) {
+                warn_of_others(&access, host);
+            }
+            std::future::ready(())
+        });
+    Ok((addresses.into_iter().map(address_for_client).collect(), options))
+}
+
+/// What the client says of its connection, and what is to be told about that if it is trouble.
+fn log(event: &async_nats::Event, trouble: Option<String>) {
+    use async_nats::Event;
+    match (event, trouble) {
+        (_, Some(text)) => warn!("NATS: {text}"),
+        (Event::Connected, None) => info!("connected to NATS"),
+        (Event::ServerError(_) | Event::ClientError(_), None) => debug!("NATS: {event}"),
+        (
             Event::Disconnected
             | Event::LameDuckMode
             | Event::Draining
             | Event::Closed
-            | Event::SlowConsumer(_) => warn!("NATS: {event}"),
-            Event::ServerError(_) | Event::ClientError(_) => {
-                let text = self.access.advice(event).unwrap_or_else(|| event.to_string());
-                if *last == text {
-                    debug!("NATS: {event}");
-                } else {
-                    warn!("NATS: {text}");
-                    *last = text;
-                }
-            }
-        }
+            | Event::SlowConsumer(_),
+            None,
+        ) => warn!("NATS: {event}"),
     }
+}
+
+/// A name is only what somebody wrote there, so that it may be right; the server says what its holder may do.
+fn warn_of_others(access: &Access, host: &HostName) {
+    if let Some(user) = access.user().filter(|user| user != host.as_str()) {
+        warn!(
+            "the NATS credentials are made out to {user}: if they are not those of {host}, put those there that \
+             `os-upgrade nats-config host {host}` makes"
+        );
+    }
+}
+
+fn created(stream: &Stream) -> SystemTime {
+    stream.cached_info().created.into()
 }
 
 fn link_of(client: &Client) -> Link {

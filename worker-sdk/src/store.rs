@@ -70,6 +70,12 @@ impl Store {
     /// Replaces the state file so that either the old or the new one is there whatever fails, and the new one once
     /// this has returned `Ok`.
     pub(crate) fn save(&self, state: &StateFile) -> io::Result<()> {
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display()));
+        self.replace(state).map_err(named)
+    }
+
+    fn replace(&self, state: &StateFile) -> io::Result<()> {
         let temporary = self.path.with_extension("json.new");
         let mut file = File::create(&temporary)?;
         file.write_all(&state.to_bytes())?;
@@ -117,6 +123,17 @@ mod tests {
         assert!(matches!(store.load().unwrap(), Loaded::Corrupt { .. }));
         store.save(&StateFile::new(host())).unwrap();
         assert!(matches!(store.load().unwrap(), Loaded::File(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_saved_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let nested = directory.path().join("state");
+        let store = Store::open(&nested, &host()).unwrap();
+        fs::remove_dir_all(&nested).unwrap();
+        let error = store.save(&StateFile::new(host())).unwrap_err();
+        let path = nested.join("h1%2Eexample%2Ecom.json");
+        assert!(error.to_string().starts_with(&format!("{}: No such file", path.display())), "{error}");
     }
 
     #[test]

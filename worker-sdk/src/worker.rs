@@ -76,8 +76,9 @@ pub trait Worker: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// What the host runs, package by package. Asked at the start, after each upgrade and reboot, and when a
-    /// [`VersionsNotifier`] says so; published when it differs from what was last published. Empty by default.
+    /// What the host runs, package by package. Asked at the start, after each upgrade and reboot, when a connection that
+    /// was lost is back, and when a [`VersionsNotifier`] says so; published when it differs from what was last published.
+    /// Empty by default.
     fn versions(&self, context: &Context) -> impl Future<Output = HandlerResult<Versions>> + Send {
         let _ = context;
         std::future::ready(Ok(Versions::default()))

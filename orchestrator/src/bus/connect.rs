@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::{ConnectErrorKind, Event, ReconnectToServer, Server, ServerAddr};
-use os_upgrade_credentials::Access;
+use os_upgrade_credentials::{Access, Program, Trouble, address_for_client, without_userinfo};
+use os_upgrade_protocol::error::with_causes;
 use tokio::sync::watch;
 
 use super::Bus;
@@ -30,23 +31,24 @@ pub enum ConnectError {
         source: std::io::Error,
     },
     /// The server does not let this program in.
-    #[error(
-        "NATS at {servers} refuses this orchestrator ({source}): check [nats] credentials, or user and password in \
-         [nats] url, and its user at the server"
-    )]
+    #[error("NATS at {servers} refuses this orchestrator ({source}): {advice}")]
     Refused {
         /// The addresses, without passwords.
         servers: String,
         /// Why not.
         source: async_nats::ConnectError,
+        /// What to do.
+        advice: String,
     },
     /// No server answers.
-    #[error("cannot connect to NATS at {servers}: {source}")]
+    #[error("cannot connect to NATS at {servers}: {source}{}", said(advice.as_deref()))]
     Connect {
         /// The addresses, without passwords.
         servers: String,
         /// Why not.
         source: async_nats::ConnectError,
+        /// What to do, where that is known.
+        advice: Option<String>,
     },
     /// The server is too old.
     #[error("the nats-server at {server} has version {found}; at least {}.{} is needed", SERVER_MIN.0, SERVER_MIN.1)]
@@ -76,10 +78,18 @@ pub async fn connect(
     }
     // In turn: the client would take any, the one that has just been left too, and rather that than one that was down before.
     let turns = Arc::new(AtomicUsize::new(0));
+    let trouble = Arc::new(Trouble::new(Program::Orchestrator, access.clone()));
+    let of_attempts = Arc::clone(&trouble);
     let next = move |servers: Vec<Server>, _| {
         let turn = turns.fetch_add(1, Ordering::Relaxed).checked_rem(servers.len());
-        let server = turn.and_then(|turn| servers.into_iter().nth(turn));
-        std::future::ready(server.map(|server| ReconnectToServer { addr: server.addr, delay: None }))
+        let trouble = Arc::clone(&of_attempts);
+        async move {
+            if let Some(text) = trouble.before_attempt(&servers).await {
+                tracing::warn!("NATS: {text}");
+            }
+            let server = turn.and_then(|turn| servers.into_iter().nth(turn));
+            server.map(|server| ReconnectToServer { addr: server.addr, delay: None })
+        }
     };
     let options = access
         .options(&addresses)?
@@ -90,35 +100,46 @@ pub async fn connect(
         .reconnect_to_server_callback(next)
         .connection_timeout(CONNECT_WITHIN)
         .event_callback(move |event| {
+            if let Some(text) = trouble.of_event(&event) {
+                tracing::warn!("NATS: {text}");
+            }
             match event {
                 Event::Connected => drop(connected.send(true)),
                 Event::Disconnected | Event::Closed => drop(connected.send(false)),
                 Event::LameDuckMode | Event::Draining => {}
                 Event::SlowConsumer(_) => tracing::warn!(%event, "nats"),
-                Event::ServerError(_) | Event::ClientError(_) => {
-                    let advice = access.advice(&event);
-                    tracing::warn!(%event, "{}", advice.as_deref().unwrap_or("nats"));
-                }
+                Event::ServerError(_) | Event::ClientError(_) => tracing::debug!("NATS: {event}"),
             }
             std::future::ready(())
         });
     let shown = || servers.iter().map(|server| without_userinfo(server)).collect::<Vec<_>>().join(", ");
+    let advice =
+        |error: &async_nats::ConnectError| Program::Orchestrator.advice(&access, &with_causes(error));
+    let addresses: Vec<_> = addresses.into_iter().map(address_for_client).collect();
     let client = options.connect(addresses).await.map_err(|source| match source.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-            ConnectError::Refused { servers: shown(), source }
+            let advice = advice(&source).unwrap_or_else(|| "check [nats] credentials".to_owned());
+            ConnectError::Refused { servers: shown(), source, advice }
         }
         ConnectErrorKind::ServerParse
         | ConnectErrorKind::Dns
         | ConnectErrorKind::TimedOut
         | ConnectErrorKind::Tls
         | ConnectErrorKind::Io
-        | ConnectErrorKind::MaxReconnects => ConnectError::Connect { servers: shown(), source },
+        | ConnectErrorKind::MaxReconnects => {
+            let advice = advice(&source);
+            ConnectError::Connect { servers: shown(), source, advice }
+        }
     })?;
     let info = client.server_info();
     if !client.is_server_compatible(SERVER_MIN.0, SERVER_MIN.1, 0) {
         return Err(ConnectError::TooOld { server: shown(), found: info.version });
     }
-    Ok((Bus::new(client), news))
+    Ok((Bus::new(client, access.user()), news))
+}
+
+fn said(advice: Option<&str>) -> String {
+    advice.map(|advice| format!(": {advice}")).unwrap_or_default()
 }
 
 /// Whether what is given for NATS can be used, as far as that is seen without a server.
@@ -127,26 +148,4 @@ pub async fn connect(
 /// See [`ConnectError::Access`].
 pub fn check_access(access: &Access) -> Result<(), ConnectError> {
     Ok(access.options(&[]).map(drop)?)
-}
-
-fn without_userinfo(server: &str) -> String {
-    match (server.split_once("://"), server.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
-        (None, Some((_, host))) => host.to_owned(),
-        (_, None) => server.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn passwords_are_not_shown() {
-        for (server, shown) in [
-            ("nats://user:pw@host:4222", "nats://host:4222"),
-            ("nats://host:4222", "nats://host:4222"),
-            ("user:p@w@host", "host"),
-        ] {
-            assert_eq!(super::without_userinfo(server), shown);
-        }
-    }
 }

@@ -10,18 +10,13 @@ use std::error::Error as _;
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind, RequestError, RequestErrorKind};
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
+use os_upgrade_credentials::ORCHESTRATOR;
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::journal::JournalError;
 
 use super::Bus;
 
-/// Consumers that the control stream takes: one for each host, and the readers. 2.15 would stop at 1 000.
-const CONSUMERS_MAX: i32 = 100_000;
-/// Consumers that each other stream takes.
-const READERS_MAX: i32 = 10_000;
-/// Versions kept of every host.
-const VERSIONS_KEPT: i64 = 64;
 /// The key of a stream's metadata that says whose it is.
 const SITE: &str = "os-upgrade.site";
 /// The key of the journal's metadata that says that a restoration has begun to fill it, and which.
@@ -33,6 +28,15 @@ pub enum StreamsError {
     /// The server has none to give.
     #[error("NATS gives no JetStream: enable it in the configuration of the server, and for this account")]
     NoJetStream,
+    /// The server has none for whoever this is, who does not seem to be an orchestrator.
+    #[error(
+        "NATS gives no JetStream to {user}, whose [nats] credentials these are: give those that `os-upgrade nats-config \
+         init` made for orchestrators, or enable it for this account"
+    )]
+    NotForThis {
+        /// The name in the credentials.
+        user: String,
+    },
     /// The server does not give it.
     #[error("cannot use the stream {stream}: {source}")]
     Unusable {
@@ -107,42 +111,15 @@ impl Layout<'_> {
 
 /// Journal and control stream first: those that must not lose anything, nor be mistaken for another site's.
 fn configs(layout: &Layout<'_>) -> [Config; 4] {
-    let base = Config {
-        storage: StorageType::File,
-        retention: RetentionPolicy::Limits,
-        num_replicas: layout.replicas,
-        max_consumers: READERS_MAX,
-        ..Config::default()
+    let [control, versions, workers] = os_upgrade_jetstream::worker_streams();
+    let journal = [subject::JOURNAL_FACT, subject::JOURNAL_SNAPSHOT];
+    let journal = Config {
+        discard: DiscardPolicy::New,
+        ..os_upgrade_jetstream::stream(subject::JOURNAL_STREAM, &journal)
     };
-    let named = |name: &str| Config { name: name.to_owned(), ..base.clone() };
-    [
-        Config {
-            subjects: vec![subject::JOURNAL_FACT.to_owned(), subject::JOURNAL_SNAPSHOT.to_owned()],
-            discard: DiscardPolicy::New,
-            metadata: layout.metadata(),
-            ..named(subject::JOURNAL_STREAM)
-        },
-        Config {
-            subjects: vec![
-                subject::COMMANDS.to_owned(),
-                subject::REPLIES.to_owned(),
-                subject::LEADER.to_owned(),
-            ],
-            max_consumers: CONSUMERS_MAX,
-            metadata: layout.metadata(),
-            ..named(subject::CONTROL_STREAM)
-        },
-        Config {
-            subjects: vec![subject::VERSIONS.to_owned()],
-            max_messages_per_subject: VERSIONS_KEPT,
-            ..named(subject::VERSIONS_STREAM)
-        },
-        Config {
-            subjects: vec![subject::WORKERS.to_owned()],
-            max_messages_per_subject: 1,
-            ..named(subject::WORKERS_STREAM)
-        },
-    ]
+    let marked = |config| Config { metadata: layout.metadata(), ..config };
+    [marked(journal), marked(control), versions, workers]
+        .map(|config| Config { num_replicas: layout.replicas, ..config })
 }
 
 impl Bus {
@@ -261,6 +238,13 @@ impl Bus {
         Ok(())
     }
 
+    fn no_jetstream(&self) -> StreamsError {
+        match self.user.as_deref() {
+            Some(user) if user != ORCHESTRATOR => StreamsError::NotForThis { user: user.to_owned() },
+            Some(_) | None => StreamsError::NoJetStream,
+        }
+    }
+
     pub(super) async fn stream(&self, name: &str) -> Result<Stream, StreamsError> {
         self.jetstream.get_stream(name).await.map_err(|error| unusable(name, error))
     }
@@ -270,7 +254,7 @@ impl Bus {
         match self.jetstream.get_stream(name).await {
             Ok(stream) => Ok(Some(stream)),
             Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) if has_no_jetstream(&error) => Err(StreamsError::NoJetStream),
+            Err(error) if has_no_jetstream(&error) => Err(self.no_jetstream()),
             Err(error) => Err(unusable(name, error)),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use os_upgrade_kernel as kernel;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,7 @@ const NATS_ENDS_WITHIN: Duration = Duration::from_secs(4);
 pub(super) async fn run(
     mut settings: Settings,
     means: Means,
-    changes: mpsc::Receiver<kernel::Settings>,
+    changes: watch::Receiver<kernel::Settings>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let bus = tokio::select! {
@@ -55,7 +55,7 @@ pub(super) async fn start(settings: &mut Settings) -> anyhow::Result<Option<Mana
 pub(super) async fn serve(
     settings: Settings,
     means: Means,
-    changes: mpsc::Receiver<kernel::Settings>,
+    changes: watch::Receiver<kernel::Settings>,
     bus: Option<ManagedNats>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ mod bus;
 mod cluster;
 mod dev;
 mod doctor;
+mod facts;
 mod hosts;
 mod lock;
 mod logging;
@@ -23,7 +24,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use os_upgrade_credentials::without_empty_variables;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_shell::fleetlock::one_line;
 
@@ -136,7 +138,8 @@ impl From<anyhow::Error> for Failure {
 /// Runs the program.
 pub fn main() -> ExitCode {
     // Ends the process itself for `--help`, `--version` and wrong usage.
-    let cli = Cli::parse();
+    let arguments = without_empty_variables(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
     match run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Config(error)) => {
@@ -165,7 +168,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(serve) => {
             // The client library says each failed attempt to connect; this program says what is new.
-            logging::start("info,async_nats::connector=off");
+            logging::start("info,async_nats=off");
             let settings = config::load(serve.config.as_deref(), std::env::vars_os())?;
             block_on(async {
                 let means = Means::of_settings(&settings).await?;
@@ -232,8 +235,6 @@ fn block_on<E: From<anyhow::Error>>(future: impl Future<Output = Result<(), E>>)
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -16,7 +16,8 @@ use crate::nats_config::{Error, Layout, NatsConfig, Server};
 pub(super) enum Command {
     /// Make keys, certificates, credentials of the orchestrators, and a configuration for each server
     ///
-    /// Run again, it makes what is missing and never writes over a key. What is in DIR/keys decides who may do what on
+    /// Run again, it makes what is missing and never writes over a key; configurations, `ca.pem` and what else follows from
+    /// keys are written anew, so change them where the servers are. What is in DIR/keys decides who may do what on
     /// NATS: keep DIR where neither servers nor hosts are.
     Init(Init),
     /// Make an account and credentials for hosts
@@ -92,6 +93,14 @@ fn init(options: &Init) -> Result<(), Failure> {
     if options.servers.len() == 2 {
         let wrong = "two servers stand still when one of them does: give one, or three";
         return Err(Failure::Usage(wrong.to_owned()));
+    }
+    let servers = || options.servers.iter().map(|server| (&server.host, server.client_port));
+    if let Some((_, (host, port))) =
+        servers().enumerate().find(|(place, server)| servers().take(*place).any(|earlier| earlier == *server))
+    {
+        return Err(Failure::Usage(format!(
+            "{host}:{port} is given twice: each server of a cluster is another"
+        )));
     }
     let layout = Layout {
         servers: options.servers.clone(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use os_upgrade_kernel as kernel;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 
 use crate::config::{self, FleetLock, Settings, Site};
 use crate::server::kernel_settings;
@@ -14,9 +14,9 @@ use crate::server::kernel_settings;
 pub(super) fn on_hangup(
     file: Option<PathBuf>,
     running: Settings,
-) -> anyhow::Result<mpsc::Receiver<kernel::Settings>> {
+) -> anyhow::Result<watch::Receiver<kernel::Settings>> {
     let hangup = signal(SignalKind::hangup()).context("cannot handle SIGHUP")?;
-    let (sender, changes) = mpsc::channel(1);
+    let (sender, changes) = watch::channel(kernel_settings(&running));
     tokio::spawn(reload(hangup, file, running, sender));
     Ok(changes)
 }
@@ -25,7 +25,7 @@ async fn reload(
     mut hangup: Signal,
     file: Option<PathBuf>,
     running: Settings,
-    changes: mpsc::Sender<kernel::Settings>,
+    changes: watch::Sender<kernel::Settings>,
 ) {
     while hangup.recv().await.is_some() {
         match config::load(file.as_deref(), std::env::vars_os()) {
@@ -35,7 +35,7 @@ async fn reload(
                     tracing::warn!(section, "settings have changed that are put in force by a restart only");
                 }
                 tracing::info!("the configuration was read again");
-                if changes.send(kernel_settings(&settings)).await.is_err() {
+                if changes.send(kernel_settings(&settings)).is_err() {
                     return;
                 }
             }

@@ -16,13 +16,14 @@ use super::{Check, hosts};
 use crate::bus::Bus;
 use crate::bus::streams::StreamsError;
 use crate::bus::streams::inspect::Openness;
-use crate::cluster::{self, Heartbeat};
+use crate::cluster::{Decisive, Heartbeat, differences};
 use crate::config::{NatsMode, Settings};
 use crate::loss;
 use crate::managed_nats;
 use crate::recovery::collect;
 use crate::recovery::plan::knowledge;
 use crate::recovery::site::{connect_to, layout};
+use crate::server::{kernel_settings, lock_server};
 use crate::store::{Folded, History};
 
 const NATS: &str = "NATS";
@@ -31,7 +32,7 @@ const NATS: &str = "NATS";
 const LISTEN_FOR: Duration = Duration::from_secs(2);
 /// Heartbeats that wait to be looked at.
 const HEARD_MAX: usize = 64;
-const SAME_ZONE: &str = "give all instances the same [site] timezone, and start them anew";
+const SAME_SETTINGS: &str = "give all instances the same [site] and [fleet-lock] settings, and reload them, or for timezone and url start them anew";
 
 /// A skew that is not in the way yet, in seconds.
 const SKEW_WARNING_SECS: i64 = 5;
@@ -67,11 +68,16 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
     }
     let examined = streams(&bus, settings, folded, &mut checks).await;
     if let Err(error) = examined {
-        checks.push(Check::problem(
-            NATS,
-            with_causes(&error),
-            "check its log: JetStream may be off, or its disk full",
-        ));
+        let advice = match error {
+            StreamsError::NotForThis { .. } => "give an orchestrator's [nats] credentials",
+            StreamsError::NoJetStream
+            | StreamsError::Unusable { .. }
+            | StreamsError::Incompatible { .. }
+            | StreamsError::OtherSite { .. }
+            | StreamsError::Restoring { .. }
+            | StreamsError::Journal(_) => "check its log: JetStream may be off, or its disk full",
+        };
+        checks.push(Check::problem(NATS, with_causes(&error), advice));
     }
     checks
 }
@@ -129,7 +135,10 @@ fn stream_advice(error: &StreamsError) -> &'static str {
         }
         StreamsError::OtherSite { .. } => "check [site] name and [nats] url",
         StreamsError::Restoring { .. } => "run the restoration again",
-        StreamsError::NoJetStream | StreamsError::Unusable { .. } | StreamsError::Journal(_) => "check NATS",
+        StreamsError::NoJetStream
+        | StreamsError::NotForThis { .. }
+        | StreamsError::Unusable { .. }
+        | StreamsError::Journal(_) => "check NATS",
     }
 }
 
@@ -177,24 +186,25 @@ async fn instances(bus: &Bus, settings: &Settings) -> Check {
     const NAME: &str = "instances";
     let (sender, mut payloads) = mpsc::channel(HEARD_MAX);
     let stop = CancellationToken::new();
-    let mut zones = BTreeMap::new();
+    let mut told = BTreeMap::new();
     let listening = async {
         tokio::join!(bus.read_instances(stop.clone(), sender), async {
             while let Some(payload) = payloads.recv().await {
                 let heartbeat = Heartbeat::read(&payload);
-                zones.extend(heartbeat.and_then(|beat| Some((beat.instance, beat.timezone?))));
+                told.extend(heartbeat.and_then(|beat| Some((beat.instance, beat.settings?))));
             }
         })
     };
     // They go on speaking.
     drop(tokio::time::timeout(LISTEN_FOR, listening).await);
-    let found = format!("{} heard", zones.len());
-    let own = settings.site.timezone.to_string();
-    let named = zones.iter().map(|(instance, zone)| (instance.as_str(), zone.as_str()));
-    match cluster::zone_difference(named.chain([("this configuration", own.as_str())])) {
-        None => Check::ok(NAME, found),
-        Some(difference) => Check::warning(NAME, format!("{found}; {difference}"), SAME_ZONE),
+    let found = format!("{} heard", told.len());
+    let own = Decisive::of(&kernel_settings(settings), lock_server(settings).as_deref());
+    let named = told.iter().map(|(instance, settings)| (instance.as_str(), settings));
+    let differences = differences(named.chain([("this configuration", &own)]));
+    if differences.is_empty() {
+        return Check::ok(NAME, found);
     }
+    Check::warning(NAME, format!("{found}; {}", differences.join("; ")), SAME_SETTINGS)
 }
 
 async fn clock(bus: &Bus) -> Option<Check> {

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use async_nats::{ConnectOptions, ServerAddr};
-use os_upgrade_credentials::Access;
+use os_upgrade_credentials::{Access, address_for_client};
 
 use crate::random::{self, RandomError};
 
@@ -103,5 +103,5 @@ pub async fn connect(url: &str) -> Result<async_nats::Client, async_nats::Connec
 pub fn options(url: &str) -> io::Result<(ConnectOptions, ServerAddr)> {
     let address: ServerAddr = url.parse()?;
     let options = Access::default().options(std::slice::from_ref(&address)).map_err(io::Error::other)?;
-    Ok((options, address))
+    Ok((options, address_for_client(address)))
 }

@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-pub use os_upgrade_nats_server::{ENV, NatsServer, NotFound, OLDEST, Unfit, Version, find};
+pub use os_upgrade_nats_server::{
+    ENV, NatsServer, NotFound, OLDEST, Unfit, Version, configuration, find, log_file, port, quoted,
+};
 
 use access::Password;
 pub use access::{connect, options};
@@ -116,6 +118,10 @@ impl ManagedNats {
         let files = Files::new(&options.directory)?;
         let lock = files.lock()?;
         let password = Password::of_directory(&files.url).map_err(unusable(&files.url))?;
+        if password.is_none() && files.store.exists() {
+            let url = files.url.display();
+            tracing::info!(%url, "the managed nats-server has a new password: workers need the URL in this file");
+        }
         let password = password.map_or_else(Password::random, Ok)?;
         let (child, port) = match (options.port, files.last_port()) {
             (None, Some(last)) => match launch(&server, &files, &password, Some(last)).await {
@@ -236,7 +242,7 @@ impl Files {
         Ok(Self {
             config: directory.join("nats-server.conf"),
             store: directory.join("jetstream"),
-            log: directory.join("nats-server.log"),
+            log: log_file(&directory),
             stderr: directory.join("nats-server.err"),
             port: directory.join("port"),
             url: url_file(&directory),
@@ -259,20 +265,11 @@ impl Files {
         fs::read_to_string(&self.port).ok()?.trim().parse().ok()
     }
 
-    /// Where the server of process `pid` says which port it has taken.
-    fn ports(&self, pid: u32) -> PathBuf {
-        self.directory.join(format!("nats-server_{pid}.ports"))
-    }
-
     fn write_config(&self, password: &Password, port: Option<u16>) -> Result<(), Error> {
-        // With -1 the server takes a free port and names it in its ports file: nobody can take it in between.
-        let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
         let config = format!(
             "# Written by os-upgrade at each start of its managed nats-server.\n\
-             listen: \"127.0.0.1:{port}\"\n\
+             {own}\
              {authorization}\n\
-             ports_file_dir: {directory}\n\
-             log_file: {log}\n\
              logfile_size_limit: 16MB\n\
              logfile_max_num: 3\n\
              jetstream {{\n\
@@ -281,8 +278,7 @@ impl Files {
              \x20 sync_interval: always\n\
              }}\n",
             authorization = password.authorization(),
-            directory = quoted(&self.directory),
-            log = quoted(&self.log),
+            own = configuration(&self.directory, port),
             store = quoted(&self.store),
         );
         access::write(&self.config, &config).map_err(unusable(&self.config))
@@ -315,12 +311,6 @@ impl Files {
 fn unusable(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
     let path = path.to_owned();
     move |source| Error::Directory { path, source }
-}
-
-/// `path` as a string of a nats-server configuration.
-fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{text}\"")
 }
 
 async fn launch(
@@ -356,8 +346,7 @@ async fn launch(
 /// Resolves to the port once a client has been served by JetStream.
 async fn accepts_clients(files: &Files, password: &Password, pid: u32) -> u16 {
     let port = loop {
-        // Half a file does not parse, and is read again.
-        if let Some(port) = fs::read(files.ports(pid)).ok().and_then(|bytes| client_port(&bytes)) {
+        if let Some(port) = port(&files.directory, pid) {
             break port;
         }
         tokio::time::sleep(POLL).await;
@@ -366,12 +355,6 @@ async fn accepts_clients(files: &Files, password: &Password, pid: u32) -> u16 {
         tokio::time::sleep(POLL).await;
     }
     port
-}
-
-/// The port of the first client address in `{"nats":["nats://127.0.0.1:38971"]}`.
-fn client_port(ports: &[u8]) -> Option<u16> {
-    let ports: serde_json::Value = serde_json::from_slice(ports).ok()?;
-    ports["nats"][0].as_str()?.rsplit_once(':')?.1.parse().ok()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use nkeys::{KeyPair, KeyPairType};
-use os_upgrade_credentials::CredentialsFile;
+use os_upgrade_credentials::{CredentialsFile, ORCHESTRATOR, SYSTEM};
 use os_upgrade_protocol::HostName;
 
 use authority::Pair;
@@ -53,7 +53,10 @@ pub enum Error {
         path: PathBuf,
     },
     /// The host has no account.
-    #[error("there is no account of {host} in {}", directory.display())]
+    #[error(
+        "there is no account of {host} in {}: check the name and --dir; `os-upgrade nats-config host {host}` makes one",
+        directory.display()
+    )]
     NoHost {
         /// The host.
         host: HostName,
@@ -145,8 +148,8 @@ impl NatsConfig {
             system: secret_key(&self.key("system.nk"), KeyPairType::Account)?,
             site: secret_key(&self.key("site.nk"), KeyPairType::Account)?,
         };
-        credentials(&self.orchestrator_credentials(), "orchestrator", &keys.site, now)?;
-        credentials(&self.system_credentials(), "system", &keys.system, now)?;
+        credentials(&self.orchestrator_credentials(), ORCHESTRATOR, &keys.site, now)?;
+        credentials(&self.system_credentials(), SYSTEM, &keys.system, now)?;
         let authority = self.authority()?;
 
         let [system, site] = [&keys.system, &keys.site].map(KeyPair::public_key);

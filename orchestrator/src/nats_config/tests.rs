@@ -57,7 +57,9 @@ fn new_credentials_are_younger_than_the_revocation() {
     let host = HostName::new("h01").unwrap();
     let now = Utc::now();
     config.init(&layout(&["b1"]), now).unwrap();
-    assert!(matches!(config.revoke_host(&host, now), Err(Error::NoHost { .. })));
+    let unknown = config.revoke_host(&host, now).unwrap_err();
+    assert!(matches!(unknown, Error::NoHost { .. }), "{unknown}");
+    assert!(unknown.to_string().ends_with("`os-upgrade nats-config host h01` makes one"), "{unknown}");
     config.add_host(&host, now).unwrap();
     assert_eq!(claims::revoked(&config.account_of(&host).unwrap()), None);
     config.revoke_host(&host, now).unwrap();

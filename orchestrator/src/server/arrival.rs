@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
+use os_upgrade_credentials::Paced;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_shell::node::{Known, Streams};
@@ -27,10 +28,6 @@ use crate::site::{Call, Present, Readiness, Unavailable};
 const RETRY: Duration = Duration::from_secs(1);
 /// Time between two signs of life for whoever watches the process.
 const TURN: Duration = Duration::from_millis(100);
-/// Time between two lines of the log that say the same.
-const SAME_EVERY: Duration = Duration::from_mins(10);
-/// Time between two lines of the log, whatever they say: with several servers each attempt may fail in another way.
-const ANY_EVERY: Duration = Duration::from_mins(1);
 
 /// The bus, as an instance begins to use it.
 #[derive(Debug)]
@@ -61,9 +58,11 @@ impl Obstacle {
     fn may_pass(self) -> Result<String, StreamsError> {
         match self {
             Self::Connect(error) => Ok(error.to_string()),
-            Self::Streams(error @ (StreamsError::NoJetStream | StreamsError::Unusable { .. })) => {
-                Ok(with_causes(&error))
-            }
+            Self::Streams(
+                error @ (StreamsError::NoJetStream
+                | StreamsError::NotForThis { .. }
+                | StreamsError::Unusable { .. }),
+            ) => Ok(with_causes(&error)),
             Self::Streams(
                 error @ (StreamsError::Incompatible { .. }
                 | StreamsError::OtherSite { .. }
@@ -96,20 +95,20 @@ impl Waiting {
     pub(super) async fn arrived(mut self) -> Result<Arrived, StreamsError> {
         let begun = Instant::now();
         let since = time::format(Utc::now());
-        let mut told = Told::default();
+        let mut told = Paced::default();
         self.show("connecting to NATS".to_owned());
         loop {
             let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone()));
             let why = match self.meanwhile(attempt).await {
                 Ok((bus, connected, streams)) => {
-                    if told.last.is_some() {
+                    if !told.is_silent() {
                         tracing::info!(waited_secs = begun.elapsed().as_secs(), "NATS can be used");
                     }
                     return Ok(Arrived { bus, connected, streams, calls: self.calls });
                 }
                 Err(obstacle) => obstacle.may_pass()?,
             };
-            if told.is_due(&why, Instant::now()) {
+            if told.is_due(&why, std::time::Instant::now()) {
                 tracing::warn!(since, "waiting for NATS: {why}");
             }
             self.show(format!("waiting for NATS since {since}: {why}"));
@@ -162,44 +161,4 @@ async fn attempt(
     bus.ensure_lease(replicas).await?;
     let streams = bus.inspect(&known.unwrap_or_default()).await?;
     Ok((bus, connected, streams))
-}
-
-/// What the log has been told, so that it is told seldom.
-#[derive(Debug, Default)]
-struct Told {
-    last: Option<(String, Instant)>,
-}
-
-impl Told {
-    /// Whether `why` is to be said now, which then counts as said.
-    fn is_due(&mut self, why: &str, now: Instant) -> bool {
-        let is_due = self.last.as_ref().is_none_or(|(said, at)| {
-            let silent = if said == why { SAME_EVERY } else { ANY_EVERY };
-            now.duration_since(*at) >= silent
-        });
-        if is_due {
-            self.last = Some((why.to_owned(), now));
-        }
-        is_due
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_log_is_told_once_and_then_seldom() {
-        let start = Instant::now();
-        let mut told = Told::default();
-        let mut is_due = |why, secs| told.is_due(why, start + Duration::from_secs(secs));
-        assert!(is_due("refused", 0));
-        assert!(!is_due("refused", 1));
-        // Two servers that fail in different ways.
-        assert!(!is_due("not found", 2));
-        assert!(is_due("not found", 60));
-        assert!(!is_due("not found", 61));
-        assert!(!is_due("not found", 659));
-        assert!(is_due("not found", 660));
-    }
 }

@@ -2,13 +2,29 @@
 //! are read at every connection so that new ones need no restart, certificates, and the user in a URL.
 
 mod file;
+mod paced;
+mod trouble;
+#[cfg(feature = "cli")]
+mod variables;
 
 use std::path::{Path, PathBuf};
 
-use async_nats::{Auth, AuthError, ClientError, ConnectOptions, Event, ServerAddr, ServerError};
+use async_nats::{Auth, AuthError, ConnectOptions, ServerAddr};
+use os_upgrade_protocol::error::with_causes;
 use percent_encoding::percent_decode_str;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::{self, PemObject};
 
 pub use file::{CredentialsFile, FileError};
+pub use paced::Paced;
+pub use trouble::{Program, Trouble, without_userinfo};
+#[cfg(feature = "cli")]
+pub use variables::without_empty_variables;
+
+/// The name in the credentials of orchestrators, as `os-upgrade nats-config` makes them.
+pub const ORCHESTRATOR: &str = "orchestrator";
+/// The name in the credentials by which it tells servers of accounts.
+pub const SYSTEM: &str = "system";
 
 /// What to show to NATS, and whom to trust. Everything is a file, and may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,9 +58,31 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// A file of certificates has none, or something that is none.
+    #[error(
+        "there is no certificate that can be used in {} ({reason}): give the certificates, in PEM, of the authorities \
+         that those of the nats-servers are from",
+        path.display()
+    )]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A certificate without its key, or a key without its certificate.
     #[error("a client certificate for NATS and its private key go together; give both")]
     Incomplete,
+}
+
+impl Error {
+    /// Whether what was given is wrong, rather than a file not there yet.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Certificates { .. } | Self::Incomplete => true,
+            Self::Credentials { .. } | Self::Tls { .. } => false,
+        }
+    }
 }
 
 impl Access {
@@ -71,7 +109,7 @@ impl Access {
             },
         };
         if let Some(ca) = &self.ca {
-            readable(ca)?;
+            has_certificates(ca)?;
             // Or a server that offers no TLS, whoever it is, would be spoken to in the clear.
             options = options.add_root_certificates(ca.clone()).require_tls(true);
         }
@@ -91,38 +129,16 @@ impl Access {
     pub fn user(&self) -> Option<String> {
         read(self.credentials.as_ref()?).ok()?.user()
     }
+}
 
-    /// What to do about `event`, if it means that the server does not want who shows this.
-    pub fn advice(&self, event: &Event) -> Option<String> {
-        let refused = match event {
-            Event::ServerError(ServerError::AuthorizationViolation) => true,
-            // The library hands these on as they are written, so that there is only text to go by.
-            Event::ServerError(ServerError::Other(text)) | Event::ClientError(ClientError::Other(text)) => {
-                let text = text.to_lowercase();
-                let signs = ["authorization violation", "authentication revoked", "authentication expired"];
-                signs.iter().any(|sign| text.contains(sign))
-            }
-            Event::Connected
-            | Event::Disconnected
-            | Event::LameDuckMode
-            | Event::Draining
-            | Event::Closed
-            | Event::SlowConsumer(_)
-            | Event::ServerError(ServerError::SlowConsumer(_))
-            | Event::ClientError(ClientError::MaxReconnects | ClientError::ServerNotInPool) => false,
-        };
-        refused.then(|| match &self.credentials {
-            Some(path) => format!(
-                "NATS does not accept the credentials in {}: they have been revoked or have expired, or NATS does not \
-                 know them yet. Have new ones made with `os-upgrade nats-config host` and put them there: they are \
-                 read at each try to connect",
-                path.display()
-            ),
-            None => "NATS does not let anybody in who shows no credentials, or not these: have some made with \
-                     `os-upgrade nats-config host` and give the file"
-                .to_owned(),
-        })
-    }
+/// The same server without the user in its URL, for the client library, which logs the addresses that it tries.
+/// [`Access::options`] has taken the user from there.
+pub fn address_for_client(server: ServerAddr) -> ServerAddr {
+    let mut url = server.clone().into_inner();
+    // Neither fails for an address with a host, and others have no user.
+    let _ = url.set_password(None);
+    let _ = url.set_username("");
+    ServerAddr::from_url(url).unwrap_or(server)
 }
 
 fn read(path: &Path) -> Result<CredentialsFile, Error> {
@@ -133,8 +149,19 @@ fn readable(path: &Path) -> Result<(), Error> {
     std::fs::File::open(path).map(drop).map_err(|source| Error::Tls { path: path.to_owned(), source })
 }
 
+fn has_certificates(path: &Path) -> Result<(), Error> {
+    let text = std::fs::read(path).map_err(|source| Error::Tls { path: path.to_owned(), source })?;
+    let unfit = |reason| Error::Certificates { path: path.to_owned(), reason };
+    let all: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&text).collect();
+    match all {
+        Ok(all) if all.is_empty() => Err(unfit("none is in it".to_owned())),
+        Ok(_) => Ok(()),
+        Err(error) => Err(unfit(error.to_string())),
+    }
+}
+
 fn authenticate(path: &Path, nonce: &[u8]) -> Result<Auth, AuthError> {
-    let file = CredentialsFile::read(path).map_err(AuthError::new)?;
+    let file = read(path).map_err(|error| AuthError::new(with_causes(&error)))?;
     let mut auth = Auth::new();
     auth.signature = Some(file.sign(nonce).map_err(AuthError::new)?);
     auth.jwt = Some(file.jwt().to_owned());
@@ -166,6 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn addresses_for_the_client_name_no_user() {
+        for (url, expected) in [
+            ("nats://127.0.0.1:4222", "nats://127.0.0.1:4222"),
+            ("nats://token@host", "nats://host"),
+            ("tls://me:s%40fe%2F@[::1]:4223", "tls://[::1]:4223"),
+        ] {
+            assert_eq!(address_for_client(url.parse().unwrap()), expected.parse().unwrap(), "{url}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_used_is_named() {
         let missing = Some(PathBuf::from("/nonexistent"));
         let told = |access: Access| access.options(&[]).unwrap_err().to_string();
@@ -181,19 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_from_other_events() {
-        let access = Access { credentials: Some(PathBuf::from("/c")), ..Access::default() };
-        let other = |text: &str| Event::ServerError(ServerError::Other(text.to_owned()));
-        for event in [
-            Event::ServerError(ServerError::AuthorizationViolation),
-            other("User Authentication Revoked"),
-            other("User Authentication Expired"),
-            Event::ClientError(ClientError::Other("authorization violation".to_owned())),
-        ] {
-            assert!(access.advice(&event).unwrap().contains("the credentials in /c"), "{event}");
-        }
-        for event in [Event::Connected, Event::Disconnected, other("Stale Connection")] {
-            assert_eq!(access.advice(&event), None, "{event}");
+    fn a_file_without_certificates_is_none_of_authorities() {
+        let directory = tempfile::tempdir().unwrap();
+        let ca = directory.path().join("ca.pem");
+        let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+        for (text, reason) in [("", "none is in it"), ("nothing\n", "none is in it"), (broken, "")] {
+            std::fs::write(&ca, text).unwrap();
+            let access = Access { ca: Some(ca.clone()), ..Access::default() };
+            let told = access.options(&[]).unwrap_err().to_string();
+            assert!(told.contains(&format!("in {} ({reason}", ca.display())), "{told}");
         }
     }
 }

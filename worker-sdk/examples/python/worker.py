@@ -1,79 +1,79 @@
-"""A worker for one host: worker.py NATS_URL HOST DIRECTORY. It runs the scripts prepare, upgrade (which asks for a
-reboot with exit status 3), reboot and versions of DIRECTORY. Any trouble ends it: run it under what starts it again."""
-import asyncio, json, os, pathlib, ssl, sys, time, urllib.parse, nats
-HOST, DIRECTORY = sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
+"""A worker for one host, `worker.py HOST DIRECTORY`, with NATS at $OS_UPGRADE_NATS_URL. It runs the scripts prepare,
+upgrade (exit status 3 asks for a reboot), reboot and versions of DIRECTORY. Trouble ends it: have it started again."""
+import asyncio, json, os, pathlib, sqlite3, ssl, subprocess, sys, time, urllib.parse, nats
+HOST, DIRECTORY = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 TOKEN = urllib.parse.quote(HOST, safe="").replace(".", "%2E").replace("~", "%7E")
 BOOT = pathlib.Path(os.environ.get("BOOT_ID_FILE", "/proc/sys/kernel/random/boot_id")).read_text()
-STATE = DIRECTORY / "state.json"  # A command is known in it by the time at which the stream stored it.
-state = dict(settled="", prepared_until="", upgrade="", reboot_due="", reboots=0, answer=["", ""], versions={})
-state.update(json.loads(STATE.read_text()) if STATE.exists() else {})
-CREDENTIALS, CA, *PAIR = (os.environ.get(f"OS_UPGRADE_NATS_{n}") for n in ("CREDENTIALS", "CA", "CERTIFICATE", "KEY"))
+URL, CREDENTIALS, CA = (os.environ.get(f"OS_UPGRADE_NATS_{name}") for name in ("URL", "CREDENTIALS", "CA"))
+database = sqlite3.connect(DIRECTORY / "state.db", isolation_level=None)  # What is written is synced at once.
+database.executescript("PRAGMA synchronous = EXTRA; CREATE TABLE IF NOT EXISTS state (id PRIMARY KEY, value)")
+state = {"settled": "", "answers": {}, "prepared": {}, "upgrade": "", "reboot_due": "", "reboots": 0, "versions": {}}
+state.update(json.loads(next(database.execute("SELECT value FROM state"), ["{}"])[0]))
 
-def save(**changes):  # The file is the old or the new one whatever happens, and the new one when this returns.
+def save(**changes):
     state.update(changes)
-    with open(f"{STATE}.new", "w") as file:
-        file.write(json.dumps(state)), file.flush(), os.fsync(file.fileno())
-    os.replace(f"{STATE}.new", STATE), os.fsync(directory := os.open(DIRECTORY, os.O_RDONLY)), os.close(directory)
+    database.execute("REPLACE INTO state VALUES (0, ?)", [json.dumps(state)])
 
-async def run(script, *arguments):  # What to answer, and what the script printed.
-    process = await asyncio.create_subprocess_exec(DIRECTORY / script, *arguments, cwd=DIRECTORY, stdout=-1, stderr=-1)
-    output, errors = await process.communicate()
-    error = f"{script}: {errors[-1000:].decode(errors='replace')}"
-    return {0: "done", 3: "reboot-required"}.get(process.returncode, error), output
+async def run(script, *arguments, **changes):  # Saves them first. What to answer, and what the script printed.
+    save(**changes)
+    ended = await asyncio.to_thread(subprocess.run, [DIRECTORY / script, *arguments], cwd=DIRECTORY, capture_output=True)
+    error = f"{script}: {ended.stderr[-1000:].decode(errors='replace')}"
+    return {0: "done", 3: "reboot-required"}.get(ended.returncode, error), ended.stdout
 
-async def execute(at, command):  # The result to answer with; None for what is acknowledged without a reply.
-    action, resumed, result, changes = command.get("action"), state["upgrade"] == at, None, {}
-    now, until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), command.get("not-after") or "9999"
-    answer = dict([state["answer"]]).get(at)
-    if answer or at <= state["settled"] or HOST not in command.get("hosts", []) + [command.get("host")]:
-        return answer
+async def execute(at, of_run, command):  # A command is known again by the time at which the stream stored it.
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    action, until, resumed = command.get("action"), command.get("not-after") or "9999", state["upgrade"] == at
     if action == "prepare" and until >= now:
-        save(prepared_until="", reboot_due="")
-        result, _ = await run("prepare")
-        changes = {"prepared_until": until if result == "done" else ""}
-    elif action == "upgrade" and (resumed or state["prepared_until"] >= now):
-        save(prepared_until="", reboot_due="", upgrade=at)
-        result, _ = await run("upgrade", *["resume"] if resumed else [])
-        changes = {"reboot_due": BOOT if result == "reboot-required" else "", "reboots": 0}
+        result, _ = await run("prepare", prepared={}, reboot_due="", reboots=0)
+        save(answers={at: result}, prepared={of_run: until} if result == "done" else {})
+    elif action == "upgrade" and (resumed or state["prepared"].get(of_run, "") >= now):
+        result, _ = await run("upgrade", "resume" if resumed else "begin", upgrade=at, prepared={}, reboot_due="")
+        save(answers={at: result}, reboot_due=BOOT if result == "reboot-required" else "")
     elif action == "reboot" and state["reboot_due"] == BOOT and state["reboots"] < 3:
-        save(reboots=state["reboots"] + 1)
-        result, _ = await run("reboot")
-        if result == "done":  # Now this process is ended, or the host does not reboot; the command comes again.
-            sys.exit(await asyncio.sleep(300))
+        outcome, _ = await run("reboot", reboots=state["reboots"] + 1)
+        await asyncio.sleep(300 if outcome == "done" else 0)  # It ends this process; the command comes again after it.
+        save(answers={at: f"the host has not rebooted: {outcome}"})
     elif action == "reboot":
-        result = "the host does not reboot" if state["reboot_due"] == BOOT else "done"
-    return save(answer=[at, result], **changes) or result
+        save(answers={at: "the host does not reboot" if state["reboot_due"] == BOOT else "done"})
 
 async def every(seconds, do, *arguments):
-    while await do(*arguments) is None:
+    while True:
+        await do(*arguments)
         await asyncio.sleep(seconds)
 
+async def handle(message, js):
+    at, command = message.metadata.timestamp.isoformat(), json.loads(message.data)
+    alive = asyncio.create_task(every(3, message.in_progress))
+    if at > max(state["settled"], *state["answers"], "") and HOST in command.get("hosts", [command.get("host")]):
+        await execute(at, (message.headers or {}).get("Os-Upgrade-Run", ""), command)
+    if at in state["answers"]:  # Anything else is acknowledged only.
+        reply = {"action": command["action"], "result": state["answers"][at]}
+        await js.publish(f"os-upgrade:control.reply.{TOKEN}", json.dumps(reply).encode())
+    alive.cancel()
+    await message.ack_sync()
+    save(settled=at, answers={})
+
 async def main():
-    trust, durable, stream = ssl.create_default_context(cafile=CA), f"worker-{TOKEN}", "os-upgrade:control"
-    all(PAIR) and trust.load_cert_chain(*PAIR)
-    nc = await nats.connect(sys.argv[1], max_reconnect_attempts=-1, user_credentials=CREDENTIALS, tls=trust)
+    nc = await nats.connect(URL, user_credentials=CREDENTIALS, tls=ssl.create_default_context(cafile=CA))
     js = nc.jetstream(prefix="os-upgrade.js" if CREDENTIALS else "$JS.API")
     beats = asyncio.create_task(every(10, nc.publish, f"os-upgrade.presence.{TOKEN}"))
-    says = json.dumps({"host": HOST, "application": "python-worker", "heartbeats": True})
-    await js.publish(f"os-upgrade:workers.python-worker.{TOKEN}", says.encode())
+    says = {"host": HOST, "application": "python-worker", "heartbeats": True}
+    await js.publish(f"os-upgrade:workers.python-worker.{TOKEN}", json.dumps(says).encode())
     if CREDENTIALS:  # Only the orchestrator may make the consumer.
         await nc.request(f"os-upgrade.consumer.{TOKEN}", b'{"ack-wait-secs":10}', timeout=5)
     else:
-        await js.add_consumer(stream, durable_name=durable, filter_subject=f"os-upgrade:control.command.{TOKEN}",
-            ack_policy="explicit", ack_wait=10, max_ack_pending=1, num_replicas=1, deliver_policy="last_per_subject")
-    commands = await js.pull_subscribe_bind(durable, stream)
+        await js.add_consumer("os-upgrade:control", durable_name=f"worker-{TOKEN}", ack_wait=10, max_ack_pending=1,
+            filter_subject=f"os-upgrade:control.command.{TOKEN}", num_replicas=1, deliver_policy="last_per_subject")
+    commands = await js.pull_subscribe_bind(f"worker-{TOKEN}", "os-upgrade:control")
     while True:
-        if (versions := json.loads((await run("versions"))[1])) != state["versions"]:
-            await js.publish(f"os-upgrade:versions.{TOKEN}", json.dumps(versions).encode()), save(versions=versions)
+        versions = json.loads((await run("versions"))[1])
+        if versions != state["versions"]:
+            await js.publish(f"os-upgrade:versions.{TOKEN}", json.dumps(versions).encode())
+            save(versions=versions)
         try:
             [message] = await commands.fetch(timeout=30)
         except nats.errors.TimeoutError:
             await commands.consumer_info()  # An error if it has gone.
-            continue
-        alive, at = asyncio.create_task(every(3, message.in_progress)), message.metadata.timestamp.isoformat()
-        if (result := await execute(at, command := json.loads(message.data))) is not None:
-            reply = json.dumps({"action": command["action"], "result": result}).encode()
-            headers = {"Os-Upgrade-In-Reply-To": str(message.metadata.sequence.stream)}
-            await js.publish(f"os-upgrade:control.reply.{TOKEN}", reply, headers=headers)
-        alive.cancel(), await message.ack_sync(), save(settled=at, answer=["", ""])
+        else:
+            await handle(message, js)
 asyncio.run(main())

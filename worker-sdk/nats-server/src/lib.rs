@@ -1,5 +1,5 @@
-//! Finding a nats-server that is new enough. The orchestrator starts it as its own, the test kit for workers as one to
-//! test with.
+//! Finding a nats-server that is new enough, and what all need who start one in a directory of its own: the orchestrator
+//! its own, the test kit for workers and the tests one to test with. How its process is started is theirs.
 //!
 //! `OS_UPGRADE_NATS_SERVER` decides alone when set; else the first good one of every directory of `PATH`, then of
 //! `.tools/bin` in the current directory and those above it, then in the executable's and those above it.
@@ -98,6 +98,38 @@ pub async fn find() -> Result<NatsServer, NotFound> {
     places.find().await
 }
 
+/// The log of a server with [`configuration`] of `directory`.
+pub fn log_file(directory: &Path) -> PathBuf {
+    directory.join("nats-server.log")
+}
+
+/// The lines that the configuration of each server begins with whose files are in `directory`, an absolute path: it
+/// listens on 127.0.0.1 alone, on `port` or any that is free, and says there which, see [`port`].
+pub fn configuration(directory: &Path, port: Option<u16>) -> String {
+    // With -1 the server takes a free port and names it in its ports file: nobody can take it in between.
+    let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
+    format!(
+        "listen: \"127.0.0.1:{port}\"\nports_file_dir: {}\nlog_file: {}\n",
+        quoted(directory),
+        quoted(&log_file(directory))
+    )
+}
+
+/// `path` as a string of a nats-server configuration.
+pub fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{text}\"")
+}
+
+/// The port on which the server of process `pid` listens, with [`configuration`] of `directory`, once it does.
+pub fn port(directory: &Path, pid: u32) -> Option<u16> {
+    // Half a file does not parse, and is read again.
+    let text = std::fs::read(directory.join(format!("nats-server_{pid}.ports"))).ok()?;
+    // {"nats":["nats://127.0.0.1:38971"]}
+    let ports: serde_json::Value = serde_json::from_slice(&text).ok()?;
+    ports["nats"][0].as_str()?.rsplit_once(':')?.1.parse().ok()
+}
+
 /// Where to look.
 #[derive(Debug, Default)]
 struct Places {
@@ -192,6 +224,30 @@ mod tests {
         assert!(written.success());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
+    }
+
+    #[test]
+    fn the_port_is_read_once_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(port(dir.path(), 7), None);
+        let file = dir.path().join("nats-server_7.ports");
+        let whole = r#"{"nats":["nats://127.0.0.1:38971"]}"#;
+        for (text, expected) in [("", None), (&whole[..20], None), ("{}", None), (whole, Some(38971))] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(port(dir.path(), 7), expected, "{text}");
+        }
+        assert_eq!(port(dir.path(), 8), None);
+    }
+
+    #[test]
+    fn paths_are_quoted() {
+        let text = configuration(Path::new(r#"/a "b\c""#), None);
+        let expected = r#"listen: "127.0.0.1:-1"
+ports_file_dir: "/a \"b\\c\""
+log_file: "/a \"b\\c\"/nats-server.log"
+"#;
+        assert_eq!(text, expected);
+        assert!(configuration(Path::new("/"), Some(4222)).starts_with("listen: \"127.0.0.1:4222\"\n"));
     }
 
     #[test]

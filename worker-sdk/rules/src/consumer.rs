@@ -68,6 +68,12 @@ pub enum Plan {
     Make(DeliverFrom),
 }
 
+/// Up to where commands may have been given to another process when `existing` is opened, or another made in its place; see
+/// [`crate::Received::opened_at`].
+pub fn opened_at(existing: Option<ConsumerState>, stream: StreamState) -> u64 {
+    existing.map_or(stream.last_sequence, |existing| existing.delivered.max(stream.last_sequence))
+}
+
 /// Whether the consumer that is there serves, or from where a new one has to deliver.
 ///
 /// It does not when it is not the one that the worker would make, or of another stream, or does not remember the

@@ -109,6 +109,9 @@ pub struct Received {
     pub published: DateTime<Utc>,
     /// How often it has been delivered, this time included.
     pub delivered: u64,
+    /// Up to where the stream had come when this process opened its consumer. What stood there then may have been given to
+    /// another process, and begun by it, whatever `delivered` says: a consumer that is made anew counts anew.
+    pub opened_at: u64,
     /// The subject it was published on.
     pub subject: String,
     /// Where its acknowledgement goes.

@@ -45,13 +45,6 @@ impl VersionsLogic {
         }
     }
 
-    pub(crate) fn reconnected(&mut self, out: &mut Vec<Action>) {
-        match self.step {
-            Step::Waiting(_) => self.read(out),
-            Step::Idle | Step::Reading | Step::Publishing => {}
-        }
-    }
-
     pub(crate) fn versions_read(
         &mut self,
         now: DateTime<Utc>,

@@ -1,17 +1,19 @@
 //! The host's durable consumer: found or made, read, and made anew when it has gone silent.
 
 use std::num::NonZeroU64;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use async_nats::jetstream::consumer::pull::{self, MessagesErrorKind};
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer};
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::consumer::pull::MessagesErrorKind;
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self};
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
+use os_upgrade_credentials::Paced;
+use os_upgrade_jetstream::consumer;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ConsumerRequest, HostName, header, subject};
-use os_upgrade_worker_rules::consumer::{ConsumerState, Plan, Standing, plan};
+use os_upgrade_worker_rules::consumer::{ConsumerState, Plan, Standing, opened_at, plan};
 use os_upgrade_worker_rules::{DeliverFrom, Event, Received, StreamState, limits};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
@@ -23,10 +25,8 @@ use crate::bus::Bus;
 const IDLE_HEARTBEAT: Duration = Duration::from_millis(2500);
 /// How long one pull request stands.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
-/// How long the deletion of a consumer may take; its node may be dead, so this is not an error.
-const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long creating a consumer may take.
-const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long finding a consumer may take.
+const FIND_TIMEOUT: Duration = Duration::from_secs(5);
 /// The first pause after trouble; doubled up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 /// The longest pause after trouble.
@@ -48,20 +48,23 @@ pub(super) async fn run(
 ) {
     let mut pause = PAUSE_FIRST;
     let mut remake = false;
+    let mut told = Paced::default();
     loop {
         let stream = bus.await_stream(subject::CONTROL_STREAM).await;
         let known = *standing.borrow();
         let trouble = match open(&bus, &stream, &host, known, remake).await {
-            Ok(consumer) => {
+            Ok((consumer, opened_at)) => {
+                debug!(opened_at, "commands are read");
                 let epoch = bus.link().borrow().epoch;
                 let reconnected = async {
                     // The sender lives in `bus`, so this cannot fail.
                     let _ = bus.link().wait_for(|link| link.epoch != epoch).await;
                 };
                 tokio::select! {
-                    (alive, trouble) = read(&consumer, &inputs) => {
+                    (alive, trouble) = read(&consumer, opened_at, &inputs) => {
                         if alive {
                             pause = PAUSE_FIRST;
+                            told.forget();
                         }
                         trouble
                     }
@@ -80,7 +83,7 @@ pub(super) async fn run(
         }
         // Without a connection nothing is known about the consumer.
         remake = trouble.remake && bus.is_connected();
-        if bus.is_connected() {
+        if bus.is_connected() && told.is_due(&trouble.error, Instant::now()) {
             warn!(remake, "commands cannot be read: {}", trouble.error);
         } else {
             debug!("commands cannot be read: {}", trouble.error);
@@ -90,47 +93,40 @@ pub(super) async fn run(
     }
 }
 
-/// The consumer as it stands, or a new one.
+/// The consumer as it stands, or a new one; and up to where commands may have been given to others before.
 async fn open(
     bus: &Bus,
     stream: &Stream,
     host: &HostName,
     standing: Standing,
     remake: bool,
-) -> Result<PullConsumer, String> {
+) -> Result<(PullConsumer, u64), String> {
     let name = subject::consumer(host);
     let info = stream.cached_info();
     let state = StreamState { created: utc(info.created), last_sequence: info.state.last_sequence };
     let mut existing = None;
     if !remake {
-        let found = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
+        let found = tokio::time::timeout(FIND_TIMEOUT, stream.get_consumer(&name)).await;
         existing = found.ok().and_then(Result::ok);
     }
     let seen = existing.as_ref().map(|consumer| consumer_state(consumer, host));
+    let opened_at = opened_at(seen, state);
     let from = match (plan(seen, standing, state), existing) {
-        (Plan::Keep, Some(consumer)) => return Ok(consumer),
+        (Plan::Keep, Some(consumer)) => return Ok((consumer, opened_at)),
         (Plan::Keep, None) => DeliverFrom::LastOfSubject,
         (Plan::Make(from), _) => from,
     };
     if bus.is_imported() {
-        info!(?from, "the orchestrator is asked for the consumer");
+        debug!(?from, "the orchestrator is asked for the consumer");
         bus.request_consumer(host, request(from)).await?;
-        let made = tokio::time::timeout(CREATE_TIMEOUT, stream.get_consumer(&name)).await;
-        return made
-            .map_err(|_| "no answer about the new consumer".to_owned())?
-            .map_err(|error| error.to_string());
+        info!(?from, "the orchestrator has made the consumer");
+        let made = tokio::time::timeout(FIND_TIMEOUT, stream.get_consumer(&name)).await;
+        let made = made.map_err(|_| "no answer about the new consumer".to_owned())?;
+        return made.map(|consumer| (consumer, opened_at)).map_err(|error| error.to_string());
     }
-    // It may not exist, or be on a node that is dead; neither keeps a new one from being made.
-    let deleted = tokio::time::timeout(DELETE_TIMEOUT, stream.delete_consumer(&name)).await;
-    if let Ok(Ok(_)) = deleted {
-        info!("the old consumer is deleted");
-    }
-    info!(?from, "the consumer is created");
-    let created = stream.create_consumer(config(host, from, ack_wait()));
-    tokio::time::timeout(CREATE_TIMEOUT, created)
-        .await
-        .map_err(|_| "no answer to the creation of the consumer".to_owned())?
-        .map_err(|error| with_causes(&error))
+    info!(?from, "the consumer is made");
+    let made = consumer::make(stream, host, &request(from)).await?;
+    Ok((made, opened_at))
 }
 
 fn request(from: DeliverFrom) -> ConsumerRequest {
@@ -142,34 +138,11 @@ fn request(from: DeliverFrom) -> ConsumerRequest {
     ConsumerRequest { from, ack_wait_secs: u64::try_from(ack_wait).ok().and_then(NonZeroU64::new) }
 }
 
-fn ack_wait() -> Duration {
-    limits::ACK_WAIT.to_std().expect("the ack wait is positive")
-}
-
-/// The consumer of a host.
-pub(crate) fn config(host: &HostName, from: DeliverFrom, ack_wait: Duration) -> pull::Config {
-    pull::Config {
-        durable_name: Some(subject::consumer(host)),
-        description: Some(format!("the worker of {host}")),
-        deliver_policy: match from {
-            DeliverFrom::Sequence(start_sequence) => DeliverPolicy::ByStartSequence { start_sequence },
-            DeliverFrom::LastOfSubject => DeliverPolicy::LastPerSubject,
-        },
-        ack_policy: AckPolicy::Explicit,
-        ack_wait,
-        max_ack_pending: 1,
-        filter_subject: subject::command(host),
-        // One per host: replicated, thousands of them would each be a Raft group.
-        num_replicas: 1,
-        ..pull::Config::default()
-    }
-}
-
 /// A consumer that is there, in the terms of the rules.
 fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
     let info = consumer.cached_info();
     let config = &info.config;
-    let wanted = self::config(host, DeliverFrom::LastOfSubject, ack_wait());
+    let wanted = consumer::config(host, &request(DeliverFrom::LastOfSubject));
     ConsumerState {
         as_configured: config.filter_subject == wanted.filter_subject
             && config.ack_policy == wanted.ack_policy
@@ -182,7 +155,7 @@ fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
 }
 
 /// Passes on commands until there is trouble; also whether the consumer has shown any sign of life.
-async fn read(consumer: &PullConsumer, inputs: &mpsc::Sender<Input>) -> (bool, Trouble) {
+async fn read(consumer: &PullConsumer, opened_at: u64, inputs: &mpsc::Sender<Input>) -> (bool, Trouble) {
     let messages = consumer
         .stream()
         .max_messages_per_batch(1)
@@ -202,7 +175,7 @@ async fn read(consumer: &PullConsumer, inputs: &mpsc::Sender<Input>) -> (bool, T
         match messages.next().await {
             Some(Ok(message)) => {
                 read = true;
-                if let Some(received) = received(&message)
+                if let Some(received) = received(&message, opened_at)
                     && inputs.send(Input::Event(Event::CommandReceived(received))).await.is_err()
                 {
                     let error = "the worker ends".to_owned();
@@ -239,7 +212,7 @@ fn utc(time: impl Into<SystemTime>) -> DateTime<Utc> {
 }
 
 /// The command in the terms of the rules; `None` for what the stream did not deliver.
-fn received(message: &jetstream::Message) -> Option<Received> {
+fn received(message: &jetstream::Message, opened_at: u64) -> Option<Received> {
     let info = match message.info() {
         Ok(info) => info,
         Err(error) => {
@@ -252,6 +225,7 @@ fn received(message: &jetstream::Message) -> Option<Received> {
         sequence: info.stream_sequence,
         published: utc(info.published),
         delivered: u64::try_from(info.delivered).unwrap_or(0),
+        opened_at,
         subject: message.subject.to_string(),
         ack_subject: message.reply.as_ref()?.to_string(),
         run_header: headers

@@ -211,8 +211,10 @@ impl<W: Worker> Executor<W> {
         let context = self.context(None, None, false, false);
         let last_subject = subject::versions(&self.host);
         self.report(async move {
-            let stream = bus.await_stream(subject::VERSIONS_STREAM).await;
+            bus.await_stream(subject::VERSIONS_STREAM).await;
             let running = guarded(worker.versions(&context)).await;
+            // That may have taken long, and the stream may have been made anew meanwhile.
+            let stream = bus.await_stream(subject::VERSIONS_STREAM).await;
             let published = bus.last_payload(&stream, &last_subject).await;
             // What stands there may not be ours; then it differs from what runs.
             let published =
@@ -221,10 +223,11 @@ impl<W: Worker> Executor<W> {
         });
     }
 
-    fn publish_versions(&mut self, subject: String, payload: Vec<u8>) {
+    fn publish_versions(&mut self, to: String, payload: Vec<u8>) {
         let bus = self.bus.clone();
         self.report(async move {
-            match bus.publish_remembered(subject, payload.into()).await {
+            let stream = bus.await_stream(subject::VERSIONS_STREAM).await;
+            match bus.publish_remembered(&stream, to, payload.into()).await {
                 Ok(()) => Event::VersionsPublished,
                 Err(error) => Event::VersionsPublishFailed { error },
             }

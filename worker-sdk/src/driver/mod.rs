@@ -5,9 +5,6 @@ mod executor;
 mod presence;
 pub(crate) mod progress;
 
-#[cfg(feature = "testing")]
-pub(crate) use commands::config as consumer_config;
-
 use std::time::Duration;
 
 use os_upgrade_protocol::{Announcement, Hint, subject};

@@ -1,10 +1,11 @@
 //! How a worker is known to be there: heartbeats, and its announcement.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use chrono::Utc;
+use os_upgrade_credentials::Paced;
 use os_upgrade_protocol::{Announcement, HostName, subject};
 use tracing::{info, warn};
 
@@ -32,14 +33,18 @@ pub(super) async fn heartbeats(bus: Bus, host: HostName) {
 pub(super) async fn announcements(bus: Bus, announcement: Announcement) {
     let mut link = bus.link();
     let mut first = true;
+    let mut told = Paced::default();
     loop {
         bus.await_connection().await;
         let epoch = link.borrow_and_update().epoch;
         while let Err(error) = announce(&bus, &announcement, first).await {
-            warn!("the announcement is not stored yet: {error}");
+            if told.is_due(&error, Instant::now()) {
+                warn!("the announcement is not stored yet: {error}");
+            }
             tokio::time::sleep(RETRY_PAUSE).await;
         }
         first = false;
+        told.forget();
         // The sender lives in `bus`, so this cannot fail.
         let _ = link.wait_for(|link| link.connected && link.epoch != epoch).await;
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::jetstream::consumer;
-use async_nats::jetstream::stream::{Config, StorageType, Stream};
+use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
 use async_nats::{Client, HeaderMap};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -18,8 +18,6 @@ use super::wire::{self, Event, Seen, Wire};
 
 /// How long after an acknowledgement a reply that is not due may still come.
 const QUIET: Duration = Duration::from_millis(300);
-/// Set to a number because nats-server 2.15 allows 1 000 otherwise.
-const CONSUMERS_MAX: i32 = 20_000;
 /// How often to look for what is only in the streams.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -67,6 +65,14 @@ impl Answer {
         }
     }
 
+    /// Whether it says that nothing was done: an error, or nothing but the acknowledgement.
+    pub(super) fn declines(&self) -> bool {
+        match self.result() {
+            Some(result) => !matches!(result, "done" | "reboot-required"),
+            None => *self == Self::Acked,
+        }
+    }
+
     pub(super) fn result(&self) -> Option<&str> {
         match self {
             Self::Reply { result, .. } => Some(result),
@@ -110,19 +116,7 @@ impl Controller {
             Err(error) if is_absent(&error.kind()) => {}
             Err(error) => return Err(nats(error)),
         }
-        for (name, subject, per_subject) in [
-            (subject::CONTROL_STREAM, "os-upgrade:control.>", -1),
-            (subject::VERSIONS_STREAM, subject::VERSIONS, 64),
-            (subject::WORKERS_STREAM, subject::WORKERS, 1),
-        ] {
-            let config = Config {
-                name: name.to_owned(),
-                subjects: vec![subject.to_owned()],
-                storage: StorageType::File,
-                max_messages_per_subject: per_subject,
-                max_consumers: CONSUMERS_MAX,
-                ..Config::default()
-            };
+        for config in os_upgrade_jetstream::worker_streams() {
             jetstream.get_or_create_stream(config).await.map_err(nats)?;
         }
         let consumer_maker = ConsumerMaker::start(client.clone(), host.clone()).await?;
@@ -277,8 +271,23 @@ impl Controller {
         Ok(all.into_iter().filter(reads).collect())
     }
 
+    /// The last sequence of the stream of versions.
+    pub(super) async fn last_versions(&self) -> Result<u64, CheckError> {
+        Ok(self.stream(subject::VERSIONS_STREAM).await?.cached_info().state.last_sequence)
+    }
+
     /// The payloads of what stands in a stream on a subject that begins so, oldest first.
     pub(super) async fn stored(&self, stream: &str, filter: &str) -> Result<Vec<Vec<u8>>, CheckError> {
+        let stored = self.stored_with_sequences(stream, filter).await?;
+        Ok(stored.into_iter().map(|(_, payload)| payload).collect())
+    }
+
+    /// The same with their sequences.
+    pub(super) async fn stored_with_sequences(
+        &self,
+        stream: &str,
+        filter: &str,
+    ) -> Result<Vec<(u64, Vec<u8>)>, CheckError> {
         let stream = self.stream(stream).await?;
         let mut payloads = Vec::new();
         let mut next = 1;
@@ -286,7 +295,7 @@ impl Controller {
             stream.raw_message_builder().sequence(next).next_by_subject(filter).send().await
         {
             next = message.sequence + 1;
-            payloads.push(message.payload.to_vec());
+            payloads.push((message.sequence, message.payload.to_vec()));
         }
         Ok(payloads)
     }

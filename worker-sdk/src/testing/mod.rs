@@ -44,6 +44,7 @@ use async_nats::Client;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 pub use os_upgrade_credentials::Access;
+use os_upgrade_credentials::{Program, without_userinfo};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, NameError};
 
@@ -62,7 +63,7 @@ const WORK_WAIT_DEFAULT: Duration = Duration::from_mins(10);
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// The host's name is none.
-    #[error("{0}")]
+    #[error("the name of the host cannot be used")]
     Name(#[from] NameError),
     /// The server cannot be reached, or refuses what the check needs.
     #[error("NATS: {0}")]
@@ -84,9 +85,16 @@ pub enum CheckError {
 /// # Errors
 /// The URL is none, what is to be shown cannot be read, or nothing answers there.
 pub async fn connect(url: &str, access: Access) -> Result<Client, CheckError> {
-    let (addresses, options) = bus::options(url, access, "os-upgrade-check")
+    let (addresses, options) = bus::options(url, access.clone(), "os-upgrade-check", None)
         .map_err(|error| CheckError::Nats(with_causes(&error)))?;
-    options.connect(addresses).await.map_err(|error| CheckError::Nats(with_causes(&error)))
+    let failed = |error: async_nats::ConnectError| {
+        let error = with_causes(&error);
+        let advice =
+            Program::Worker.advice(&access, &error).map(|advice| format!(": {advice}")).unwrap_or_default();
+        let servers: Vec<_> = url.split(',').map(|server| without_userinfo(server.trim())).collect();
+        CheckError::Nats(format!("cannot connect to {}: {error}{advice}", servers.join(", ")))
+    };
+    options.connect(addresses).await.map_err(failed)
 }
 
 /// Restarts the worker or reboots its host.

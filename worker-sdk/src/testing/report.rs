@@ -88,7 +88,9 @@ impl Rule {
             Self::ExplicitAcks => ("explicit-acks", "the consumer wants explicit acks"),
             Self::OneAtATime => ("one-at-a-time", "max_ack_pending is 1"),
             Self::OwnSubject => ("own-subject", "the consumer's filter is the host's subject, and no more"),
-            Self::UpgradeUnprepared => ("upgrade-unprepared", "acknowledged, no reply"),
+            Self::UpgradeUnprepared => {
+                ("upgrade-unprepared", "acknowledged, answered with an error or not at all")
+            }
             Self::RebootNotDue => ("reboot-not-due", "answered at once"),
             Self::PrepareOfOthers => ("prepare-of-others", "acknowledged, no reply"),
             Self::PrepareLate => ("prepare-late", "past its not-after: acknowledged, no reply"),
@@ -98,7 +100,7 @@ impl Rule {
             Self::UpgradeLate => ("upgrade-late", "past the prepare's not-after: acknowledged, no reply"),
             Self::Upgrade => ("upgrade", "answered with done or reboot-required"),
             Self::DeliveredTwice => ("delivered-twice", "executed once, answered once"),
-            Self::UpgradeTwice => ("upgrade-twice", "acknowledged, no reply"),
+            Self::UpgradeTwice => ("upgrade-twice", "acknowledged, answered with an error or not at all"),
             Self::RebootPending => ("reboot-pending", "no reply and no ack before the reboot"),
             Self::RestartIsNoReboot => ("restart-is-no-reboot", "a restarted worker does not answer done"),
             Self::Rebooted => ("rebooted", "answered with done after the reboot"),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use os_upgrade_nats_server::{NotFound, find};
+use os_upgrade_nats_server::{NotFound, configuration, find, log_file, port, quoted};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -45,12 +45,8 @@ impl NatsServer {
         let program = find().await?.path;
         let directory = tempfile::tempdir()?;
         let config = directory.path().join("nats.conf");
-        let text = format!(
-            "listen: \"127.0.0.1:-1\"\nports_file_dir: \"{0}\"\nlog_file: \"{0}/log\"\n\
-             jetstream {{ store_dir: \"{0}\" }}\n",
-            directory.path().display()
-        );
-        std::fs::write(&config, text)?;
+        let store = format!("jetstream {{ store_dir: {} }}\n", quoted(directory.path()));
+        std::fs::write(&config, configuration(directory.path(), None) + &store)?;
         let mut process = Command::new(program)
             .arg("-c")
             .arg(&config)
@@ -59,15 +55,14 @@ impl NatsServer {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()?;
-        let ports = format!("nats-server_{}.ports", process.id().unwrap_or_default());
-        let ports = directory.path().join(ports);
+        let pid = process.id().unwrap_or_default();
         let started = tokio::time::timeout(START_WAIT, async {
             loop {
-                if let Some(url) = listening(&ports).await {
+                if let Some(url) = listening(directory.path(), pid).await {
                     return Ok(url);
                 }
                 if let Some(status) = process.try_wait()? {
-                    let log = std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
+                    let log = std::fs::read_to_string(log_file(directory.path())).unwrap_or_default();
                     return Err(ServerError::NotReady(format!("{status}: {log}")));
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
@@ -84,11 +79,8 @@ impl NatsServer {
 }
 
 /// The server's URL, once it says one and can be connected to.
-async fn listening(ports: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(ports).ok()?;
-    let ports: serde_json::Value = serde_json::from_str(&text).ok()?;
-    let url = ports["nats"][0].as_str()?;
-    let address = url.strip_prefix("nats://")?;
-    tokio::net::TcpStream::connect(address).await.ok()?;
-    Some(url.to_owned())
+async fn listening(directory: &Path, pid: u32) -> Option<String> {
+    let port = port(directory, pid)?;
+    tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+    Some(format!("nats://127.0.0.1:{port}"))
 }

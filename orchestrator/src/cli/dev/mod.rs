@@ -11,16 +11,19 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use tokio::sync::mpsc;
+use os_upgrade_credentials::Access;
+use os_upgrade_protocol::HostName;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::bus;
 use super::output::outln;
 use crate::config::{NatsMode, NatsUrls, Settings};
 use crate::managed_nats;
-use crate::server::Means;
+use crate::nats_config::NatsConfig;
+use crate::server::{Means, kernel_settings};
 use api::Api;
 use host::DemoHost;
 use worker::Workers;
@@ -42,6 +45,10 @@ pub(super) struct Options {
     /// Where the hosts, the history and the nats-server's data are kept
     #[arg(long, value_name = "DIR", default_value = "data/dev")]
     data_dir: PathBuf,
+    /// For a NATS of yours, at `OS_UPGRADE_NATS__URL`: the directory of `os-upgrade nats-config`, with credentials for the
+    /// orchestrator and each host
+    #[arg(long, value_name = "DIR")]
+    nats_config: Option<PathBuf>,
     /// The address and port of the API; by default that of the configuration
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
@@ -56,7 +63,46 @@ impl Options {
         settings.api_tls = Settings::default().api_tls;
         // Nobody is there to approve them but who has started them.
         settings.site.auto_approve = true;
+        if let Some(directory) = &self.nats_config {
+            let made = NatsConfig::new(directory);
+            settings.nats.credentials.get_or_insert_with(|| made.orchestrator_credentials());
+            settings.nats.ca.get_or_insert_with(|| made.ca());
+        }
         settings
+    }
+
+    /// What the worker of `host` shows to NATS as `settings` have it.
+    fn access_of(&self, host: &str, settings: &Settings) -> anyhow::Result<Access> {
+        let orchestrator = settings.nats.access();
+        let credentials = match (settings.nats.mode(), &self.nats_config) {
+            (NatsMode::Managed, Some(_)) => {
+                bail!("--nats-config is for a NATS of yours: set OS_UPGRADE_NATS__URL to its address")
+            }
+            (NatsMode::External { .. }, None) if orchestrator.credentials.is_some() => bail!(
+                "the hosts would have no credentials for this NATS: give the directory of `os-upgrade nats-config` as \
+                 --nats-config, or unset OS_UPGRADE_NATS__URL and OS_UPGRADE_NATS__CREDENTIALS for a nats-server of dev's own"
+            ),
+            (NatsMode::Managed | NatsMode::External { .. }, None) => None,
+            (NatsMode::External { urls }, Some(directory)) => {
+                let file = NatsConfig::new(directory).host_credentials(&HostName::new(host)?);
+                if !file.is_file() {
+                    bail!(
+                        "{host} has no credentials in {}: make them with `os-upgrade nats-config host {host} --dir {} --nats {urls}`",
+                        file.display(),
+                        directory.display()
+                    );
+                }
+                Some(file)
+            }
+        };
+        // Workers run in directories of their own.
+        let absolute = |file: Option<PathBuf>| file.map(std::path::absolute).transpose();
+        Ok(Access {
+            credentials: absolute(credentials)?,
+            ca: absolute(orchestrator.ca)?,
+            certificate: absolute(orchestrator.certificate)?,
+            key: absolute(orchestrator.key)?,
+        })
     }
 }
 
@@ -71,15 +117,17 @@ pub(super) async fn run(
     }
     let program = worker::find_program()?;
     let hosts = DemoHost::make_all(&options.data_dir, options.hosts)?;
+    let access = hosts.iter().map(|host| options.access_of(&host.name, &settings));
+    let access = access.collect::<anyhow::Result<Vec<_>>>()?;
     let api = Api::new(settings.api.listen)?;
     let means = Means::of_settings(&settings).await?;
-    let bus = bus::start(&mut settings).await?;
+    let bus = bus::start(&mut settings).await.map_err(with_advice)?;
     let nats = servers(&settings)?;
 
     let end = CancellationToken::new();
-    let (_, no_changes) = mpsc::channel(1);
+    let (_, no_changes) = watch::channel(kernel_settings(&settings));
     let mut orchestrator = tokio::spawn(bus::serve(settings, means, no_changes, bus, end.clone()));
-    let workers = Workers::start(&program, &nats.servers().join(","), &hosts);
+    let workers = Workers::start(&program, &nats.servers().join(","), &hosts, &access);
     let result = tokio::select! {
         result = attend(&api, &hosts, &nats, options) => result,
         () = shutdown.cancelled() => interrupted(options.once),
@@ -105,6 +153,16 @@ async fn attend(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, options: &Option
     }
     explain_use(api, hosts, nats, &options.data_dir);
     std::future::pending().await
+}
+
+fn with_advice(error: anyhow::Error) -> anyhow::Error {
+    let cause = error.downcast_ref::<managed_nats::Error>();
+    if !matches!(cause, Some(managed_nats::Error::InUse { .. })) {
+        return error;
+    }
+    anyhow!(
+        "{error:#}: another `os-upgrade dev` runs there; give this one a directory of its own with --data-dir"
+    )
 }
 
 fn interrupted(once: bool) -> anyhow::Result<()> {

@@ -81,7 +81,7 @@ async fn a_worker_that_is_killed_is_started_again_and_stopped_with_the_others() 
             tokio::task::yield_now().await;
         }
     };
-    let workers = Workers::start(&program, "nats://x", &hosts);
+    let workers = Workers::start(&program, "nats://x", &hosts, &[Access::default()]);
     started(1).await;
     let pid_file = || std::fs::read_to_string(hosts[0].dir.join("worker.pid")).unwrap_or_default();
     while pid_file() != starts()[0].0.to_string() {

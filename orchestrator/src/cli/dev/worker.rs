@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use futures::future::join_all;
+use os_upgrade_credentials::Access;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -43,13 +44,19 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Starts a worker for each host.
-    pub(super) fn start(program: &Path, nats: &str, hosts: &[DemoHost]) -> Self {
+    /// Starts a worker for each host, which shows its `access` to NATS.
+    pub(super) fn start(program: &Path, nats: &str, hosts: &[DemoHost], access: &[Access]) -> Self {
         let end = CancellationToken::new();
-        let supervise = |host: &DemoHost| {
-            tokio::spawn(supervise(program.to_owned(), nats.to_owned(), host.clone(), end.clone()))
+        let supervise = |(host, access): (&DemoHost, &Access)| {
+            let start = Start {
+                program: program.to_owned(),
+                nats: nats.to_owned(),
+                host: host.clone(),
+                access: access.clone(),
+            };
+            tokio::spawn(supervise(start, end.clone()))
         };
-        Self { tasks: hosts.iter().map(supervise).collect(), end }
+        Self { tasks: hosts.iter().zip(access).map(supervise).collect(), end }
     }
 
     /// Ends all workers and waits until they have.
@@ -59,11 +66,20 @@ impl Workers {
     }
 }
 
-/// Keeps the worker of `host` running until `end`.
-async fn supervise(program: PathBuf, nats: String, host: DemoHost, end: CancellationToken) {
+/// How a worker is started.
+struct Start {
+    program: PathBuf,
+    nats: String,
+    host: DemoHost,
+    access: Access,
+}
+
+/// Keeps a worker running until `end`.
+async fn supervise(start: Start, end: CancellationToken) {
     let mut pause = FAILURE_PAUSE;
+    let host = &start.host;
     loop {
-        match run_once(&program, &nats, &host, &end).await {
+        match start.run_once(&end).await {
             Ended::Told => return,
             Ended::Rebooted => {
                 tracing::info!(host = host.name, "the host reboots");
@@ -91,42 +107,57 @@ enum Ended {
     Failed(String),
 }
 
-async fn run_once(program: &Path, nats: &str, host: &DemoHost, end: &CancellationToken) -> Ended {
-    let worker = match start(program, nats, host) {
-        Ok(worker) => worker,
-        Err(error) => return Ended::Failed(format!("{error:#}")),
-    };
-    tokio::select! {
-        () = end.cancelled() => {
-            worker.stop(STOP_GRACE).await;
-            Ended::Told
+impl Start {
+    async fn run_once(&self, end: &CancellationToken) -> Ended {
+        let worker = match self.start() {
+            Ok(worker) => worker,
+            Err(error) => return Ended::Failed(format!("{error:#}")),
+        };
+        tokio::select! {
+            () = end.cancelled() => {
+                worker.stop(STOP_GRACE).await;
+                Ended::Told
+            }
+            status = worker.exited() => match status.code() {
+                Some(_) => Ended::Failed(status.to_string()),
+                None => Ended::Rebooted,
+            },
         }
-        status = worker.exited() => match status.code() {
-            Some(_) => Ended::Failed(status.to_string()),
-            None => Ended::Rebooted,
-        },
     }
-}
 
-fn start(program: &Path, nats: &str, host: &DemoHost) -> anyhow::Result<Child> {
-    let file = |name: &str| host.dir.join(name);
-    let log = File::options().create(true).append(true).open(file("worker.log"))?;
-    let mut command = child::command(program);
-    command
-        .args(["exec", "--host", &host.name, "--application", APPLICATION])
-        // There is a password in it, and a command line can be read by everybody on the machine.
-        .env("OS_UPGRADE_NATS_URL", nats)
-        .arg("--dir")
-        .arg(file("scripts"))
-        .arg("--state-dir")
-        .arg(file("state"))
-        .arg("--boot-id-file")
-        .arg(file("boot-id"))
-        .current_dir(&host.dir)
-        .stdout(log.try_clone()?)
-        .stderr(log);
-    let worker = Child::start(command)?;
-    // The reboot script ends the process that it finds here.
-    fs::write(file("worker.pid"), worker.pid().to_string())?;
-    Ok(worker)
+    fn start(&self) -> anyhow::Result<Child> {
+        let Self { program, nats, host, access } = self;
+        let file = |name: &str| host.dir.join(name);
+        let log = File::options().create(true).append(true).open(file("worker.log"))?;
+        let mut command = child::command(program);
+        command
+            .args(["exec", "--host", &host.name, "--application", APPLICATION])
+            // There is a password in it, and a command line can be read by everybody on the machine.
+            .env("OS_UPGRADE_NATS_URL", nats)
+            .arg("--dir")
+            .arg(file("scripts"))
+            .arg("--state-dir")
+            .arg(file("state"))
+            .arg("--boot-id-file")
+            .arg(file("boot-id"))
+            .current_dir(&host.dir)
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        for (name, file) in [
+            ("OS_UPGRADE_NATS_CREDENTIALS", &access.credentials),
+            ("OS_UPGRADE_NATS_CA", &access.ca),
+            ("OS_UPGRADE_NATS_CERTIFICATE", &access.certificate),
+            ("OS_UPGRADE_NATS_KEY", &access.key),
+        ] {
+            match file {
+                Some(file) => command.env(name, file),
+                // What is meant for another worker of this machine.
+                None => command.env_remove(name),
+            };
+        }
+        let worker = Child::start(command)?;
+        // The reboot script ends the process that it finds here.
+        fs::write(file("worker.pid"), worker.pid().to_string())?;
+        Ok(worker)
+    }
 }

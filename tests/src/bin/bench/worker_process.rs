@@ -79,7 +79,9 @@ fn launch(
     host: &HostName,
 ) -> anyhow::Result<Child> {
     let mut command = child::command(program);
-    command.args(["exec", "--nats", nats, "--host", host.as_str(), "--application", application.as_str()]);
+    command.args(["exec", "--host", host.as_str(), "--application", application.as_str()]);
+    // There is a password in it, and a command line can be read by everybody on the machine.
+    command.env("OS_UPGRADE_NATS_URL", nats);
     command.arg("--dir").arg(directory).arg("--state-dir").arg(directory.join(host.as_str()));
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Ok(Child::start(command)?)

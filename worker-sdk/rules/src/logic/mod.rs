@@ -243,7 +243,8 @@ impl WorkerLogic {
     }
 
     fn reconnected(&mut self, out: &mut Vec<Action>) {
-        self.versions.reconnected(out);
+        // The stream of versions may be another, in which nothing stands yet.
+        self.versions.check(out);
         match self.activity {
             Activity::ReplyRetry { attempt, .. } => self.reply(attempt + 1, out),
             Activity::AckRetry { attempt, .. } => self.ack(attempt + 1, out),

@@ -13,6 +13,10 @@ use crate::{Action, Received};
 const DISTRUSTED: &str =
     "the worker's state file could not be read, so it is not known whether the host has rebooted";
 
+/// Why an `upgrade` came to a worker that has prepared nothing for it.
+const UNPREPARED: &str =
+    "this worker has done nothing: its state was lost since, or another worker serves this host as well";
+
 /// What is to be done about a command.
 enum Verdict {
     /// Acknowledge it, and nothing else.
@@ -78,7 +82,7 @@ impl WorkerLogic {
             Err(reason) => return self.drop_received(received, reason, out),
         };
         let sequence = received.sequence;
-        let (phase, not_after, outcome) = match self.judge(now, sequence, &command, run.as_ref(), out) {
+        let (phase, not_after, outcome) = match self.judge(now, received, &command, run.as_ref(), out) {
             Verdict::Drop(reason) => return self.drop_received(received, reason, out),
             Verdict::Begin(phase, not_after) => (phase, not_after, None),
             // The phase is a placeholder: answering replaces it.
@@ -118,7 +122,7 @@ impl WorkerLogic {
     fn judge(
         &mut self,
         now: DateTime<Utc>,
-        sequence: u64,
+        received: &Received,
         command: &Command,
         run: Option<&RunId>,
         out: &mut Vec<Action>,
@@ -134,27 +138,35 @@ impl WorkerLogic {
                 self.file.reboot_due = None;
                 Verdict::Begin(Phase::Preparing, not_after)
             }
-            protocol::Action::Upgrade => self.judge_upgrade(now, not_after, run),
-            protocol::Action::Reboot => self.judge_reboot(now, sequence, not_after, run, out),
+            protocol::Action::Upgrade => self.judge_upgrade(now, received, not_after, run),
+            protocol::Action::Reboot => self.judge_reboot(now, received.sequence, not_after, run, out),
         }
     }
 
     fn judge_upgrade(
         &mut self,
         now: DateTime<Utc>,
+        received: &Received,
         not_after: Option<DateTime<Utc>>,
         run: Option<&RunId>,
     ) -> Verdict {
-        let Some(prepared) = &self.file.prepared else {
-            return Verdict::Drop(DropReason::NotPrepared);
+        let unprepared = |reason: DropReason| {
+            // Who names a run has prepared this host for it: silence would leave it waiting for the whole of the run. Where
+            // this very command may have been begun, an answer would speak for a host that is at work.
+            if run.is_some() && received.is_untouched() && !self.file.distrusted {
+                return Verdict::Answer(Outcome::error(&format!("{reason}; {UNPREPARED}")));
+            }
+            Verdict::Drop(reason)
         };
+        let Some(prepared) = &self.file.prepared else { return unprepared(DropReason::NotPrepared) };
         if let Some(other) = other_run(prepared.run.as_ref(), run) {
-            return Verdict::Drop(DropReason::PreparedForOtherRun(other));
+            return unprepared(DropReason::PreparedForOtherRun(other));
         }
-        if let Some(at) = prepared.not_after.filter(|_| past(now, prepared.not_after)) {
+        let prepared_until = prepared.not_after;
+        if let Some(at) = prepared_until.filter(|_| past(now, prepared_until)) {
             return Verdict::Drop(DropReason::PrepareExpired(at));
         }
-        let not_after = earlier(not_after, prepared.not_after);
+        let not_after = earlier(not_after, prepared_until);
         self.file.prepared = None;
         self.file.reboot_due = None;
         let boot_id = self.boot_id.clone();
@@ -202,6 +214,11 @@ impl Received {
     /// Its place in the stream.
     pub const fn position(&self) -> Position {
         Position { sequence: self.sequence, published: self.published }
+    }
+
+    /// Whether certainly nobody was given it before.
+    const fn is_untouched(&self) -> bool {
+        self.delivered == 1 && self.sequence > self.opened_at
     }
 
     fn ack(&self) -> Action {

@@ -187,7 +187,7 @@ fn versions_are_published_when_they_differ() {
         payload: br#"{"linux":"6.1"}"#.to_vec(),
     };
     let new = versions(r#"{"linux":"6.1"}"#);
-    assert_eq!(take(read(Ok(new.clone()), Ok(None))), [publish]);
+    assert_eq!(take(read(Ok(new.clone()), Ok(None))), std::slice::from_ref(&publish));
     assert_eq!(take(Event::VersionsPublished), [Action::ReadVersions]);
     let lines: Vec<String> =
         take(read(Ok(new.clone()), Ok(Some(new.clone())))).iter().filter_map(line).collect();
@@ -201,4 +201,15 @@ fn versions_are_published_when_they_differ() {
     // A worker that knows no versions publishes none.
     let nothing = read(Ok(Versions::default()), Ok(None));
     assert_eq!(bench.logic.handle(bench.now, nothing).len(), 1);
+    // What stands there may have been lost with the connection.
+    let mut take = |event| bench.logic.handle(bench.now, event);
+    assert_eq!(take(Event::Reconnected), [Action::ReadVersions]);
+    // Also while it is compared with what stood there before, or put there.
+    assert_eq!(take(Event::Reconnected), []);
+    let published = versions(r#"{"linux":"6.1"}"#);
+    let actions = take(read(Ok(published.clone()), Ok(Some(published.clone()))));
+    assert_eq!(actions.last(), Some(&Action::ReadVersions));
+    assert_eq!(take(read(Ok(published), Ok(None))), [publish]);
+    assert_eq!(take(Event::Reconnected), []);
+    assert_eq!(take(Event::VersionsPublished), [Action::ReadVersions]);
 }

@@ -1,6 +1,6 @@
 //! Prepare and upgrade: what is executed, what is resumed, and what is dropped.
 
-use os_upgrade_worker_rules::{Event, HandlerResult, Loaded, Upgraded};
+use os_upgrade_worker_rules::{Event, HandlerResult, Loaded, Received, Upgraded};
 
 use crate::bench::*;
 
@@ -102,7 +102,8 @@ fn what_is_dropped_and_why() {
     };
     assert_eq!(reason(command(1, "", expired)), "its not-after, 2027-01-15 07:59:59 UTC, has passed");
     assert_eq!(reason(command(1, "", other)), "it does not name h1");
-    assert_eq!(reason(upgrade(1)), "no prepare was executed since the last upgrade");
+    let upgrade_of_no_run = command(1, "", r#"{"action":"upgrade","host":"h1"}"#);
+    assert_eq!(reason(upgrade_of_no_run), "no prepare was executed since the last upgrade");
     assert_eq!(reason(command(1, "", r#"{"action":"reboot","host":"h2"}"#)), "it does not name h1");
     assert!(reason(command(1, "", "nonsense")).starts_with("it is not a command: payload is not"));
     assert!(reason(command(1, "", r#"{"action":"explode"}"#)).contains("unknown variant `explode`"));
@@ -117,8 +118,10 @@ fn an_upgrade_needs_a_prepare_of_its_run_and_time() {
         vec![On(
             upgrade(3),
             &[
-                "log command 3 is acknowledged and not executed: no prepare was executed since the last upgrade",
-                "ack a3",
+                "log upgrade (command 3) is answered: no prepare was executed since the last upgrade; this worker has done \
+                 nothing: its state was lost since, or another worker serves this host as well",
+                "save answered no prepare was executed since the last upgrade; this worker has done \
+                 nothing: its state was lost since, or another worker serves this host as well #1",
             ],
         )],
     ));
@@ -126,7 +129,12 @@ fn an_upgrade_needs_a_prepare_of_its_run_and_time() {
         prepared(),
         vec![On(
             command(2, "r2", r#"{"action":"upgrade","host":"h1"}"#),
-            &["log command 2 is acknowledged and not executed: the last prepare belongs to run r1", "ack a2"],
+            &[
+                "log upgrade (command 2) is answered: the last prepare belongs to run r1; this worker has done nothing: \
+                 its state was lost since, or another worker serves this host as well",
+                "save answered the last prepare belongs to run r1; this worker has done nothing: \
+                 its state was lost since, or another worker serves this host as well #1",
+            ],
         )],
     ));
     check(then(
@@ -143,6 +151,35 @@ fn an_upgrade_needs_a_prepare_of_its_run_and_time() {
             ),
         ],
     ));
+}
+
+/// An answer would speak for a host that may be at work.
+#[test]
+fn an_unprepared_upgrade_that_somebody_may_have_begun_is_only_acknowledged() {
+    let answers = |loaded: Loaded, change: fn(&mut Received)| {
+        let mut bench = Bench::new();
+        bench.take(started(loaded, "boot-1"));
+        bench.take(SAVED);
+        let Event::CommandReceived(mut received) = upgrade(7) else { unreachable!() };
+        change(&mut received);
+        let lines = bench.take(Event::CommandReceived(received));
+        lines.iter().any(|line| line.starts_with("save answered"))
+    };
+    assert!(answers(Loaded::Nothing, |_| {}));
+    assert!(answers(Loaded::Nothing, |received| received.opened_at = 6));
+    assert!(
+        !answers(Loaded::Nothing, |received| received.delivered = 2),
+        "given to another by this consumer"
+    );
+    assert!(
+        !answers(Loaded::Nothing, |received| received.opened_at = 7),
+        "perhaps by one that was there before"
+    );
+    assert!(!answers(Loaded::Nothing, |received| received.run_header = None), "another controller's");
+    assert!(
+        !answers(Loaded::Corrupt { error: "cut off".to_owned() }, |_| {}),
+        "nothing is known of what was begun"
+    );
 }
 
 #[test]

@@ -4,8 +4,6 @@ mod reboots;
 mod restarts;
 mod tally;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
@@ -30,13 +28,21 @@ const NO_CONSUMER: &str = "needs a consumer of the host's commands";
 const NO_RESTART: &str = "needs a way to restart the worker: --restart-command, or Check::on_restart";
 const NOT_PREPARED: &str = "needs a prepare that is answered with done";
 
+/// When the worker was started again: its old process was ended when the stream of versions had some last sequence from
+/// `after` to `until`.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    after: u64,
+    until: u64,
+}
+
 /// A check under way.
 pub(super) struct Course<F> {
     controller: Controller,
     restart: Option<Act>,
     reboot: Option<Act>,
-    /// How often the worker has been started again.
-    starts: Arc<AtomicUsize>,
+    /// When the worker was started again.
+    starts: Vec<Start>,
     rows: Vec<Row>,
     tell: F,
     /// How many replies came in the right order, or what was wrong with one.
@@ -45,9 +51,7 @@ pub(super) struct Course<F> {
 
 impl<F: FnMut(&Row) + Send> Course<F> {
     pub(super) fn new(controller: Controller, restart: Option<Act>, reboot: Option<Act>, tell: F) -> Self {
-        let starts = Arc::default();
-        let [restart, reboot] = [restart, reboot].map(|act| act.map(|act| counted(act, &starts)));
-        Self { controller, restart, reboot, starts, rows: Vec::new(), tell, order: Ok(0) }
+        Self { controller, restart, reboot, starts: Vec::new(), rows: Vec::new(), tell, order: Ok(0) }
     }
 
     pub(super) async fn run(mut self) -> Result<Report, CheckError> {
@@ -62,6 +66,7 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             self.restarts().await?;
             self.tally().await?;
             self.remake().await?;
+            self.leave().await?;
         }
         for rule in Rule::ALL {
             if self.rows.iter().all(|row| row.rule != rule) {
@@ -69,6 +74,28 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             }
         }
         Ok(Report { rows: self.rows })
+    }
+
+    /// Leaves a `prepare` whose time is over, so that a later check's first `upgrade` builds on none.
+    async fn leave(&mut self) -> Result<(), CheckError> {
+        let not_after = Utc::now() + SHORT_RUN;
+        let sent = self.controller.prepare(Some(not_after)).await?;
+        self.controller.answer(&sent).await;
+        self.controller.settle(&sent).await?;
+        sleep((not_after - Utc::now()).to_std().unwrap_or_default()).await;
+        Ok(())
+    }
+
+    /// Has the worker started again. If it may have done so by itself before, `since` says from where in the stream of
+    /// versions on.
+    async fn start_again(&mut self, act: &mut Act, since: Option<u64>) -> Result<(), CheckError> {
+        let after = match since {
+            Some(since) => since,
+            None => self.controller.last_versions().await?,
+        };
+        act().await.map_err(CheckError::Act)?;
+        self.starts.push(Start { after, until: self.controller.last_versions().await? });
+        Ok(())
     }
 
     fn row(&mut self, rule: Rule, verdict: Verdict, seen: impl Into<String>) {
@@ -97,8 +124,11 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         }
         self.announcement(&announced);
         let Some(consumer) = consumers.first() else {
-            let needs = format!("no consumer within {} s", self.controller.patience.as_secs());
-            self.row(Rule::DurableConsumer, Verdict::Broken, needs);
+            let mut seen = format!("no consumer within {} s", self.controller.patience.as_secs());
+            if let Some(trouble) = self.controller.consumer_maker.trouble() {
+                seen = format!("{seen}; the one asked for is not made: {trouble}");
+            }
+            self.row(Rule::DurableConsumer, Verdict::Broken, seen);
             return Ok(false);
         };
         let config = &consumer.config;
@@ -137,8 +167,8 @@ impl<F: FnMut(&Row) + Send> Course<F> {
 
     /// Commands that a worker that has been told nothing must not carry out.
     async fn what_must_not_be_done(&mut self) -> Result<(), CheckError> {
-        let sent = self.controller.command(Action::Upgrade, true).await?;
-        self.stays_silent(Rule::UpgradeUnprepared, &sent).await?;
+        let sent = self.controller.command(Action::Upgrade, false).await?;
+        self.is_not_carried_out(Rule::UpgradeUnprepared, &sent).await?;
         let sent = self.controller.command(Action::Reboot, false).await?;
         self.is_answered_at_once(Rule::RebootNotDue, &sent).await?;
         let others = json!([format!("not-{}", self.controller.host)]);
@@ -202,8 +232,8 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         if !wants_reboot {
             self.skip_reboots("needs an upgrade that is answered with reboot-required");
         }
-        let sent = self.controller.command(Action::Upgrade, true).await?;
-        self.stays_silent(Rule::UpgradeTwice, &sent).await?;
+        let sent = self.controller.command(Action::Upgrade, false).await?;
+        self.is_not_carried_out(Rule::UpgradeTwice, &sent).await?;
         Ok(wants_reboot)
     }
 
@@ -245,6 +275,14 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         self.controller.settle(sent).await
     }
 
+    /// An `upgrade` that must not be carried out; that may be said.
+    async fn is_not_carried_out(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
+        let answer = self.controller.answer_within(sent, self.controller.patience).await;
+        self.look_at_order(sent, &answer);
+        self.judge(rule, answer.declines(), answer.seen(self.controller.patience));
+        self.controller.settle(sent).await
+    }
+
     /// A command whose answer needs no work.
     async fn is_answered_at_once(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
         let answer = self.controller.answer_within(sent, self.controller.patience).await;
@@ -256,15 +294,6 @@ impl<F: FnMut(&Row) + Send> Course<F> {
     fn seen(&self, answer: &Answer) -> String {
         answer.seen(self.controller.work_wait)
     }
-}
-
-/// The same, and each time counted.
-fn counted(mut act: Act, count: &Arc<AtomicUsize>) -> Act {
-    let count = Arc::clone(count);
-    Box::new(move || {
-        count.fetch_add(1, Ordering::Relaxed);
-        act()
-    })
 }
 
 /// How many replies there are to a command.

@@ -23,6 +23,8 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             self.skip_reboots(NO_REBOOT);
             return Ok(());
         };
+        // A worker that really reboots its host does so as soon as it is told.
+        let since = Some(self.controller.last_versions().await?);
         let sent = self.controller.command(Action::Reboot, false).await?;
         self.controller.disturb(&sent);
         self.controller.delivered(&sent).await?;
@@ -35,16 +37,16 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             for rule in [Rule::RestartIsNoReboot, Rule::Rebooted] {
                 self.skip(rule, "needs a reboot that is not answered before it");
             }
-            reboot().await.map_err(CheckError::Act)?;
+            self.start_again(&mut reboot, since).await?;
             return self.reboots_twice().await;
         }
         let restarted = self.restarts_without_reboot(&sent).await?;
         if !restarted {
             self.skip(Rule::Rebooted, "needs a worker that does not take its restart for the reboot");
-            reboot().await.map_err(CheckError::Act)?;
+            self.start_again(&mut reboot, since).await?;
             return self.reboots_twice().await;
         }
-        reboot().await.map_err(CheckError::Act)?;
+        self.start_again(&mut reboot, since).await?;
         let answer = self.answer(&sent).await?;
         self.judge(Rule::Rebooted, answer.result() == Some("done"), self.seen(&answer));
         self.reboots_twice().await
@@ -52,11 +54,12 @@ impl<F: FnMut(&Row) + Send> Course<F> {
 
     /// Whether the reboot is still to come.
     async fn restarts_without_reboot(&mut self, sent: &Sent) -> Result<bool, CheckError> {
-        let Some(restart) = self.restart.as_mut() else {
+        let Some(mut restart) = self.restart.take() else {
             self.skip(Rule::RestartIsNoReboot, NO_RESTART);
             return Ok(true);
         };
-        restart().await.map_err(CheckError::Act)?;
+        self.start_again(&mut restart, None).await?;
+        self.restart = Some(restart);
         let answer = self.controller.answer_within(sent, WATCHED).await;
         let seen = match &answer {
             Answer::Nothing => "no reply".to_owned(),

@@ -3,7 +3,7 @@
 use os_upgrade_protocol::{Action, subject};
 
 use super::{Course, NO_RESTART, NOT_PREPARED, WATCHED, replies_to};
-use crate::testing::controller::{Answer, nats};
+use crate::testing::controller::nats;
 use crate::testing::report::{Row, Rule, Verdict};
 use crate::testing::wire::Seen;
 use crate::testing::{Act, CheckError};
@@ -27,7 +27,7 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             self.skip(Rule::RestartRemembers, NOT_PREPARED);
             return Ok(());
         }
-        restart().await.map_err(CheckError::Act)?;
+        self.start_again(restart, None).await?;
         let sent = self.controller.command(Action::Upgrade, false).await?;
         let answer = self.answer(&sent).await?;
         if !matches!(answer.result(), Some("done" | "reboot-required")) {
@@ -35,12 +35,12 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             self.row(Rule::RestartRemembers, Verdict::Broken, seen);
             return Ok(());
         }
-        restart().await.map_err(CheckError::Act)?;
-        let sent = self.controller.command(Action::Upgrade, true).await?;
+        self.start_again(restart, None).await?;
+        let sent = self.controller.command(Action::Upgrade, false).await?;
         let answer = self.controller.answer_within(&sent, self.controller.work_wait).await;
         self.controller.settle(&sent).await?;
         let seen = format!("after another restart, a second upgrade was {}", self.seen(&answer));
-        self.judge(Rule::RestartRemembers, answer == Answer::Acked, seen);
+        self.judge(Rule::RestartRemembers, answer.declines(), seen);
         Ok(())
     }
 
@@ -52,7 +52,7 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         }
         let sent = self.controller.command(Action::Upgrade, false).await?;
         self.controller.delivered(&sent).await?;
-        restart().await.map_err(CheckError::Act)?;
+        self.start_again(restart, None).await?;
         let answer = self.controller.answer(&sent).await;
         self.controller.settle(&sent).await?;
         self.judge(Rule::UpgradeCut, answer.result().is_some(), self.seen(&answer));
@@ -62,6 +62,10 @@ impl<F: FnMut(&Row) + Send> Course<F> {
     /// Deletes the consumer; the next command must still be carried out, and no earlier one again.
     pub(super) async fn remake(&mut self) -> Result<(), CheckError> {
         self.controller.restarting = true;
+        if !self.starts.is_empty() {
+            // A worker that was killed between its answer and its note of it answers once more: not after this one.
+            self.is_prepared().await?;
+        }
         let stream = self.controller.stream(subject::CONTROL_STREAM).await?;
         for consumer in self.controller.consumers().await? {
             stream.delete_consumer(&consumer.name).await.map_err(nats)?;

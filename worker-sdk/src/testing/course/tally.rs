@@ -1,12 +1,11 @@
 //! What is concluded from everything that was seen.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
 use os_upgrade_protocol::{Announcement, Reply, Versions, subject};
 
-use super::Course;
+use super::{Course, Start};
 use crate::testing::CheckError;
 use crate::testing::controller::{Answer, Sent, acked};
 use crate::testing::report::{Row, Rule, Verdict};
@@ -81,24 +80,27 @@ impl<F: FnMut(&Row) + Send> Course<F> {
 
     async fn versions(&mut self) -> Result<(), CheckError> {
         let filter = subject::versions(&self.controller.host);
-        let published = self.controller.stored(subject::VERSIONS_STREAM, &filter).await?;
-        let parsed: Result<Vec<_>, _> = published.iter().map(|payload| Versions::parse(payload)).collect();
+        let published = self.controller.stored_with_sequences(subject::VERSIONS_STREAM, &filter).await?;
+        let parse = |(sequence, payload): &(u64, Vec<u8>)| Ok((*sequence, Versions::parse(payload)?));
+        let parsed: Result<Vec<_>, os_upgrade_protocol::ParseError> = published.iter().map(parse).collect();
         match parsed {
             Err(error) => self.judge(Rule::Versions, false, error.to_string()),
             Ok(all) if all.is_empty() => {
                 self.skip(Rule::Versions, "needs a worker that publishes versions");
             }
             Ok(all) => {
-                let repeated = all.windows(2).filter(|pair| pair[0] == pair[1]).count();
                 // Who cannot read back what was said may say it once more after each start.
                 let blind = self.controller.consumer_maker.is_asked();
-                let allowed = if blind { self.starts.load(Ordering::Relaxed) } else { 0 };
-                let seen = if repeated > allowed {
-                    "the same ones twice in a row".to_owned()
-                } else {
-                    format!("published {} times", all.len())
+                let starts = if blind { self.starts.as_slice() } else { &[] };
+                let holds = repeats_are_of_starts(&all, starts);
+                let seen = match (holds, blind) {
+                    (true, _) => format!("published {} times", all.len()),
+                    (false, false) => "the same ones twice in a row".to_owned(),
+                    (false, true) => {
+                        "the same ones twice in a row, not as the first after a start".to_owned()
+                    }
                 };
-                self.judge(Rule::Versions, repeated <= allowed, seen);
+                self.judge(Rule::Versions, holds, seen);
             }
         }
         Ok(())
@@ -131,6 +133,17 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         self.judge(Rule::Heartbeats, found.is_some(), seen);
         Ok(())
     }
+}
+
+/// Whether each of the versions, with their places in the stream, differs from those before, or is the first after a
+/// start, where each start is good for one.
+fn repeats_are_of_starts(all: &[(u64, Versions)], starts: &[Start]) -> bool {
+    let mut starts = starts.iter();
+    let repeats = all.windows(2).filter(|pair| pair[0].1 == pair[1].1);
+    repeats.map(|pair| (pair[0].0, pair[1].0)).all(|(before, repeat)| {
+        // Starts and repeats are in the order in which they happened, and each start is looked at once.
+        starts.any(|start| start.after < repeat && before <= start.until)
+    })
 }
 
 /// What is wrong with the order of reply, confirmation and acknowledgement.
@@ -196,5 +209,37 @@ fn fault(sent: &[Sent], place: usize, payload: &[u8], in_reply_to: Option<u64>) 
             Some(format!("one of action {} to {}", reply.action, command.action))
         }
         Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_said_again() {
+        let start = |after, until| Start { after, until };
+        for (said, starts, expected) in [
+            // Changed each time.
+            ("a b a", vec![], true),
+            ("a a", vec![], false),
+            // After its one start, before it, and once too often.
+            ("a a b", vec![start(1, 1)], true),
+            ("a b b", vec![start(1, 1)], false),
+            ("a a b", vec![start(2, 3)], false),
+            ("a a a", vec![start(1, 1)], false),
+            // What came while the worker was ended may be of the old process or the new one.
+            ("a b b", vec![start(1, 2)], true),
+            ("a a b", vec![start(1, 2)], true),
+            ("a a a", vec![start(1, 3)], false),
+            // A start for each.
+            ("a a a", vec![start(1, 1), start(2, 2)], true),
+            ("a a a", vec![start(1, 1), start(1, 1)], false),
+            ("a b b", vec![start(0, 0), start(2, 2)], true),
+        ] {
+            let versions = |text: &str| Versions([("linux".to_owned(), text.to_owned())].into());
+            let all: Vec<_> = (1..).zip(said.split(' ').map(versions)).collect();
+            assert_eq!(repeats_are_of_starts(&all, &starts), expected, "{said} {starts:?}");
+        }
     }
 }
