@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::fs;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use os_upgrade_protocol::Versions;
 use os_upgrade_systems::debian::version::compare;
@@ -73,6 +74,42 @@ async fn what_was_prepared_is_installed_and_nothing_changes_before() {
     host.await_log("nothing to upgrade").await;
 }
 
+/// A package with a configuration file besides, `/etc/NAME.d/always`, that is the same in every version.
+fn with_two_files(name: &str, version: &str) -> Package {
+    let file = format!("etc/{name}.d/always");
+    Package::new(name, version).file(&file, b"as shipped\n".to_vec()).configuration(&file)
+}
+
+#[tokio::test]
+async fn a_configuration_file_that_was_changed_is_kept_and_another_becomes_new() {
+    let names = ["changed", "untouched", "removed"];
+    let (tree, mut archive) = system(&names.map(|name| with_two_files(name, "1.0")), &names);
+    tree.write("/etc/changed.conf", "what the operator wrote\n");
+    tree.write("/etc/changed.d/always", "this, too\n");
+    fs::remove_file(tree.path("/etc/removed.conf")).unwrap();
+    archive.publish(&names.map(|name| with_two_files(name, "2.0")));
+
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    assert_eq!(run(&host, "run-1").await, "done");
+    assert_eq!(names.map(|name| tree.package(name)), ["ii 2.0", "ii 2.0", "ii 2.0"]);
+
+    // The new one lies beside what the operator wrote, and only where there is a new one.
+    assert_eq!(tree.read("/etc/changed.conf"), "what the operator wrote\n");
+    assert_eq!(tree.read("/etc/changed.conf.dpkg-dist"), "2.0\n");
+    assert_eq!(tree.read("/etc/changed.d/always"), "this, too\n");
+    assert!(!tree.path("/etc/changed.d/always.dpkg-dist").exists());
+    // So it does where the operator wants none.
+    assert!(!tree.path("/etc/removed.conf").exists());
+    assert_eq!(tree.read("/etc/removed.conf.dpkg-dist"), "2.0\n");
+    assert_eq!(tree.read("/etc/untouched.conf"), "2.0\n");
+    assert_eq!(tree.read("/etc/untouched.d/always"), "as shipped\n");
+    let beside =
+        ["dpkg-dist", "dpkg-old", "dpkg-new"].map(|end| tree.path(&format!("/etc/untouched.conf.{end}")));
+    assert!(!beside.iter().any(|path| path.exists()), "{beside:?}");
+}
+
 #[tokio::test]
 async fn a_reboot_is_asked_for_when_a_package_does() {
     let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
@@ -129,6 +166,37 @@ async fn removals_and_holds_are_refused_unless_they_are_allowed() {
     tree.must(&["apt-mark", "unhold", "foo"]);
     assert_eq!(run(&usual, "run-4").await, "done");
     assert_eq!((tree.package("foo"), tree.package("bar")), ("ii 2.0".to_owned(), "rc 1.0".to_owned()));
+}
+
+#[tokio::test]
+async fn an_essential_package_goes_only_where_that_is_allowed() {
+    let vital = Package::new("vital", "1.0").field("Essential: yes");
+    let (tree, mut archive) = system(&[Package::new("foo", "1.0"), vital], &["foo", "vital"]);
+    archive.publish(&[Package::new("foo", "2.0").field("Conflicts: vital").field("Replaces: vital")]);
+    let server = NatsServer::with_streams().await;
+    let mut usual = host(&server, &tree, &[]).await;
+    usual.start();
+    // APT itself keeps it.
+    assert_eq!(run(&usual, "run-1").await, "done");
+    usual.await_log("kept back: foo").await;
+    assert_eq!((tree.package("foo"), tree.package("vital")), ("ii 1.0".to_owned(), "ii 1.0".to_owned()));
+
+    // Unless it is told that no package is essential.
+    tree.write("/etc/apt/apt.conf.d/essential", "pkgCacheGen::Essential \"none\";\n");
+    let prepare = usual.send("run-2", &usual.prepare("")).await;
+    assert_eq!(
+        usual.result_of(prepare).await,
+        "the upgrade would remove essential packages: vital; see why with apt-get --simulate dist-upgrade, or allow it \
+         with --allow-essential-removals"
+    );
+    assert_eq!((tree.package("foo"), tree.package("vital")), ("ii 1.0".to_owned(), "ii 1.0".to_owned()));
+    drop(usual);
+
+    let server = NatsServer::with_streams().await;
+    let mut allowing = host(&server, &tree, &["--allow-essential-removals"]).await;
+    allowing.start();
+    assert_eq!(run(&allowing, "run-3").await, "done");
+    assert_eq!((tree.package("foo"), tree.package("vital")), ("ii 2.0".to_owned(), "rc 1.0".to_owned()));
 }
 
 #[tokio::test]
@@ -196,4 +264,37 @@ fn versions_are_ordered_as_dpkg_orders_them() {
         let status = Command::new("dpkg").args(["--compare-versions", &a, relation, &b]).status().unwrap();
         assert!(status.success(), "{a} {relation} {b}");
     }
+}
+
+#[test]
+fn a_tree_that_is_removed_takes_nothing_with_it_that_is_mounted_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = directory.path().join("tree");
+    let other = directory.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("file"), "").unwrap();
+    let remove = || {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/systems");
+        let mut command = Command::new("sh");
+        command.args(["-euc", ". \"$0\"; remove \"$1\""]).arg(script).arg(&tree);
+        command.stderr(Stdio::null()).status().unwrap().success()
+    };
+    assert!(remove(), "there is none");
+    let mount = |words: &[&str], at: &str| {
+        fs::create_dir_all(tree.join(at)).unwrap();
+        assert!(
+            Command::new("mount").args(words).arg(tree.join(at)).status().unwrap().success(),
+            "{words:?}"
+        );
+    };
+    mount(&["-t", "proc", "proc"], "proc");
+    mount(&["-t", "tmpfs", "tmpfs"], "srv");
+    mount(&["--bind", other.to_str().unwrap()], "srv/other");
+
+    let used = fs::File::open(tree.join("srv/other/file")).unwrap();
+    assert!(!remove(), "it is in use");
+    drop(used);
+    assert!(remove());
+    assert!(!tree.exists());
+    assert!(other.join("file").exists());
 }

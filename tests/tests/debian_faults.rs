@@ -9,7 +9,7 @@ use futures::StreamExt;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{F_WRLCK, flock};
 use os_upgrade_protocol::{Progress, subject};
-use os_upgrade_tests::debian::{Archive, CACHE, Package, Tree, host, run};
+use os_upgrade_tests::debian::{Archive, CACHE, Mount, Package, Tree, host, run};
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::wait::{PATIENCE, eventually};
 use os_upgrade_tests::worker::WorkerHost;
@@ -110,6 +110,64 @@ async fn a_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
     disk.resize("4m");
     assert_eq!(run(&host, "run-2").await, "done");
     assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+}
+
+/// A disk of its own at `/boot`, with a kernel of 600 kB and what belongs to it.
+fn boot_disk(tree: &Tree, size: &str) -> Mount {
+    let disk = tree.disk("/boot", size);
+    for (name, length) in [("vmlinuz-6.1.0-1-amd64", 200_000), ("initrd.img-6.1.0-1-amd64", 400_000)] {
+        tree.write(&format!("/boot/{name}"), &"x".repeat(length));
+    }
+    disk
+}
+
+#[tokio::test]
+async fn a_boot_disk_without_room_for_another_kernel_is_found_before_anything_is_changed() {
+    let newer = Package::new("foo", "2.0").field("Depends: linux-image-6.1.0-2-amd64");
+    let (tree, mut archive) = system(newer.clone());
+    let kernel = Package::new("linux-image-6.1.0-2-amd64", "6.1.2");
+    archive.publish(&[newer, kernel.file("boot/vmlinuz-6.1.0-2-amd64", vec![b'x'; 200_000])]);
+    // A kernel more, the initial RAM disk once more while it is written, and 1 MB that stays free: 2 MB, and some pages.
+    let disk = boot_disk(&tree, "2400k");
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let result = preparation_of(&host, "run-1").await;
+    assert!(result.starts_with("the disk is too full: the upgrade needs 1.0 MB in "), "{result}");
+    assert!(
+        result.contains("/boot and leaves 1.0 MB free as --free-space says, and 1.8 MB are free"),
+        "{result}"
+    );
+    assert_eq!(tree.package("foo"), "ii 1.0");
+
+    disk.resize("3m");
+    assert_eq!(run(&host, "run-2").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+    assert!(tree.path("/boot/vmlinuz-6.1.0-2-amd64").is_file());
+}
+
+#[tokio::test]
+async fn a_boot_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
+    // What is written there after a kernel was installed is in no list.
+    let postinst = "head --bytes=1500000 /dev/zero >/boot/initrd.img-6.1.0-1-amd64.new\n\
+                    mv /boot/initrd.img-6.1.0-1-amd64.new /boot/initrd.img-6.1.0-1-amd64";
+    let (tree, _archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let disk = boot_disk(&tree, "2m");
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    let result = host.result_of(upgrade).await;
+    assert!(
+        result.starts_with("the upgrade failed: the disk is full; make room and try again: package foo: "),
+        "{result}"
+    );
+    assert_eq!(tree.package("foo"), "iF 2.0");
+    disk.resize("4m");
+    assert_eq!(run(&host, "run-2").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+    assert_eq!(tree.read("/boot/initrd.img-6.1.0-1-amd64").len(), 1_500_000);
 }
 
 #[tokio::test]
@@ -218,6 +276,34 @@ async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
     host.await_log("an earlier installation did not end").await;
     assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
     assert_eq!(host.replies_to(upgrade).await, 1);
+}
+
+#[tokio::test]
+async fn a_boot_loader_that_reads_no_journal_finds_the_new_menu_while_dpkg_is_still_at_work() {
+    // As update-grub writes it.
+    let postinst = "yes 'new menu' | head --lines=3000 >/boot/grub/grub.cfg.new\n\
+                    cat /boot/grub/grub.cfg.new >/boot/grub/grub.cfg; rm /boot/grub/grub.cfg.new\n\
+                    echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
+    let (tree, _archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let disk = tree.ext4_disk("/boot");
+    tree.write("/boot/grub/grub.cfg", "old menu\n");
+    tree.must(&["sync", "--file-system", "/boot"]);
+    assert_eq!(disk.read_as_boot_loader("/grub/grub.cfg"), "old menu\n");
+
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    let menu = tree.read("/boot/grub/grub.cfg");
+    assert_eq!(menu.lines().count(), 3000);
+    eventually("the new menu to be in its place", async || {
+        (disk.read_as_boot_loader("/grub/grub.cfg") == menu).then_some(())
+    })
+    .await;
+    tree.write("/go", "");
+    assert_eq!(host.result_of(upgrade).await, "done");
 }
 
 #[tokio::test]

@@ -14,9 +14,9 @@ use os_upgrade_tests::worker::WorkerHost;
 fn entry(digest: &str, version: &str, more: &str) -> String {
     format!(
         r#"{{"image": {{"image": {{"image": "registry.example/os:stable", "transport": "registry"}}, "version": "{version}",
-        "timestamp": null, "imageDigest": "sha256:{digest}", "architecture": "amd64"}}, "cachedUpdate": null,
-        "incompatible": false, "pinned": false{more}, "store": "ostreeContainer",
-        "ostree": {{"checksum": "{digest}", "deploySerial": 0, "stateroot": "default"}}}}"#
+        "timestamp": "2026-09-01T10:00:00Z", "imageDigest": "sha256:{digest}", "architecture": "amd64"}}, "cachedUpdate": null,
+        "incompatible": false, "pinned": false, "softRebootCapable": false{more}, "store": "ostreeContainer",
+        "ostree": {{"checksum": "{digest}", "deploySerial": 0, "stateroot": "default"}}, "composefs": null}}"#
     )
 }
 
@@ -24,7 +24,27 @@ fn bootc_status(booted: &str, staged: &str) -> String {
     format!(
         r#"{{"apiVersion": "org.containers.bootc/v1", "kind": "BootcHost", "metadata": {{"name": "host"}},
         "spec": {{"bootOrder": "default", "image": {{"image": "registry.example/os:stable", "transport": "registry"}}}},
-        "status": {{"staged": {staged}, "booted": {booted}, "rollback": null, "rollbackQueued": false, "type": "bootcHost"}}}}"#
+        "status": {{"staged": {staged}, "booted": {booted}, "rollback": null, "rollbackQueued": false, "type": "bootcHost",
+        "usrOverlay": null, "readOnly": false}}}}"#
+    )
+}
+
+/// An entry of `rpm-ostree status`.
+fn deployment(checksum: &str, version: &str, booted: bool) -> String {
+    format!(
+        r#"{{"booted": {booted}, "checksum": "{checksum}", "version": "{version}", "id": "fedora-coreos-{checksum}.0",
+        "container-image-reference": "ostree-image-signed:docker://registry.example/os:stable",
+        "container-image-reference-digest": "sha256:{checksum}", "osname": "fedora-coreos", "serial": 0, "staged": {},
+        "pinned": false, "unlocked": "none", "timestamp": 1788220800, "packages": [], "requested-packages": [],
+        "base-commit-meta": {{"ostree.manifest-digest": "sha256:{checksum}", "ostree.manifest": "{{}}"}}}}"#,
+        !booted
+    )
+}
+
+fn rpm_ostree_status(deployments: &[&str]) -> String {
+    format!(
+        r#"{{"deployments": [{}], "transaction": null, "cached-update": null, "update-driver": null}}"#,
+        deployments.join(",")
     )
 }
 
@@ -55,7 +75,7 @@ case "$*" in
     if [ -e old-bootc ]; then echo "error: unexpected argument '--download-only' found" >&2; exit 2; fi
     if [ -e unreachable ]; then echo "error: Upgrading: Pulling: dial tcp: connection refused" >&2; exit 1; fi
     if [ -e found.json ]; then cp found.json status.json; fi ;;
-"upgrade --check") echo "Update available for: docker://registry.example/os:stable" ;;
+"upgrade --check") printf 'Update available for: docker://registry.example/os:stable\n  Version: 41.2\n  Digest: sha256:bbbb\n' ;;
 "upgrade --from-downloaded"|upgrade) cp next.json status.json ;;
 *) exit 64 ;;
 esac"#;
@@ -64,7 +84,7 @@ const RPM_OSTREE: &str = r#"
 case "$*" in
 "status --json") cat status.json ;;
 "upgrade --download-only")
-    if [ -e busy ]; then rm busy; echo "error: Transaction in progress: deploy" >&2; exit 1; fi ;;
+    if [ -e busy ]; then rm busy; echo "error: System transaction in progress" >&2; exit 1; fi ;;
 "upgrade --cache-only --unchanged-exit-77")
     [ -e next.json ] || exit 77
     cp next.json status.json ;;
@@ -242,31 +262,59 @@ async fn an_older_bootc_downloads_when_it_upgrades() {
 async fn an_rpm_ostree_host_waits_for_other_transactions_and_is_upgraded_from_its_cache() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("rpm-ostree", RPM_OSTREE)], &["--tool", "rpm-ostree"]).await;
-    let deployment = |checksum: &str, version: &str, booted: bool| {
-        format!(
-            r#"{{"booted": {booted}, "checksum": "{checksum}", "version": "{version}", "origin": "fedora:fedora/x86_64/coreos/stable",
-            "id": "fedora-coreos-{checksum}.0", "osname": "fedora-coreos", "serial": 0, "staged": {}, "pinned": false}}"#,
-            !booted
-        )
-    };
-    let status = |all: &[String]| format!(r#"{{"deployments": [{}], "transaction": null}}"#, all.join(","));
-    let (old, new) = (deployment("aaaa", "41.1", true), deployment("bbbb", "41.2", false));
-    write(&host, "status.json", &status(std::slice::from_ref(&old)));
+    let old = deployment("aaaa", "41.1", true);
+    write(&host, "status.json", &rpm_ostree_status(&[&old]));
     host.touch("busy");
     host.start();
     host.prepared("run-1").await;
     host.await_log("waits for another transaction").await;
     assert_eq!(upgraded(&host, "run-1").await, "done");
 
-    write(&host, "next.json", &status(&[new, old]));
+    write(&host, "next.json", &rpm_ostree_status(&[&deployment("bbbb", "41.2", false), &old]));
     host.prepared("run-2").await;
     assert_eq!(upgraded(&host, "run-2").await, "reboot-required");
     let (new, old) = (deployment("bbbb", "41.2", true), deployment("aaaa", "41.1", false));
-    write(&host, "booted.json", &status(&[new, old]));
+    write(&host, "booted.json", &rpm_ostree_status(&[&new, &old]));
     let reboot = host.send("run-2", &host.reboot()).await;
     host.await_file("rebooting").await;
     boot(&mut host, "booted.json");
     assert_eq!(host.result_of(reboot).await, "done");
+}
+
+#[tokio::test]
+async fn an_rpm_ostree_host_is_not_rebooted_into_what_waited_for_it_before() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("rpm-ostree", RPM_OSTREE)], &["--tool", "rpm-ostree"]).await;
+    let (runs, waits) = (deployment("bbbb", "41.2", true), deployment("aaaa", "41.1", false));
+    // After `rpm-ostree rollback`, or what was laid out and never booted.
+    write(&host, "status.json", &rpm_ostree_status(&[&waits, &runs]));
+    write(&host, "next.json", &rpm_ostree_status(&[&deployment("cccc", "41.3", false), &runs]));
+    host.start();
+    host.prepared("run-1").await;
+    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    assert_eq!(
+        calls(&host),
+        ["rpm-ostree upgrade --download-only", "rpm-ostree upgrade --cache-only --unchanged-exit-77"]
+    );
+    host.await_log("a reboot is required: 41.3 (cccc) is to run, and 41.2 (bbbb) runs").await;
+}
+
+#[tokio::test]
+async fn what_rpm_ostree_has_laid_out_on_a_bootc_host_is_not_overlooked() {
+    let server = NatsServer::with_streams().await;
+    let tools = [("bootc", "cat bootc.json"), ("rpm-ostree", RPM_OSTREE)];
+    let mut host = host(&server, &tools, &[]).await;
+    let foreign = r#"{"image": null, "cachedUpdate": null, "incompatible": true, "pinned": false, "store": null,
+        "ostree": {"checksum": "bbbb", "deploySerial": 0, "stateroot": "default"}}"#;
+    write(&host, "bootc.json", &bootc_status(&entry("aaaa", "41.1", UNLOCKED), foreign));
+    let (waits, runs) = (deployment("bbbb", "41.1", false), deployment("aaaa", "41.1", true));
+    write(&host, "status.json", &rpm_ostree_status(&[&waits, &runs]));
+    host.start();
+    host.prepared("run-1").await;
+    // There is nothing newer, and what waits for a reboot is not nothing.
+    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    let called = calls(&host);
+    assert!(called.iter().all(|call| call.starts_with("rpm-ostree upgrade ")), "{called:?}");
 }
 
 #[tokio::test]

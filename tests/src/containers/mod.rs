@@ -90,10 +90,13 @@ impl Containers {
         self.running[service].starts.load(Ordering::Relaxed)
     }
 
-    /// Runs a service that ends by itself.
+    /// Runs a service that ends by itself, and takes it away, as `docker compose run --rm` does.
     pub async fn run(&mut self, service: &str) -> ExitStatus {
         self.start(service);
-        self.ended(service).await
+        let status = self.ended(service).await;
+        self.running.remove(service);
+        must("ip", &["netns", "delete", service]);
+        status
     }
 
     async fn ended(&mut self, service: &str) -> ExitStatus {
@@ -104,11 +107,13 @@ impl Containers {
         status.unwrap_or_else(|error| panic!("{service}: {error}"))
     }
 
-    /// Starts every service without a profile once what it depends on is there, and waits until all are well.
-    pub async fn up(&mut self) {
+    /// Starts every service without a profile once what it depends on is there. The processes of `hanging` do nothing: they
+    /// are not started, though nobody who asks for their start notices that.
+    pub async fn start_all_but(&mut self, hanging: &[&str]) {
         let mut waiting: Vec<String> = self.services.keys().cloned().collect();
-        waiting.retain(|service| self.services[service].get("profiles").is_none());
-        let all = waiting.clone();
+        waiting.retain(|service| {
+            self.services[service].get("profiles").is_none() && !hanging.contains(&service.as_str())
+        });
         let mut ended = Vec::new();
         while !waiting.is_empty() {
             let before = waiting.len();
@@ -119,6 +124,7 @@ impl Containers {
                 }
                 for (name, needed) in needed {
                     match needed["condition"].as_str().unwrap() {
+                        "service_started" => {}
                         "service_healthy" => self.is_well(&name).await,
                         "service_completed_successfully" if ended.contains(&name) => {}
                         "service_completed_successfully" => {
@@ -133,7 +139,11 @@ impl Containers {
             }
             assert!(waiting.len() < before, "{waiting:?} wait for each other");
         }
-        for service in all.iter().filter(|service| self.running[*service].health.is_some()) {
+    }
+
+    /// Waits until all that have been started are well.
+    pub async fn all_are_well(&self) {
+        for (service, _) in self.running.iter().filter(|(_, container)| container.health.is_some()) {
             self.is_well(service).await;
         }
     }
@@ -148,7 +158,7 @@ impl Containers {
     }
 
     /// Waits until a service is well, by its own command.
-    async fn is_well(&self, service: &str) {
+    pub async fn is_well(&self, service: &str) {
         let container = &self.running[service];
         let health = container.health.as_ref().unwrap_or_else(|| panic!("{service} has no health check"));
         eventually(&format!("{service} to be well"), async || {
@@ -166,7 +176,8 @@ impl Containers {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn start(&mut self, service: &str) {
+    /// Starts a service.
+    pub fn start(&mut self, service: &str) {
         let wanted = self.services[service].clone();
         let mut tree = Tree::new();
         let image = wanted["image"].as_str().unwrap();

@@ -26,6 +26,7 @@ pub struct Package {
     fields: String,
     scripts: Vec<(String, String)>,
     files: Vec<(String, Vec<u8>)>,
+    configuration: Vec<String>,
 }
 
 impl Package {
@@ -38,6 +39,7 @@ impl Package {
             version: version.to_owned(),
             fields: String::new(),
             scripts: Vec::new(),
+            configuration: vec![files[1].clone()],
             files: files.map(|file| (file, format!("{version}\n").into_bytes())).to_vec(),
         }
     }
@@ -63,6 +65,13 @@ impl Package {
         self
     }
 
+    /// Makes one of its files a configuration file.
+    #[must_use]
+    pub fn configuration(mut self, name: &str) -> Self {
+        self.configuration.push(name.to_owned());
+        self
+    }
+
     fn control(&self) -> String {
         format!(
             "Package: {}\nVersion: {}\nArchitecture: all\nMaintainer: Nobody <nobody@example.com>\nInstalled-Size: 10\n\
@@ -78,7 +87,8 @@ impl Package {
         fs::create_dir(&control).unwrap();
         fs::set_permissions(build.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(control.join("control"), self.control()).unwrap();
-        fs::write(control.join("conffiles"), format!("/etc/{}.conf\n", self.name)).unwrap();
+        let configuration: Vec<String> = self.configuration.iter().map(|name| format!("/{name}\n")).collect();
+        fs::write(control.join("conffiles"), configuration.concat()).unwrap();
         for (name, body) in &self.scripts {
             fs::write(control.join(name), body).unwrap();
             fs::set_permissions(control.join(name), fs::Permissions::from_mode(0o755)).unwrap();

@@ -5,7 +5,7 @@ mod archive;
 mod tree;
 
 pub use archive::{Archive, Package};
-pub use tree::{Mount, Tree};
+pub use tree::{Disk, Mount, Tree};
 
 use crate::nats_server::NatsServer;
 use crate::worker::WorkerHost;

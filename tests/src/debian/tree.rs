@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 /// Something that is mounted until this is dropped.
 #[derive(Debug)]
@@ -34,6 +34,36 @@ impl Drop for Mount {
     fn drop(&mut self) {
         // Lazily: what was killed may still be about to end.
         let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// A disk with ext4 in a file. Nothing of it is written in its place by itself within minutes.
+#[derive(Debug)]
+pub struct Disk {
+    // First, so that it is not mounted any more when the file goes.
+    _mount: Mount,
+    image: NamedTempFile,
+}
+
+impl Disk {
+    fn new(at: &Path) -> Self {
+        let image = NamedTempFile::new().unwrap();
+        image.as_file().set_len(32 * 1024 * 1024).unwrap();
+        let made =
+            Command::new("mke2fs").args(["-q", "-F", "-t", "ext4"]).arg(image.path()).status().unwrap();
+        assert!(made.success(), "mke2fs");
+        fs::create_dir_all(at).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-o", "loop,commit=300"]).arg(image.path()).arg(at);
+        assert!(mount.status().unwrap().success(), "these tests need loop devices");
+        Self { _mount: Mount(at.to_owned()), image }
+    }
+
+    /// What a boot loader finds in a file: it does not look at the journal.
+    pub fn read_as_boot_loader(&self, name: &str) -> String {
+        let read =
+            Command::new("debugfs").args(["-R", &format!("cat {name}")]).arg(self.image.path()).output();
+        String::from_utf8_lossy(&read.unwrap().stdout).into_owned()
     }
 }
 
@@ -112,6 +142,11 @@ impl Tree {
     /// Puts a disk of this size at a directory.
     pub fn disk(&self, directory: &str, size: &str) -> Mount {
         Mount::new("tmpfs", &format!("size={size}"), &self.path(directory))
+    }
+
+    /// Puts a disk at a directory that can be read as a boot loader does.
+    pub fn ext4_disk(&self, directory: &str) -> Disk {
+        Disk::new(&self.path(directory))
     }
 
     /// Shows a directory of this machine, at the same path.

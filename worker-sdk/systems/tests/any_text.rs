@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use os_upgrade_systems::debian::{failure, kernel, lock, package, plan, progress, size, source, version};
+use os_upgrade_systems::image::{self, bootc, rpm_ostree};
 use os_upgrade_systems::systemd;
 use proptest::prelude::*;
 
@@ -16,6 +17,9 @@ fn text() -> impl Strategy<Value = String> {
         "\n",
         " ",
         "E: ",
+        "error: ",
+        "{\"deployments\": [",
+        "{\"status\": {\"booted\": ",
         "Failed to fetch ",
         "http://a/dists/",
         "/InRelease",
@@ -61,6 +65,8 @@ proptest! {
         let _ = lock::held(&text);
         let _ = text.lines().map(progress::parse).count();
         let _ = systemd::failed_units(&text);
+        let _ = bootc::status(&text).and(rpm_ostree::status(&text));
+        prop_assert!(!image::trouble("x", &text).contains('\n'));
         let running = kernel::Running { release: text.clone(), build: other.clone() };
         let _ = kernel::other_than_running(&running, std::slice::from_ref(&other), Some(&text));
         prop_assert!(!source::trouble(&text).contains('\n'));

@@ -14,6 +14,7 @@ use clap::Parser;
 use os_upgrade_tests::debian::{CACHE, Tree, host};
 use os_upgrade_tests::nats_server::NatsServer;
 use os_upgrade_tests::random::Random;
+use os_upgrade_tests::rounds::Rounds;
 use os_upgrade_tests::worker::WorkerHost;
 
 /// Upgrades a Debian system again and again, with everything that runs in it and its worker killed at random moments,
@@ -148,33 +149,29 @@ async fn main() -> ExitCode {
     let whole = u64::try_from(start.elapsed().as_millis()).unwrap();
     println!("left alone: {result} after {} s", whole / 1000);
     let mut kills = 0;
-    let mut wrong = 0;
+    let mut rounds = Rounds::default();
     for round in 1..=arguments.rounds {
         let planned = 3 + random.below(KILLS_MAX - 2);
         // Together they come to an upgrade's whole time, so that its end is reached about as often as its beginning.
         let moments: Vec<Duration> = (0..planned).map(|_| random.millis(20, 2 * whole / planned)).collect();
         let start = Instant::now();
         let (outcome, result, killed) = upgrade(&prepared, &moments).await;
-        let same = outcome == reference;
-        let good = same && (result == "done" || result == "reboot-required");
         kills += killed.len();
-        wrong += usize::from(!good);
         println!(
-            "round {round}: {result} after {} s and {} kills ({}); {}",
+            "round {round}: {result} after {} s and {} kills ({})",
             start.elapsed().as_secs(),
             killed.len(),
-            killed.join(", "),
-            if same { "the same as when left alone" } else { "NOT the same as when left alone" }
+            killed.join(", ")
         );
-        for (what, lines) in [
-            ("only when killed", outcome.difference(&reference)),
-            ("only when left alone", reference.difference(&outcome)),
-        ] {
-            for line in lines {
-                println!("  {what}: {line}");
-            }
-        }
+        let good = result == "done" || result == "reboot-required";
+        let only = |when: &str, lines: Vec<&String>| -> Vec<String> {
+            lines.into_iter().map(|line| format!("only when {when}: {line}")).collect()
+        };
+        let mut wrong = only("killed", outcome.difference(&reference).collect());
+        wrong.extend(only("left alone", reference.difference(&outcome).collect()));
+        wrong.extend((!good).then(|| "it failed".to_owned()));
+        rounds.ended(&wrong);
     }
-    println!("{} upgrades, {kills} kills, {wrong} wrong", arguments.rounds);
-    ExitCode::from(u8::from(wrong > 0))
+    println!("{kills} kills");
+    rounds.exit_code()
 }

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use os_upgrade_tests::random::Random;
+use os_upgrade_tests::rounds::Rounds;
 use os_upgrade_tests::vm;
 use os_upgrade_tests::vm::accelerator::Accelerator;
 
@@ -42,8 +43,7 @@ async fn main() -> ExitCode {
     let accelerator = Accelerator::best(&vm::image()).await;
     println!("guests run under {accelerator}");
     let mut random = Random::from_environment();
-    let mut wrong = 0;
-    let mut runs = 0;
+    let mut rounds = Rounds::default();
     let mut reference = None;
     for round in 1..=arguments.rounds {
         for faults in arguments.faults.chunks(2) {
@@ -51,14 +51,8 @@ async fn main() -> ExitCode {
             println!("round {round}: {}", shown.join("; then, for the other guest, "));
             let faults: Vec<_> = faults.iter().map(|cut| (*cut, cut.moment(&mut random))).collect();
             let mut course = Course::begin(accelerator, &package).await;
-            let found = course.run(&faults, &mut reference).await;
-            runs += 1;
-            wrong += found.len();
-            for line in found {
-                println!("  WRONG: {line}");
-            }
+            rounds.ended(&course.run(&faults, &mut reference).await);
         }
     }
-    println!("{runs} runs, {wrong} wrong");
-    ExitCode::from(u8::from(wrong > 0))
+    rounds.exit_code()
 }

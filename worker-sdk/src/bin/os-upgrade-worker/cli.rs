@@ -44,7 +44,8 @@ ended before the next one begins. reboot is the exception: it is never stopped.
 
 After reboot has exited with 0, the boot id must change within the reboot wait; otherwise it is run again,
 three times in all, and then the command is answered with an error.",
-        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 for a wrong command line.
+        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 when
+what it is given is wrong, such as another host's credentials.
 The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug."
     )]
     Exec(ExecArgs),
@@ -67,7 +68,8 @@ started what it starts, no unit has failed that had not before, and the health s
 with 0. It is looked at until that is so, or the health wait is over.
 
 versions are those of the kernel (linux), the release (os-release) and the packages given with --package.",
-        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 for a wrong command line.
+        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 when
+what it is given is wrong, such as another host's credentials.
 The log, with everything that APT and dpkg say, goes to standard error."
     )]
     Debian(DebianArgs),
@@ -86,7 +88,8 @@ starts, no unit has failed that had not before, and the health script, if there 
 
 versions are those of the kernel (linux), the release (os-release) and the image (image, image-version,
 image-id).",
-        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 for a wrong command line.
+        after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 when
+what it is given is wrong, such as another host's credentials.
 The log, with everything that bootc and rpm-ostree say, goes to standard error."
     )]
     Image(ImageArgs),
@@ -236,6 +239,11 @@ pub(crate) struct WorkerArgs {
 
 fn nats_url(text: &str) -> Result<String, String> {
     for part in text.split(',') {
+        if part.trim().is_empty() {
+            let advice =
+                "give the address of a nats-server, such as nats://HOST:4222, here or in OS_UPGRADE_NATS_URL";
+            return Err(advice.to_owned());
+        }
         part.trim().parse::<async_nats::ServerAddr>().map_err(|error| error.to_string())?;
     }
     Ok(text.to_owned())
@@ -278,6 +286,8 @@ mod tests {
         );
         for wrong in [
             &["--nats", "http://["] as &[&str],
+            &["--nats", ""],
+            &["--nats", "h,"],
             &["--nats", "h", "--label", "a"],
             &["--nats", "h", "--reboot-wait", "0s"],
             &["--nats", "h", "--group", "a_b"],

@@ -25,7 +25,7 @@ pub(crate) struct Leftover {
 impl Leftover {
     /// `what` tells notes of one host from each other.
     pub(crate) fn of_host(state_dir: &Path, host: &str, what: &str) -> Result<Self, Error> {
-        let token = HostName::new(host)?.token();
+        let token = HostName::new(host).map_err(|source| Error::Name { of: "host", source })?.token();
         Ok(Self { path: state_dir.join(format!("{token}.{what}")) })
     }
 

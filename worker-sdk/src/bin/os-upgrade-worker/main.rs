@@ -14,8 +14,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::Parser;
-use os_upgrade_worker_sdk::{BootIdSource, CancellationToken, HostName, WorkerBuilder};
+use clap::{CommandFactory, FromArgMatches};
+use os_upgrade_credentials::without_empty_variables;
+use os_upgrade_worker_sdk::{BootIdSource, CancellationToken, Error, HostName, WorkerBuilder};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 use tracing_subscriber::EnvFilter;
@@ -27,10 +28,12 @@ use leftover::Leftover;
 use progress_file::ProgressFile;
 use scripts::Scripts;
 use system::SystemOptions;
+use system::host::Host;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Cli { command } = Cli::parse();
+    let arguments = without_empty_variables(Cli::command()).get_matches();
+    let Cli { command } = Cli::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
     init_log();
     let ended = match command {
         Command::Exec(args) => exec(args).await,
@@ -45,13 +48,15 @@ async fn main() -> ExitCode {
             {
                 eprintln!("os-upgrade-worker: {error:#}");
             }
-            ExitCode::FAILURE
+            let is_usage = error.downcast_ref::<Error>().is_some_and(Error::is_usage);
+            if is_usage { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
 fn init_log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,async_nats=warn"));
+    // What the NATS client says itself it says at each try to connect; what there is to know of that is told here.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,async_nats=off"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -81,7 +86,7 @@ async fn debian(args: DebianArgs) -> anyhow::Result<()> {
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
     let debian = Debian::new(settings, system, &state_dir, &host)?;
-    builder(worker, &host)?.run(debian).await?;
+    builder(worker, &host)?.run(Host(debian)).await?;
     Ok(())
 }
 
@@ -90,7 +95,7 @@ async fn image(args: ImageArgs) -> anyhow::Result<()> {
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
     let image = Image::new(settings, usable(system)?, &state_dir, &host)?;
-    builder(worker, &host)?.run(image).await?;
+    builder(worker, &host)?.run(Host(image)).await?;
     Ok(())
 }
 

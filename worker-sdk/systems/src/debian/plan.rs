@@ -66,10 +66,11 @@ impl Plan {
 
     /// One line about it.
     pub fn summary(&self) -> String {
-        if self.is_empty() {
-            return "nothing to upgrade".to_owned();
-        }
-        let mut parts = vec![format!("{} to upgrade", count(self.upgrades().count(), "package"))];
+        let upgrades = match self.upgrades().count() {
+            0 if self.is_empty() => "nothing to upgrade".to_owned(),
+            number => format!("{} to upgrade", count(number, "package")),
+        };
+        let mut parts = vec![upgrades];
         let additions = self.additions().map(|install| &install.name);
         for (what, list) in [
             ("new", names(additions)),
@@ -155,5 +156,7 @@ Conf foo (2.0 test [all])
             "Reading package lists...\n0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n";
         let plan = Plan::parse(text);
         assert_eq!((plan.is_empty(), plan.summary().as_str()), (true, "nothing to upgrade"));
+        let text = "The following packages have been kept back:\n  foo bar\n";
+        assert_eq!(Plan::parse(text).summary(), "nothing to upgrade; kept back: foo, bar");
     }
 }

@@ -21,8 +21,8 @@ struct Entry {
     image: Option<ImageStatus>,
     #[serde(default)]
     incompatible: bool,
-    /// Since bootc 1.11; before, it stands in a field of another name.
-    #[serde(default, alias = "finalizationLocked")]
+    /// Since bootc 1.12, with the options that make use of it.
+    #[serde(default)]
     download_only: bool,
 }
 
@@ -62,12 +62,17 @@ pub fn status(json: &str) -> Result<Status, String> {
     if booted.incompatible {
         return Err("this host was changed with rpm-ostree in ways that bootc does not know".to_owned());
     }
-    let next = status.staged.as_ref().and_then(Entry::deployment);
-    Ok(Status {
-        booted: booted.deployment().ok_or("this host was not booted from a container image")?,
-        next_is_locked: next.is_some() && status.staged.is_some_and(|staged| staged.download_only),
-        next,
-    })
+    let booted = booted.deployment().ok_or("this host was not booted from a container image")?;
+    let next_is_locked = status.staged.as_ref().is_some_and(|staged| staged.download_only);
+    let next = match status.staged {
+        None => None,
+        // Its own or nothing: a reboot would take it, whatever it is.
+        Some(staged) => Some(staged.deployment().ok_or(
+            "what is laid out to run next was not made by bootc; look at it with rpm-ostree status, and take it away with \
+             rpm-ostree cleanup --pending",
+        )?),
+    };
+    Ok(Status { booted, next, next_is_locked })
 }
 
 #[cfg(test)]
@@ -76,27 +81,65 @@ mod tests {
 
     const BOOTED: &str = r#"{
         "image": {
+            "image": {"image": "registry.example/os:stable", "transport": "registry", "signature": {"ostreeRemote": "example"}},
+            "version": "41.20260901.0", "timestamp": "2026-09-01T10:00:00.5Z", "imageDigest": "sha256:aaaa", "architecture": "amd64"
+        },
+        "cachedUpdate": {
+            "image": {"image": "registry.example/os:stable", "transport": "registry"},
+            "version": null, "timestamp": null, "imageDigest": "sha256:cccc", "architecture": "amd64"
+        },
+        "incompatible": false, "pinned": true, "softRebootCapable": false, "downloadOnly": false, "store": "ostreeContainer",
+        "ostree": {"checksum": "26836632", "deploySerial": 0, "stateroot": "default"}, "composefs": null
+    }"#;
+    /// As bootc before 1.0 said it.
+    const BOOTED_OF_OLD: &str = r#"{
+        "image": {
+            "image": {"image": "registry.example/os:stable", "transport": "registry", "signature": "insecure"},
+            "version": "41.20260901.0", "timestamp": null, "imageDigest": "sha256:aaaa"
+        },
+        "incompatible": false, "pinned": false, "ostree": {"checksum": "26836632", "deploySerial": 0}
+    }"#;
+    /// Without ostree.
+    const BOOTED_COMPOSEFS: &str = r#"{
+        "image": {
             "image": {"image": "registry.example/os:stable", "transport": "registry"},
             "version": "41.20260901.0", "timestamp": "2026-09-01T10:00:00Z", "imageDigest": "sha256:aaaa", "architecture": "amd64"
         },
-        "cachedUpdate": null, "incompatible": false, "pinned": false, "store": "ostreeContainer",
-        "ostree": {"checksum": "26836632", "deploySerial": 0, "stateroot": "default"}
+        "cachedUpdate": null, "incompatible": false, "pinned": false, "softRebootCapable": true, "downloadOnly": false,
+        "store": null, "ostree": null,
+        "composefs": {"verity": "f5f5", "bootType": "Bls", "bootloader": "systemd", "bootDigest": "0101", "missingVerityAllowed": false}
     }"#;
 
     fn host(staged: &str, booted: &str) -> String {
         format!(
             r#"{{"apiVersion": "org.containers.bootc/v1", "kind": "BootcHost", "metadata": {{"name": "host"}},
             "spec": {{"image": {{"image": "registry.example/os:stable", "transport": "registry"}}, "bootOrder": "default"}},
-            "status": {{"staged": {staged}, "booted": {booted}, "rollback": null, "rollbackQueued": false, "type": "bootcHost"}}}}"#
+            "status": {{"staged": {staged}, "booted": {booted}, "rollback": null, "rollbackQueued": false, "type": "bootcHost",
+            "usrOverlay": null, "readOnly": false}}}}"#
+        )
+    }
+
+    /// What bootc before 1.0 said.
+    fn host_of_old(staged: &str, booted: &str) -> String {
+        format!(
+            r#"{{"apiVersion": "org.containers.bootc/v1alpha1", "kind": "BootcHost", "metadata": {{"name": "host"}},
+            "spec": {{"image": {{"image": "registry.example/os:stable", "transport": "registry"}}}},
+            "status": {{"staged": {staged}, "booted": {booted}, "rollback": null, "isContainer": false}}}}"#
         )
     }
 
     fn staged(more: &str) -> String {
         format!(
             r#"{{"image": {{"image": {{"image": "registry.example/os:stable", "transport": "registry"}}, "version": null,
-            "timestamp": null, "imageDigest": "sha256:bbbb"}}, "incompatible": false, "pinned": false{more}}}"#
+            "timestamp": null, "imageDigest": "sha256:bbbb", "architecture": "amd64"}}, "cachedUpdate": null,
+            "incompatible": false, "pinned": false{more}, "store": "ostreeContainer",
+            "ostree": {{"checksum": "9e9e", "deploySerial": 0, "stateroot": "default"}}}}"#
         )
     }
+
+    /// What rpm-ostree laid out, as bootc shows it.
+    const FOREIGN: &str = r#"{"image": null, "cachedUpdate": null, "incompatible": true, "pinned": false, "store": null,
+        "ostree": {"checksum": "1c1c", "deploySerial": 0, "stateroot": "default"}}"#;
 
     #[test]
     fn what_runs_and_what_comes_next_is_read() {
@@ -110,12 +153,18 @@ mod tests {
             ("null".to_owned(), None, false),
             (staged(""), Some(&next), false),
             (staged(r#", "downloadOnly": true, "softRebootCapable": true"#), Some(&next), true),
-            (staged(r#", "finalizationLocked": true"#), Some(&next), true),
             (staged(r#", "downloadOnly": false"#), Some(&next), false),
         ] {
             let expected =
                 Status { booted: booted.clone(), next: expected_next.cloned(), next_is_locked: locked };
-            assert_eq!(status(&host(&text, BOOTED)), Ok(expected), "{text}");
+            for document in [
+                host(&text, BOOTED),
+                host(&text, BOOTED_COMPOSEFS),
+                host_of_old(&text, BOOTED),
+                host_of_old(&text, BOOTED_OF_OLD),
+            ] {
+                assert_eq!(status(&document).as_ref(), Ok(&expected), "{document}");
+            }
         }
     }
 
@@ -123,8 +172,9 @@ mod tests {
     fn a_host_of_another_kind_is_said_to_be_one() {
         for (json, part) in [
             (host("null", "null"), "was not booted from an image"),
-            (host("null", r#"{"image": null, "incompatible": true}"#), "changed with rpm-ostree"),
-            (host("null", r#"{"image": null, "incompatible": false}"#), "from a container image"),
+            (host("null", FOREIGN), "changed with rpm-ostree"),
+            (host(&staged(""), &FOREIGN.replace("true", "false")), "from a container image"),
+            (host(FOREIGN, BOOTED), "not made by bootc"),
             (r#"{"status": null}"#.to_owned(), "says nothing"),
             ("System is not deployed via bootc.".to_owned(), "is not understood"),
         ] {

@@ -55,25 +55,39 @@ pub fn status(json: &str) -> Result<Status, String> {
 
 /// Whether it gave up because it is doing something else.
 pub fn is_busy(output: &str) -> bool {
-    output.contains("Transaction in progress") || output.contains("transaction is in progress")
+    // Its own, or somebody else who has locked the deployments: "System transaction in progress".
+    output.to_lowercase().contains("transaction in progress")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// With packages of one's own on top, so that the base has a checksum, too.
     const BOOTED: &str = r#"{"booted": true, "checksum": "aaaa", "version": "41.20260901.0", "origin": "fedora:fedora/x86_64/coreos/stable",
         "id": "fedora-coreos-aaaa.0", "osname": "fedora-coreos", "serial": 0, "staged": false, "pinned": false,
-        "unlocked": "none", "timestamp": 1788220800, "packages": [], "requested-packages": []}"#;
+        "unlocked": "none", "timestamp": 1788220800, "packages": ["jq"], "requested-packages": ["jq"], "modules": [],
+        "base-checksum": "a0a0", "base-version": "41.20260901.0", "base-timestamp": 1788220000, "gpg-enabled": true,
+        "signatures": [[true, false, false, false, false, "0A0A", 1788220100, 0, "RSA", "SHA256", "Fedora", "x", "0A0A", 0, 0]],
+        "base-commit-meta": {"version": "41.20260901.0", "ostree.linux": "6.16.4", "ostree.bootable": true, "rpmostree.rpmmd-repos":
+        [{"id": "fedora", "timestamp": -2945197617627267072}]}, "layered-commit-meta": {"rpmostree.clientlayer": true},
+        "base-local-replacements": [[["x-1", "x", 0, "1", "1", "x86_64"]]], "base-remote-replacements": {}, "base-removals": [],
+        "pending-base-checksum": "b0b0", "pending-base-version": "41.20260915.0", "regenerate-initramfs": false}"#;
     const STAGED: &str = r#"{"booted": false, "checksum": "bbbb", "version": "41.20260915.0", "staged": true, "finalization-locked": true,
+        "id": "fedora-coreos-bbbb.0", "osname": "fedora-coreos", "serial": 0, "pinned": false, "unlocked": "none",
         "container-image-reference": "ostree-unverified-registry:registry.example/os:stable",
-        "container-image-reference-digest": "sha256:bbbb", "serial": 0}"#;
-    const OLD: &str = r#"{"booted": false, "checksum": "cccc", "serial": 0}"#;
+        "container-image-reference-digest": "sha256:bbbb", "timestamp": 1789430400, "packages": [], "requested-packages": [],
+        "base-commit-meta": {"ostree.manifest-digest": "sha256:bbbb", "ostree.manifest": "{\"schemaVersion\":2}", "ostree.tar-filtered": {}}}"#;
+    /// As it was before there was anything to be staged, without a version.
+    const OLD: &str = r#"{"booted": false, "checksum": "cccc", "id": "rhel-cccc.0", "osname": "rhel", "serial": 0, "unlocked": "none"}"#;
 
     #[test]
     fn what_runs_and_what_comes_next_is_read() {
         let host = |deployments: &[&str]| {
-            format!(r#"{{"deployments": [{}], "transaction": null}}"#, deployments.join(","))
+            format!(
+                r#"{{"deployments": [{}], "transaction": null, "cached-update": null, "update-driver": null}}"#,
+                deployments.join(",")
+            )
         };
         let booted = Deployment {
             id: "aaaa".to_owned(),
@@ -102,6 +116,7 @@ mod tests {
     #[test]
     fn another_transaction_is_told_from_other_failures() {
         let busy = "error: Transaction in progress: upgrade\n You can cancel the current transaction with `rpm-ostree cancel`\n";
-        assert!(is_busy(busy) && !is_busy("error: No space left on device"));
+        let locked = "error: System transaction in progress\n";
+        assert!(is_busy(busy) && is_busy(locked) && !is_busy("error: No space left on device"));
     }
 }

@@ -3,6 +3,7 @@
 //! What the texts of the tools mean is decided in `os-upgrade-systems`; here is which commands are run, and when.
 
 mod apt;
+mod boot;
 mod options;
 mod prepare;
 mod upgrade;
@@ -11,13 +12,10 @@ mod versions;
 use std::path::{Path, PathBuf};
 
 use os_upgrade_systems::debian::decide::Allowed;
-use os_upgrade_worker_sdk::{Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker};
+use os_upgrade_worker_sdk::{Context, Error, HandlerResult, Upgraded, Versions};
 
-use crate::leftover::Leftover;
-use crate::system::health::Health;
-use crate::system::tools::Tools;
-use crate::system::transaction::Transactions;
-use crate::system::{SystemOptions, reboot, stopped};
+use crate::system::SystemOptions;
+use crate::system::host::{Parts, System};
 use apt::Apt;
 pub(crate) use options::DebianArgs;
 use options::Settings;
@@ -30,11 +28,8 @@ const PREPARED: &str = "prepared";
 #[derive(Debug)]
 pub(crate) struct Debian {
     settings: Settings,
-    tools: Tools,
     apt: Apt,
-    transactions: Transactions,
-    health: Health,
-    options: SystemOptions,
+    parts: Parts,
 }
 
 impl Debian {
@@ -44,23 +39,10 @@ impl Debian {
         state_dir: &Path,
         host: &str,
     ) -> Result<Self, Error> {
-        let token = HostName::new(host)?.token();
-        let file = |what: &str| state_dir.join(format!("{token}.{what}"));
         Ok(Self {
-            tools: Tools::new(
-                settings.root.clone(),
-                settings.lock_wait,
-                Leftover::of_host(state_dir, host, "tool")?,
-            ),
             apt: Apt::new(&settings.root, &settings.cache_dir),
-            transactions: Transactions::new(
-                file("upgrade.log"),
-                file("upgrade.status"),
-                Leftover::of_host(state_dir, host, "upgrade")?,
-            ),
-            health: Health::new(&options, file("failed-units")),
+            parts: Parts::new(settings.root.clone(), settings.lock_wait, options, state_dir, host)?,
             settings,
-            options,
         })
     }
 
@@ -75,38 +57,26 @@ impl Debian {
     fn prepared(&self) -> PathBuf {
         self.apt.directory().join(PREPARED)
     }
-
-    /// Before anything else runs: by then the state directory is known to be ours alone.
-    async fn after_an_earlier_worker(&self, context: &Context) -> HandlerResult {
-        self.transactions.await_leftover(context).await?;
-        self.tools.end_leftover().await;
-        Ok(())
-    }
 }
 
-impl Worker for Debian {
+impl System for Debian {
+    fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
     async fn prepare(&self, context: &Context) -> HandlerResult {
-        self.after_an_earlier_worker(context).await?;
-        tokio::select! {
-            prepared = self.prepare_all(context) => prepared,
-            cause = context.cancelled() => Err(stopped(cause).into()),
-        }
+        self.prepare_all(context).await
     }
 
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
-        self.after_an_earlier_worker(context).await?;
         self.upgrade_all(context).await
-    }
-
-    async fn reboot(&self, _context: &Context) -> HandlerResult {
-        reboot::start(&self.tools, &self.options).await
     }
 
     async fn health(&self, context: &Context) -> HandlerResult {
         self.is_healthy(context).await
     }
 
-    async fn versions(&self, _context: &Context) -> HandlerResult<Versions> {
+    async fn versions(&self) -> HandlerResult<Versions> {
         self.all_versions().await
     }
 }

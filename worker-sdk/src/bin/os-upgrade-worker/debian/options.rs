@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::BoolishValueParser;
 
 use crate::cli::{WorkerArgs, positive_duration};
 use crate::system::SystemOptions;
@@ -41,11 +42,11 @@ pub(crate) struct Settings {
     pub(crate) removals_max: usize,
 
     /// Let an upgrade remove essential packages, too
-    #[arg(long, env = "OS_UPGRADE_ALLOW_ESSENTIAL_REMOVALS")]
+    #[arg(long, env = "OS_UPGRADE_ALLOW_ESSENTIAL_REMOVALS", value_parser = BoolishValueParser::new())]
     pub(crate) allow_essential_removals: bool,
 
     /// Fail the preparation when packages are on hold; otherwise they stay as they are
-    #[arg(long, env = "OS_UPGRADE_REFUSE_HELD")]
+    #[arg(long, env = "OS_UPGRADE_REFUSE_HELD", value_parser = BoolishValueParser::new())]
     pub(crate) refuse_held: bool,
 
     /// How much must stay free on each disk that is written to, in megabytes

@@ -47,9 +47,9 @@ impl Debian {
     /// Reads all sources anew.
     async fn update(&self) -> HandlerResult {
         let words = self.apt.words(&["update"]);
-        let mut wait = self.tools.lock_wait();
+        let mut wait = self.parts.tools.lock_wait();
         loop {
-            let said = self.tools.run_noted(APT_GET, &words, |_| ()).await?;
+            let said = self.parts.tools.run_noted(APT_GET, &words, |_| ()).await?;
             if said.status.success() {
                 return Ok(());
             }
@@ -62,16 +62,16 @@ impl Debian {
 
     /// What the upgrade would do, if that is allowed.
     pub(super) async fn checked_plan(&self) -> HandlerResult<Plan> {
-        let packages = apt::packages(&self.tools).await?;
+        let packages = apt::packages(&self.parts.tools).await?;
         let unfinished = package::unfinished(&packages);
-        if !unfinished.is_empty() || apt::is_interrupted(self.tools.root()) {
+        if !unfinished.is_empty() || apt::is_interrupted(self.parts.tools.root()) {
             warn!("an earlier installation did not end; the upgrade ends it first: {}", names(unfinished));
         }
         let held: Vec<&str> = decide::held(&packages).collect();
         if !held.is_empty() {
             warn!("packages on hold stay as they are: {}", names(held));
         }
-        let plan = self.apt.simulate(&self.tools, &DIST_UPGRADE).await?;
+        let plan = self.apt.simulate(&self.parts.tools, &DIST_UPGRADE).await?;
         match decide::refusal(&plan, &packages, self.allowed()) {
             Some(refusal) => Err(refusal.into()),
             None => Ok(plan),
@@ -84,9 +84,9 @@ impl Debian {
         // It says how much it needs only when it might go on.
         words.retain(|word| word != "--assume-yes");
         words.push("--assume-no".to_owned());
-        let said = self.tools.run(APT_GET, &words).await?;
+        let said = self.parts.tools.run(APT_GET, &words).await?;
         let sizes = Sizes::parse(&said.stdout);
-        let root = self.tools.root();
+        let root = self.parts.tools.root();
         let boot = root.join("boot");
         let places = [
             (self.apt.directory().to_owned(), sizes.download),
@@ -104,7 +104,7 @@ impl Debian {
     async fn download(&self) -> HandlerResult {
         let mut more = vec!["--download-only"];
         more.extend(DIST_UPGRADE);
-        let said = self.tools.run_noted(APT_GET, &self.apt.words_to_read(&more), |_| ()).await?;
+        let said = self.parts.tools.run_noted(APT_GET, &self.apt.words_to_read(&more), |_| ()).await?;
         if said.status.success() {
             Ok(())
         } else {

@@ -11,6 +11,7 @@ use tracing::{info, warn};
 
 use super::Debian;
 use super::apt::{self, APT_GET, DPKG};
+use super::boot::Boot;
 use super::prepare::DIST_UPGRADE;
 use crate::system::transaction::Ended;
 
@@ -24,7 +25,7 @@ impl Debian {
                 format!("nothing is prepared in {directory}; start a run, which prepares first").into()
             );
         }
-        self.health.note_failed_units(&self.tools, context).await?;
+        self.parts.health.note_failed_units(&self.parts.tools, context).await?;
         let unrecovered = self.recover(context).await?;
         let plan = self.checked_plan().await?;
         info!("{}", plan.summary());
@@ -47,8 +48,9 @@ impl Debian {
     /// newer version of a package that cannot be configured; so it is returned and not yet an error.
     async fn recover(&self, context: &Context) -> HandlerResult<Option<String>> {
         let unfinished = async || {
-            let packages = apt::packages(&self.tools).await?;
-            let open = !package::unfinished(&packages).is_empty() || apt::is_interrupted(self.tools.root());
+            let packages = apt::packages(&self.parts.tools).await?;
+            let open =
+                !package::unfinished(&packages).is_empty() || apt::is_interrupted(self.parts.tools.root());
             HandlerResult::Ok(open)
         };
         let mut wrong = None;
@@ -57,10 +59,11 @@ impl Debian {
             let ended = self.change(context, DPKG, &apt::configure_words()).await?;
             wrong = (!ended.exit.success()).then(|| trouble("dpkg --configure --pending", &ended));
         }
-        let check = self.tools.run(APT_GET, &self.apt.words_to_read(&["check"])).await?;
+        let check = self.parts.tools.run(APT_GET, &self.apt.words_to_read(&["check"])).await?;
         if !check.status.success() || unfinished().await? {
-            let plan = self.apt.simulate(&self.tools, &FIX_BROKEN).await?;
-            if let Some(refusal) = decide::refusal(&plan, &apt::packages(&self.tools).await?, self.allowed())
+            let plan = self.apt.simulate(&self.parts.tools, &FIX_BROKEN).await?;
+            if let Some(refusal) =
+                decide::refusal(&plan, &apt::packages(&self.parts.tools).await?, self.allowed())
             {
                 return Err(refusal.into());
             }
@@ -77,7 +80,7 @@ impl Debian {
     /// upgrade may have been cut off between the two.
     async fn install_missing(&self, context: &Context) -> HandlerResult {
         let planned = fs::read_to_string(self.prepared()).unwrap_or_default();
-        let packages = apt::packages(&self.tools).await?;
+        let packages = apt::packages(&self.parts.tools).await?;
         let missing = package::missing(planned.lines(), &packages);
         if missing.is_empty() {
             return Ok(());
@@ -91,9 +94,14 @@ impl Debian {
 
     /// Runs what changes the system, when nobody else does.
     async fn change(&self, context: &Context, program: &str, words: &[String]) -> HandlerResult<Ended> {
-        let mut wait = self.tools.lock_wait();
+        let mut wait = self.parts.tools.lock_wait();
+        let mut boot = Boot::new(&self.parts.tools);
         loop {
-            let ended = self.transactions.run(&self.tools, context, program, words, |_| ()).await?;
+            let ended = tokio::select! {
+                ended = self.parts.transactions.run(&self.parts.tools, context, program, words, |_| ()) => ended?,
+                never = boot.watch() => match never {},
+            };
+            boot.finish().await;
             if ended.exit.success() || wait.is_over(&ended.output).await? {
                 return Ok(ended);
             }
@@ -102,7 +110,7 @@ impl Debian {
 
     /// Whether every package is installed whole.
     async fn is_finished(&self, wrong: Option<String>) -> HandlerResult {
-        let packages = apt::packages(&self.tools).await?;
+        let packages = apt::packages(&self.parts.tools).await?;
         let unfinished = package::unfinished(&packages);
         if unfinished.is_empty() {
             return Ok(());
@@ -115,12 +123,12 @@ impl Debian {
     pub(super) async fn is_healthy(&self, context: &Context) -> HandlerResult {
         // That does not come right by itself.
         self.is_finished(None).await?;
-        self.health.check(&self.tools, context).await
+        self.parts.health.check(&self.parts.tools, context).await
     }
 
     /// Removes the packages that are installed now.
     async fn clean(&self) {
-        match self.tools.run(APT_GET, &self.apt.words_to_read(&["clean"])).await {
+        match self.parts.tools.run(APT_GET, &self.apt.words_to_read(&["clean"])).await {
             Ok(said) if said.status.success() => {}
             Ok(said) => warn!("the downloaded packages stay: {}", one_line(&said.all())),
             Err(error) => warn!("the downloaded packages stay: {}", error.message()),
@@ -129,7 +137,7 @@ impl Debian {
 
     /// Why the host has to be rebooted, if it has to.
     async fn reboot_reason(&self) -> HandlerResult<Option<String>> {
-        let root = self.tools.root();
+        let root = self.parts.tools.root();
         if root.join("run/reboot-required").exists() {
             let packages = fs::read_to_string(root.join("run/reboot-required.pkgs")).unwrap_or_default();
             let by = if packages.trim().is_empty() {
@@ -139,12 +147,12 @@ impl Debian {
             };
             return Ok(Some(format!("/run/reboot-required was made{by}")));
         }
-        if !self.tools.is_this_machine() {
+        if !self.parts.tools.is_this_machine() {
             return Ok(None);
         }
         let running = running()?;
         let image = [format!("linux-image-{}", running.release)];
-        let packages = apt::packages_named(&self.tools, &image).await?;
+        let packages = apt::packages_named(&self.parts.tools, &image).await?;
         let package =
             packages.first().map(|package| package.version.as_str()).filter(|version| !version.is_empty());
         Ok(kernel::other_than_running(&running, &kernels(root), package))

@@ -13,9 +13,9 @@ use super::upgrade::{kernels, running};
 
 impl Debian {
     pub(super) async fn all_versions(&self) -> HandlerResult<Versions> {
-        let root = self.tools.root();
+        let root = self.parts.tools.root();
         let mut versions = BTreeMap::new();
-        let kernel = if self.tools.is_this_machine() {
+        let kernel = if self.parts.tools.is_this_machine() {
             Some(running()?.release)
         } else {
             kernels(root).into_iter().max_by(|a, b| compare(a, b))
@@ -25,7 +25,7 @@ impl Debian {
         let release = release::version(&text("etc/os-release"), &text("etc/debian_version"));
         versions.extend(release.map(|release| ("os-release".to_owned(), release)));
         if !self.settings.packages.is_empty() {
-            let packages = apt::packages_named(&self.tools, &self.settings.packages).await?;
+            let packages = apt::packages_named(&self.parts.tools, &self.settings.packages).await?;
             let installed = packages.into_iter().filter(|package| !package.version.is_empty());
             versions.extend(installed.map(|package| (package.name, package.version)));
         }

@@ -10,14 +10,11 @@ use std::path::{Path, PathBuf};
 
 use os_upgrade_systems::debian::release;
 use os_upgrade_systems::image::Status;
-use os_upgrade_worker_sdk::{Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker};
+use os_upgrade_worker_sdk::{Context, Error, HandlerResult, Upgraded, Versions};
 use tracing::info;
 
-use crate::leftover::Leftover;
-use crate::system::health::Health;
-use crate::system::tools::Tools;
-use crate::system::transaction::Transactions;
-use crate::system::{SystemOptions, reboot, stopped};
+use crate::system::SystemOptions;
+use crate::system::host::{Parts, System, state_file};
 use commands::Downloaded;
 pub(crate) use options::ImageArgs;
 use options::{Kind, Settings};
@@ -31,10 +28,7 @@ const LATER: &str = "later";
 #[derive(Debug)]
 pub(crate) struct Image {
     settings: Settings,
-    options: SystemOptions,
-    tools: Tools,
-    transactions: Transactions,
-    health: Health,
+    parts: Parts,
     /// What `prepare` found.
     prepared: PathBuf,
     /// The id of what the host is to run after the reboot.
@@ -48,37 +42,24 @@ impl Image {
         state_dir: &Path,
         host: &str,
     ) -> Result<Self, Error> {
-        let token = HostName::new(host)?.token();
-        let file = |what: &str| state_dir.join(format!("{token}.{what}"));
         Ok(Self {
-            tools: Tools::new(
-                PathBuf::from("/"),
-                settings.lock_wait,
-                Leftover::of_host(state_dir, host, "tool")?,
-            ),
-            transactions: Transactions::new(
-                file("upgrade.log"),
-                file("upgrade.status"),
-                Leftover::of_host(state_dir, host, "upgrade")?,
-            ),
-            health: Health::new(&options, file("failed-units")),
-            prepared: file("prepared"),
-            target: file("target"),
+            parts: Parts::new(PathBuf::from("/"), settings.lock_wait, options, state_dir, host)?,
+            prepared: state_file(state_dir, host, "prepared")?,
+            target: state_file(state_dir, host, "target")?,
             settings,
-            options,
         })
     }
 
     /// What upgrades this host, and what it says.
     async fn look(&self) -> HandlerResult<(Kind, Status)> {
         if let Some(kind) = self.settings.tool {
-            return Ok((kind, kind.status(&self.tools).await?));
+            return Ok((kind, kind.status(&self.parts.tools).await?));
         }
-        let bootc = match Kind::Bootc.status(&self.tools).await {
+        let bootc = match Kind::Bootc.status(&self.parts.tools).await {
             Ok(status) => return Ok((Kind::Bootc, status)),
             Err(error) => error,
         };
-        match Kind::RpmOstree.status(&self.tools).await {
+        match Kind::RpmOstree.status(&self.parts.tools).await {
             Ok(status) => Ok((Kind::RpmOstree, status)),
             Err(error) => {
                 let (bootc, rpm_ostree) = (bootc.message(), error.message());
@@ -87,16 +68,10 @@ impl Image {
         }
     }
 
-    async fn after_an_earlier_worker(&self, context: &Context) -> HandlerResult {
-        self.transactions.await_leftover(context).await?;
-        self.tools.end_leftover().await;
-        Ok(())
-    }
-
     async fn prepare_all(&self, context: &Context) -> HandlerResult {
         forget(&self.prepared)?;
         let (kind, before) = self.look().await?;
-        let found = match kind.download(&self.tools, context, self.settings.lock_wait).await? {
+        let found = match kind.download(&self.parts.tools, context, self.settings.lock_wait).await? {
             Downloaded::Description => LATER.to_owned(),
             Downloaded::All if kind == Kind::RpmOstree => LATER.to_owned(),
             Downloaded::All => {
@@ -121,14 +96,23 @@ impl Image {
         if context.has_rebooted() && status.next.is_none() && status.booted.id == read(&self.target) {
             return Ok(Upgraded::Done);
         }
-        self.health.note_failed_units(&self.tools, context).await?;
-        if status.next.is_none() && prepared != LATER {
+        self.parts.health.note_failed_units(&self.parts.tools, context).await?;
+        let later = prepared == LATER;
+        if status.next.is_none() && !later {
             let message = "what was prepared is not there any more, because the host was booted since; start another run";
             return Err(message.into());
         }
-        if status.next.is_none() || status.next_is_locked {
-            let downloaded = if prepared == LATER { Downloaded::Description } else { Downloaded::All };
-            kind.apply(&self.tools, &self.transactions, context, downloaded, self.settings.lock_wait).await?;
+        // Where the upgrade finds out what is newer, something older may wait for a reboot since long.
+        if later || status.next_is_locked {
+            let downloaded = if later { Downloaded::Description } else { Downloaded::All };
+            kind.apply(
+                &self.parts.tools,
+                &self.parts.transactions,
+                context,
+                downloaded,
+                self.settings.lock_wait,
+            )
+            .await?;
         }
         let (_, status) = self.look().await?;
         match status.next {
@@ -160,31 +144,26 @@ impl Image {
     }
 }
 
-impl Worker for Image {
+impl System for Image {
+    fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
     async fn prepare(&self, context: &Context) -> HandlerResult {
-        self.after_an_earlier_worker(context).await?;
-        tokio::select! {
-            prepared = self.prepare_all(context) => prepared,
-            cause = context.cancelled() => Err(stopped(cause).into()),
-        }
+        self.prepare_all(context).await
     }
 
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
-        self.after_an_earlier_worker(context).await?;
         self.upgrade_all(context).await
-    }
-
-    async fn reboot(&self, _context: &Context) -> HandlerResult {
-        reboot::start(&self.tools, &self.options).await
     }
 
     async fn health(&self, context: &Context) -> HandlerResult {
         // That does not come right by itself.
         self.runs_its_target().await?;
-        self.health.check(&self.tools, context).await
+        self.parts.health.check(&self.parts.tools, context).await
     }
 
-    async fn versions(&self, _context: &Context) -> HandlerResult<Versions> {
+    async fn versions(&self) -> HandlerResult<Versions> {
         let (_, status) = self.look().await?;
         let kernel = nix::sys::utsname::uname()?.release().to_string_lossy().into_owned();
         let release = release::version(&fs::read_to_string("/etc/os-release").unwrap_or_default(), "");

@@ -1,7 +1,8 @@
 //! What kinds of hosts have in common: running tools, what must not be stopped half-way, health and reboots.
 
 pub(crate) mod health;
-pub(crate) mod reboot;
+pub(crate) mod host;
+mod reboot;
 pub(crate) mod tools;
 pub(crate) mod transaction;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::BoolishValueParser;
 use os_upgrade_worker_sdk::{Cause, HandlerError, HandlerResult};
 
 use crate::cli::positive_duration;
@@ -42,12 +44,12 @@ pub(crate) struct SystemOptions {
     pub(crate) inhibitor_wait: Duration,
 
     /// Reboot also when programs hold it up
-    #[arg(long, env = "OS_UPGRADE_IGNORE_INHIBITORS")]
+    #[arg(long, env = "OS_UPGRADE_IGNORE_INHIBITORS", value_parser = BoolishValueParser::new())]
     pub(crate) ignore_inhibitors: bool,
 }
 
 /// What a preparation ends with that was told to stop.
-pub(crate) const fn stopped(cause: Cause) -> &'static str {
+const fn stopped(cause: Cause) -> &'static str {
     match cause {
         Cause::Cancelled => "the preparation was stopped, as the run was cancelled",
         Cause::RunFailed => "the preparation was stopped, as other hosts of the run failed",
