@@ -12,7 +12,7 @@ DEBIAN_RELEASE := bookworm
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools debian-tree vm-guest build demo test test-api test-debian test-vm lint deny audit bench sim fuzz chaos races oracle cargo-deb deb worker-static fmt clean
+.PHONY: help tools debian-tree vm-guest build demo test test-api test-debian test-vm lint deny audit bench sim fuzz chaos absence races oracle cargo-deb deb worker-static fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,7 +67,7 @@ test-debian: tools debian-tree build ## Upgrade a Debian system to the next rele
 # The worker's package as it ships is installed, and Debian as it was released is upgraded to what is newer. QEMU emulates
 # where KVM does not really boot a guest.
 VM_PACKAGE := target/vm/os-upgrade-worker.deb
-test-vm: tools vm-guest cargo-deb build ## Upgrade two virtual machines that reboot, and lose power or the bus in the middle, ROUNDS=1 times each fault (an hour)
+test-vm: tools vm-guest cargo-deb build ## Upgrade two virtual machines that reboot, and lose power or the bus in the middle, in three courses ROUNDS=1 times (30 to 50 minutes each)
 	cargo build --release --locked --package os-upgrade-worker-sdk --bin os-upgrade-worker
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
 	cargo run --quiet --package os-upgrade-tests --bin vm -- --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
@@ -90,8 +90,8 @@ deb: debian-tree cargo-deb ## Build Debian packages of both programs into target
 worker-static: tools ## Build the worker as one file that needs no libraries, target/static/os-upgrade-worker, and check it
 	@.ci/worker-static
 	@.ci/check-static target/static/os-upgrade-worker
-	OS_UPGRADE_WORKER_PROGRAM=$(CURDIR)/target/static/os-upgrade-worker cargo test --quiet --package os-upgrade-tests \
-		--test worker_check the_sdks_own_worker_passes_the_command
+	OS_UPGRADE_WORKER_PROGRAM=$(CURDIR)/target/static/os-upgrade-worker .ci/run-tests worker_check \
+		the_sdks_own_worker_passes_the_command the_sdks_own_worker_passes_with_credentials
 
 # Without a sanitizer it works with stable Rust: there is no unsafe code of ours to be watched. What libFuzzer makes up
 # goes to target/; what it finds, to fuzz/artifacts/, and from there into fuzz/corpus/ once it is mended.
@@ -109,6 +109,10 @@ fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECOND
 
 chaos: tools build ## Kill, pause and cut off parts of a cluster in RUNS runs (50), and check what must hold
 	cargo run --quiet --package os-upgrade-tests --bin chaos -- --runs $(or $(RUNS),50)
+
+ABSENCE_SECONDS ?= 3600
+absence: tools build ## Take NATS away in the middle of upgrades for ABSENCE_SECONDS=3600 (a minute more than that)
+	ABSENCE_SECONDS=$(ABSENCE_SECONDS) cargo test --quiet --package os-upgrade-tests --test absence -- --nocapture
 
 races: tools build ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, and kill some in the middle
 	RACE_ROUNDS=$(or $(ROUNDS),1000) cargo test --quiet --package os-upgrade-tests --test races -- --nocapture --test-threads 1

@@ -76,6 +76,10 @@ bugs! {
     TakenBackAtWork: "taken-back-at-work", [] => ["S6"];
     /// Hosts that wait for approval, or are withdrawn, take part all the same.
     UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"];
+    /// What the journal says of withdrawn hosts is forgotten at a takeover.
+    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"];
+    /// A new leader gives up whoever has not come back as far as it knows, before it has read what they have answered.
+    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"];
     /// Commands are sent before what they follow from is in the journal.
     SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"];
     /// The orchestrator does not look at not-after once more when a command leaves it.

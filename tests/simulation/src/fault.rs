@@ -66,6 +66,8 @@ faults! {
     StoreOlder: "store older", occasion 300;
     /// The bus is killed and comes back with everything it has acknowledged.
     BusCrash: "bus killed", itself 60;
+    /// The bus, killed, is away for hours, with whatever was under way in the middle of it.
+    BusAway: "bus away for hours", occasion 150;
     /// The bus, killed, comes back without the end of what it had acknowledged. It ends the world's rough time.
     DataLost: "bus killed and its data lost", occasion 400;
     /// A server of a cluster that stood still shows the streams as they were some time ago.

@@ -32,6 +32,8 @@ pub(crate) struct Host {
     pub(crate) process: Option<Process>,
     /// Whether its consumer is being read, and which one.
     pub(crate) reads: bool,
+    /// Up to where the stream had come when it was opened.
+    pub(crate) opened_at: u64,
 }
 
 /// A worker's process.
@@ -79,6 +81,7 @@ impl Host {
             process_count: 0,
             process: None,
             reads: false,
+            opened_at: 0,
         }
     }
 

@@ -81,6 +81,8 @@ impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let calm = rng.u32(..20) == 0;
         let rates = if calm { BTreeMap::new() } else { draw_rates(rng) };
+        // Some runs are to be there still when the bus is back.
+        let stays_away = rates.contains_key(&Fault::BusAway) && rng.bool();
         let hosts = if rng.u32(..12) == 0 { rng.usize(5..10) } else { rng.usize(1..5) };
         Self {
             instances: rng.usize(1..=3),
@@ -103,7 +105,7 @@ impl Plan {
             contended: rng.u32(..6) == 0,
             handler_max: *rng.choice(&[50 * MILLI, 3 * SECOND, 40 * SECOND]).expect("not empty"),
             boot_max: *rng.choice(&[SECOND, 30 * SECOND, 90 * SECOND]).expect("not empty"),
-            timeout_max: TimeDelta::seconds(rng.i64(20..300)),
+            timeout_max: TimeDelta::seconds(rng.i64(20..300)) * if stays_away { 60 } else { 1 },
         }
     }
 
@@ -118,8 +120,8 @@ impl Plan {
             self.act_every = 2 * SECOND;
             self.settings.provider = LockProvider::Embedded;
         }
-        if bug == Bug::UnapprovedEnlisted {
-            self.settings.auto_approve = false;
+        if matches!(bug, Bug::UnapprovedEnlisted | Bug::WithdrawalForgotten) {
+            self.settings.auto_approve = bug == Bug::WithdrawalForgotten;
             self.act_every = 2 * SECOND;
         }
         if bug == Bug::LockServerHurried {

@@ -148,6 +148,8 @@ pub(crate) struct World {
     pub(crate) agenda: Agenda<Item>,
     pub(crate) bus: Bus,
     pub(crate) bus_up: bool,
+    /// Until when it is away, when that is for hours.
+    pub(crate) away_until: Micros,
     /// Until when a server shows the streams as they were.
     pub(crate) stale_until: Micros,
     pub(crate) locks: LockServer,
@@ -198,6 +200,7 @@ impl World {
             agenda: Agenda::new(),
             bus: Bus::default(),
             bus_up: true,
+            away_until: 0,
             stale_until: 0,
             hosts,
             rough: true,

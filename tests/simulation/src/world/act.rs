@@ -13,7 +13,7 @@ impl World {
         if !self.rough {
             return;
         }
-        let every = 2 * self.plan.act_every;
+        let every = 2 * self.plan.act_every * self.leisure();
         self.after(every, Item::Act);
         self.other_client_acts();
         let request = match self.rng.u32(..10) {
@@ -59,7 +59,7 @@ impl World {
         if !self.rough {
             return;
         }
-        let every = 2 * self.plan.client_every;
+        let every = 2 * self.plan.client_every * self.leisure();
         self.after(every, Item::Client { client });
         let (group, id) = (self.group(), self.plan.clients[client].clone());
         let unlock = self.rng.u32(..5) < 2;

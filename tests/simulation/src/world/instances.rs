@@ -181,7 +181,7 @@ impl World {
             Action::StopJournal => self.instances[index].journal = None,
             Action::Append { expected, message } => {
                 self.sabotage_append(index, &message);
-                let message = self.sabotage_record(message);
+                let message = self.sabotage_record(index, message);
                 let append_id = message.append_id.clone();
                 let outcome = match self.bug {
                     Some(Bug::LostAckIsSuccess) => AppendOutcome::Stored { sequence: expected + 1 },

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use os_upgrade_kernel::fact::ReleaseCause;
 use os_upgrade_kernel::semaphore::DeniedKind;
 use os_upgrade_kernel::{
-    Batch, ClientId, Effect, Fact, HostEvent, Input, Reason, Record, Refusal, Request, State, sends,
+    Batch, ClientId, Effect, Fact, HostEvent, Input, Reason, Record, Refusal, Request, RunHost, State, sends,
 };
-use os_upgrade_protocol::{Action, Command};
+use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::forward::decode;
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::node::{CallId, Event, Node};
@@ -68,15 +68,19 @@ impl World {
     }
 
     /// The record that is appended instead of the one in `message`.
-    pub(super) fn sabotage_record(&self, message: Message) -> Message {
+    pub(super) fn sabotage_record(&self, index: usize, message: Message) -> Message {
         let instead: fn(Fact) -> Vec<Fact> = match self.bug {
+            Some(Bug::GivenUpUnheard) => {
+                let given_up = self.instances[index].node.as_ref().map(|node| given_up_unheard(node.state()));
+                return with_facts(message, |facts| given_up.into_iter().flatten().chain(facts).collect());
+            }
             Some(Bug::GrantBeyondSlots) => granted_all_the_same,
             Some(Bug::UnlockEndsHold) => released_altogether,
             Some(Bug::TakenBackAtWork) => taken_back,
             Some(Bug::UnapprovedEnlisted) => enlisted_all_the_same,
             _ => return message,
         };
-        with_facts(message, instead)
+        with_facts(message, |facts| each(facts, instead))
     }
 
     /// Commands that follow from what is being appended are sent at once.
@@ -107,9 +111,10 @@ impl World {
             Some(Bug::SlotForgotten) => without_slot,
             Some(Bug::LockForgotten) => without_lock,
             Some(Bug::WaitersForgotten) => without_waiter,
+            Some(Bug::WithdrawalForgotten) => without_withdrawal,
             _ => return Event::Journal { sequence, message: Ok(message) },
         };
-        Event::Journal { sequence, message: Ok(with_facts(message, instead)) }
+        Event::Journal { sequence, message: Ok(with_facts(message, |facts| each(facts, instead))) }
     }
 
     /// The payload of a command as its worker is given it.
@@ -141,15 +146,19 @@ impl World {
 }
 
 /// The message with other facts, if it is a record.
-fn with_facts(mut message: Message, instead: fn(Fact) -> Vec<Fact>) -> Message {
+fn with_facts(mut message: Message, instead: impl FnOnce(Vec<Fact>) -> Vec<Fact>) -> Message {
     if message.kind == Kind::Record
         && !message.deflated
         && let Ok(mut record) = serde_json::from_slice::<Record>(&message.payload)
     {
-        record.facts = record.facts.into_iter().flat_map(instead).collect();
+        record.facts = instead(record.facts);
         message.payload = Bytes::from(serde_json::to_vec(&record).expect("it was JSON"));
     }
     message
+}
+
+fn each(facts: Vec<Fact>, instead: fn(Fact) -> Vec<Fact>) -> Vec<Fact> {
+    facts.into_iter().flat_map(instead).collect()
 }
 
 /// The request, if it is one to give a slot back, in the name of another client that holds one.
@@ -182,6 +191,23 @@ fn without_lock(fact: Fact) -> Vec<Fact> {
 
 fn without_waiter(fact: Fact) -> Vec<Fact> {
     if let Fact::LockAwaited { .. } = fact { Vec::new() } else { vec![fact] }
+}
+
+fn without_withdrawal(fact: Fact) -> Vec<Fact> {
+    if let Fact::HostWithdrawn { .. } = fact { Vec::new() } else { vec![fact] }
+}
+
+/// While a leader's fence has not been read: every host that was told to reboot and whose answer has not been read either.
+fn given_up_unheard(state: &State) -> Vec<Fact> {
+    let unread = state.fence.as_ref().is_some_and(|fence| !fence.passed);
+    let Some(run) = state.run.as_ref().filter(|_| unread) else { return Vec::new() };
+    let reboots = |host: &&HostName| {
+        let command = run.host(host).and_then(RunHost::unanswered);
+        command.is_some_and(|command| command.action == Action::Reboot)
+    };
+    let reason = Reason::BootTimeout { after: run.rollout.boot_timeout };
+    let given_up = |host| Fact::of_host(&run.id, host, HostEvent::TimedOut { reason: reason.clone() });
+    run.under_way().iter().filter(reboots).map(given_up).collect()
 }
 
 fn granted_all_the_same(fact: Fact) -> Vec<Fact> {

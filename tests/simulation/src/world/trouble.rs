@@ -14,7 +14,7 @@ impl World {
         if !self.rough {
             return;
         }
-        let every = 2 * self.plan.fault_every;
+        let every = 2 * self.plan.fault_every * self.leisure();
         self.after(every, Item::Fault);
         let Some(fault) = self.plan.pick_fault(&mut self.rng) else { return };
         self.count(fault);
@@ -50,6 +50,7 @@ impl World {
             Fault::StoreLost
             | Fault::StoreOlder
             | Fault::DataLost
+            | Fault::BusAway
             | Fault::PausedInTheAct
             | Fault::KilledInTheAct
             | Fault::AcksForgotten
@@ -129,8 +130,21 @@ impl World {
             self.bus.forget_acks(self.now);
             self.checker.acks_forgotten();
         }
+        if self.occurs(Fault::BusAway) {
+            let away = self.rng.u64(60 * MINUTE..90 * MINUTE);
+            // What is put right at the end of the rough time would end it.
+            self.plan.rough_for += away;
+            self.away_until = self.now + away;
+            return self.at(away, Item::BusBack);
+        }
         let longest = if self.rng.bool() { 2 * SECOND } else { MINUTE };
         self.after(longest, Item::BusBack);
+    }
+
+    /// How many times rarer everybody acts, and anything goes wrong, while the bus is away for hours: what happened every
+    /// second would tell no more, and take as long as many a seed.
+    pub(super) fn leisure(&self) -> Micros {
+        if self.now < self.away_until { 60 } else { 1 }
     }
 
     /// The end of the journal is gone, or of the control stream, or of both.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action as Asked, Command, Outcome, Reply, Versions, header};
-use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, Standing, StreamState, plan};
+use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, Standing, StreamState, opened_at, plan};
 use os_upgrade_worker_rules::{
     self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, OutgoingReply, RebootCall,
     Received, StateFile, Upgraded,
@@ -127,6 +127,7 @@ impl World {
             self.bus.make_consumer(&name, from);
         }
         self.hosts[index].reads = true;
+        self.hosts[index].opened_at = opened_at(existing, stream);
         self.pull(index);
     }
 
@@ -167,6 +168,7 @@ impl World {
                 sequence: delivery.sequence,
                 published: stored.time,
                 delivered: delivery.count,
+                opened_at: self.hosts[index].opened_at,
                 subject: stored.subject.clone(),
                 ack_subject: delivery.generation.to_string(),
                 run_header: stored.id.as_ref().map(|id| id.run.to_string()),
