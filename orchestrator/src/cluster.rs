@@ -3,25 +3,29 @@
 //!
 //! Every instance sends a heartbeat, and remembers those of the others for a while.
 
+mod decisive;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::Outlook;
 use os_upgrade_kernel::outlook::KeptBackBy;
+use os_upgrade_kernel::{self as kernel, Outlook};
 use os_upgrade_protocol::json;
 use os_upgrade_shell::node::Leadership;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::bus::LateBus;
 use crate::bus::instances::StreamCopies;
 use crate::site::Present;
+
+pub use decisive::{Decisive, differences};
 
 /// Time between two heartbeats.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
@@ -66,6 +70,9 @@ pub struct Heartbeat {
     /// The site's zone by its settings, in force once it leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    /// Its settings that decide for the site while it leads.
+    #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Decisive>,
     /// What keeps a run from starting by itself now, if it leads.
     #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
     pub kept_back: Option<KeptBackBy>,
@@ -119,12 +126,10 @@ impl Instances {
         }
     }
 
-    /// How instances that can be reached differ in the site's zone, if they do.
-    pub fn zone_difference(&self, now: DateTime<Utc>) -> Option<String> {
+    /// How instances that can be reached differ in settings that decide for the site, a sentence for each of these.
+    pub fn differences(&self, now: DateTime<Utc>) -> Vec<String> {
         let reachable = self.iter().filter(|known| known.is_reachable(now)).map(|known| &known.heartbeat);
-        zone_difference(
-            reachable.filter_map(|beat| Some((beat.instance.as_str(), beat.timezone.as_deref()?))),
-        )
+        differences(reachable.filter_map(|beat| Some((beat.instance.as_str(), beat.settings.as_ref()?))))
     }
 
     /// Everyone, by name.
@@ -133,31 +138,25 @@ impl Instances {
     }
 }
 
-/// How those who are named with their zones differ in these, if they do.
-pub fn zone_difference<'a>(zones: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
-    let mut by_zone: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (who, zone) in zones {
-        by_zone.entry(zone).or_default().push(who);
-    }
-    let named = |(zone, who): (&&str, &Vec<&str>)| format!("{zone} ({})", who.join(", "));
-    (by_zone.len() > 1).then(|| {
-        let zones: Vec<_> = by_zone.iter().map(named).collect();
-        format!(
-            "the instances differ in [site] timezone, so that maintenance windows move when another leads: {}",
-            zones.join(", ")
-        )
-    })
-}
-
 /// What this instance says of itself beside what changes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct About {
     /// Its name.
     pub instance: String,
     /// Where its API listens.
     pub address: String,
-    /// The site's zone by its settings.
-    pub timezone: String,
+    /// Its settings as they are now.
+    pub settings: watch::Receiver<kernel::Settings>,
+    /// The lock server that it asks for slots, if it gives none itself, without a password.
+    pub lock_server: Option<String>,
+}
+
+/// One that nobody has named, with settings that do not change.
+impl Default for About {
+    fn default() -> Self {
+        let (_, settings) = watch::channel(kernel::Settings::default());
+        Self { instance: String::new(), address: String::new(), settings, lock_server: None }
+    }
 }
 
 impl About {
@@ -166,6 +165,7 @@ impl About {
             Leadership::Here(_) => Role::Leader,
             Leadership::At(_) | Leadership::Unknown => Role::Follower,
         };
+        let settings = self.settings.borrow();
         Heartbeat {
             instance: self.instance.clone(),
             role,
@@ -173,7 +173,8 @@ impl About {
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             not_ready: present.readiness.why_not().map(str::to_owned),
-            timezone: Some(self.timezone.clone()),
+            timezone: Some(settings.timezone.to_string()),
+            settings: Some(Decisive::of(&settings, self.lock_server.as_deref())),
             kept_back: match (role, present.outlook(now)) {
                 (Role::Leader, Outlook::KeptBack { by, .. }) => Some(by),
                 (Role::Leader, Outlook::Next(_) | Outlook::Never(_)) | (Role::Follower, _) => None,
@@ -257,10 +258,13 @@ mod tests {
 
     use super::*;
 
+    fn about(instance: &str) -> (watch::Sender<kernel::Settings>, About) {
+        let (sender, settings) = watch::channel(kernel::Settings::default());
+        (sender, About { instance: instance.to_owned(), settings, ..About::default() })
+    }
+
     fn heartbeat(instance: &str) -> Heartbeat {
-        let present = Present::default();
-        About { instance: instance.to_owned(), timezone: "UTC".to_owned(), ..About::default() }
-            .heartbeat(&present, DateTime::UNIX_EPOCH)
+        about(instance).1.heartbeat(&Present::default(), DateTime::UNIX_EPOCH)
     }
 
     fn names(instances: &Instances) -> Vec<&str> {
@@ -297,7 +301,7 @@ mod tests {
         let text = r#"{"instance":"a","role":"leader","position":7,"address":"x:1","version":"9","new":1}"#;
         let read: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!((read.role, read.position, read.not_ready), (Role::Leader, 7, None));
-        assert_eq!((read.timezone, read.kept_back), (None, None));
+        assert_eq!((read.timezone, read.settings, read.kept_back), (None, None, None));
         let with = |kept_back| text.replace(r#""new":1"#, &format!(r#""kept-back":{kept_back}"#));
         let kept_back = |text| serde_json::from_str::<Heartbeat>(&with(text)).unwrap().kept_back;
         let by = KeptBackBy::Sealed(Sealed::NoKey);
@@ -330,20 +334,19 @@ mod tests {
     }
 
     #[test]
-    fn different_zones_are_said() {
+    fn settings_in_which_instances_that_can_be_reached_differ_are_said() {
         let now = DateTime::UNIX_EPOCH;
         let mut instances = Instances::default();
-        for name in ["a", "b"] {
-            instances.heard(heartbeat(name), now);
-        }
-        // One of an older version says none.
-        instances.heard(Heartbeat { timezone: None, ..heartbeat("c") }, now);
-        assert_eq!(instances.zone_difference(now), None);
-        let elsewhere = Some("Europe/Stockholm".to_owned());
-        instances.heard(Heartbeat { timezone: elsewhere, ..heartbeat("d") }, now);
-        let expected = "the instances differ in [site] timezone, so that maintenance windows move when another leads: \
-                        Europe/Stockholm (d), UTC (a, b)";
-        assert_eq!(instances.zone_difference(now).as_deref(), Some(expected));
-        assert_eq!(instances.zone_difference(now + UNREACHABLE_AFTER), None, "nobody is known to be there");
+        instances.heard(heartbeat("a"), now);
+        instances.heard(heartbeat("b"), now);
+        assert_eq!(instances.differences(now), Vec::<String>::new());
+        let (settings, about) = about("c");
+        settings.send_modify(|settings| settings.auto_approve = true);
+        instances.heard(about.heartbeat(&Present::default(), now), now);
+        let expected = "the instances differ in [site] auto-approve, and what the one that leads has is in force: \
+                        false (a, b), true (c)";
+        assert_eq!(instances.differences(now), [expected]);
+        let nobody = now + UNREACHABLE_AFTER;
+        assert_eq!(instances.differences(nobody), Vec::<String>::new(), "nobody is known to be there");
     }
 }

@@ -59,7 +59,7 @@ pub struct Driver {
     store_left_behind: bool,
     present: Arc<ArcSwap<Present>>,
     calls: mpsc::Receiver<Call>,
-    changes: mpsc::Receiver<Settings>,
+    changes: watch::Receiver<Settings>,
     connected: watch::Receiver<bool>,
     incoming: mpsc::Receiver<Incoming>,
     sender: mpsc::Sender<Incoming>,
@@ -97,7 +97,7 @@ pub struct Parts {
     /// Where the present state is shown.
     pub present: Arc<ArcSwap<Present>>,
     /// Settings that are to be in force from now on.
-    pub changes: mpsc::Receiver<Settings>,
+    pub changes: watch::Receiver<Settings>,
     /// Counts the turns of the driver's loop, at least one each 100 ms: a driver that makes none is stuck.
     pub turns: Arc<AtomicU64>,
     /// Ends the driver, in order.
@@ -211,7 +211,10 @@ impl Driver {
                 }
                 Some(incoming) = self.incoming.recv() => self.take(incoming),
                 Some(call) = self.calls.recv() => self.take_call(call),
-                Some(settings) = self.changes.recv() => self.handle(Event::Settings(settings)),
+                Ok(()) = self.changes.changed() => {
+                    let settings = self.changes.borrow_and_update().clone();
+                    self.handle(Event::Settings(settings));
+                }
                 Ok(()) = self.connected.changed() => {
                     let connected = *self.connected.borrow_and_update();
                     self.handle(Event::Connected(connected));

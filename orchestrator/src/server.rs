@@ -98,7 +98,7 @@ pub enum ServeError {
 pub async fn run(
     settings: Settings,
     means: Means,
-    changes: mpsc::Receiver<kernel::Settings>,
+    changes: watch::Receiver<kernel::Settings>,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let opened = tokio::select! {
@@ -130,7 +130,7 @@ async fn open(settings: Settings, means: Means) -> Result<Opened, ServeError> {
 impl Opened {
     async fn run(
         self,
-        changes: mpsc::Receiver<kernel::Settings>,
+        changes: watch::Receiver<kernel::Settings>,
         shutdown: CancellationToken,
     ) -> Result<(), ServeError> {
         let Self {
@@ -146,7 +146,8 @@ impl Opened {
         let about = About {
             instance: directory.instance().to_owned(),
             address: settings.api.listen.to_string(),
-            timezone: settings.site.timezone.to_string(),
+            settings: changes.clone(),
+            lock_server: lock_server(&settings),
         };
         let cluster = Cluster::new(about, Arc::clone(&bus));
         let handle = handle.with_cluster(cluster.clone());
@@ -268,6 +269,11 @@ fn store_streams(streams: &Streams) -> Option<crate::store::Streams> {
         journal_created_at: streams.journal?.created,
         control_created_at: streams.control?.created,
     })
+}
+
+/// The lock server that is asked for slots, if it is another, without the user that its URL may have.
+pub fn lock_server(settings: &Settings) -> Option<String> {
+    settings.fleet_lock.url.as_ref().map(|url| url.without_credentials().to_string())
 }
 
 /// The settings on which decisions depend.

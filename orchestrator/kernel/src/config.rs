@@ -302,6 +302,16 @@ pub enum OnFailure {
     Release,
 }
 
+impl OnFailure {
+    /// The word in the settings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Release => "release",
+        }
+    }
+}
+
 /// Whose slots may be taken back because they are gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -113,7 +113,7 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
         leader,
         instances: instances.iter().map(|known| instance(known, end, known.is_reachable(now))).collect(),
         streams: streams.iter().map(stream).collect(),
-        warnings: instances.zone_difference(now).into_iter().collect(),
+        warnings: instances.differences(now),
     })
 }
 

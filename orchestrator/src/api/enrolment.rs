@@ -64,14 +64,11 @@ struct Withdraw {
     /// Its name.
     #[schema(value_type = types::NameText)]
     host: HostName,
-    /// Why, for the audit: one line of at most 1000 bytes.
-    #[schema(
-        min_length = 1,
-        max_length = 1000,
-        pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
-    )]
+    /// Why, for the audit.
+    #[schema(value_type = types::AuditReasonText)]
     reason: String,
-    /// Keep no note of it: should it announce itself again, it waits for approval like one that has never been seen.
+    /// Keep no note of it: while its announcement is there, or once it announces itself again, it waits for approval like one
+    /// that has never been seen.
     #[serde(default)]
     #[schema(required = false)]
     forget: bool,

@@ -15,6 +15,8 @@ use super::openapi::types::{HostStatusWord, ReasonKindWord};
 
 /// From so many hosts on, an answer is written out off the runtime's threads, on which the run goes on.
 const LARGE_HOSTS: usize = 200;
+/// As much of an order is logged.
+const ORDER_BYTES_MAX: usize = 500;
 
 impl Api {
     /// Answers with what `write` makes of the present, of about `hosts` hosts.
@@ -47,10 +49,19 @@ impl Api {
         let order = request.clone();
         let accepted = self.site.request(request).await??;
         if accepted != Accepted::Valid {
-            tracing::info!(?order, "an operator's order was carried out");
+            tracing::info!(order = beginning(format!("{order:?}")), "an operator's order was carried out");
         }
         Ok(granted(&accepted))
     }
+}
+
+/// As much of an order as a line of the log takes: it may name a thousand hosts, and the history has all of them.
+fn beginning(mut order: String) -> String {
+    if order.len() > ORDER_BYTES_MAX {
+        order.truncate(order.floor_char_boundary(ORDER_BYTES_MAX));
+        order.push('…');
+    }
+    order
 }
 
 /// `value` as JSON.

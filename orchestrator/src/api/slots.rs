@@ -281,12 +281,8 @@ struct About {
     group: GroupName,
     #[schema(value_type = types::ClientText)]
     id: ClientId,
-    /// Why, for the audit: one line of at most 1000 bytes.
-    #[schema(
-        min_length = 1,
-        max_length = 1000,
-        pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
-    )]
+    /// Why, for the audit.
+    #[schema(value_type = types::AuditReasonText)]
     reason: String,
 }
 

@@ -147,6 +147,8 @@ texts! {
     ClientText = r"^[^\x00-\x1f\x7f-\x9f]+$", (Some(1), Some(256));
     /// `*`, or tags as in `ETag`, with commas in between.
     TagsText = r#"^(\*|(W/)?"[\x21\x23-\x7e]*"(\s*,\s*(W/)?"[\x21\x23-\x7e]*")*)?$"#, (None, None);
+    /// Why an operator did something: one line of at most 1000 bytes that says something.
+    AuditReasonText = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$", (Some(1), Some(1_000));
     /// The id of a run.
     RunIdText = "^[A-Za-z0-9_-]+$", (Some(1), Some(64));
     /// The place of a fact in the journal, `<sequence>.<place>`.

@@ -1,0 +1,136 @@
+//! The settings of one instance that decide for the whole site while it leads, and how instances differ in them.
+
+use std::collections::BTreeMap;
+
+use os_upgrade_kernel as kernel;
+use os_upgrade_protocol::GroupName;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// A word that is written out takes as many bytes at most: all of a heartbeat is to stay small.
+const WORD_BYTES_MAX: usize = 256;
+
+/// The settings that are in force for the site while their instance leads, as words, by their keys in the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decisive(BTreeMap<String, String>);
+
+impl Decisive {
+    /// Those of `settings`, of an instance that asks `lock_server` for slots, by its URL without a password, if it gives none
+    /// itself: then those that it would give decide nothing.
+    pub fn of(settings: &kernel::Settings, lock_server: Option<&str>) -> Self {
+        let kernel::Settings {
+            site: _,
+            timezone,
+            provider: _,
+            default_group,
+            on_failure,
+            groups,
+            reclaim,
+            stuck_after,
+            auto_approve,
+        } = settings;
+        let mut words = BTreeMap::from([
+            ("[site] timezone", timezone.to_string()),
+            ("[site] auto-approve", auto_approve.to_string()),
+            ("[fleet-lock] default-group", default_group.to_string()),
+            ("[fleet-lock] on-failure", on_failure.as_str().to_owned()),
+            ("[fleet-lock] stuck-after", stuck_after.to_string()),
+        ]);
+        words.insert("[fleet-lock] url", short(lock_server.unwrap_or("none")));
+        if lock_server.is_none() {
+            words.insert("[fleet-lock] reclaim", reclaim.as_str().to_owned());
+            words.insert("[fleet-lock.groups]", slots(groups));
+        }
+        Self(words.into_iter().map(|(key, word)| (key.to_owned(), word)).collect())
+    }
+}
+
+fn slots(groups: &BTreeMap<GroupName, u32>) -> String {
+    let each: Vec<String> = groups.iter().map(|(group, slots)| format!("{group}={slots}")).collect();
+    short(&each.join(" "))
+}
+
+/// Told apart from others by a digest where it is long.
+fn short(word: &str) -> String {
+    if word.len() <= WORD_BYTES_MAX {
+        return word.to_owned();
+    }
+    let beginning = &word[..word.floor_char_boundary(WORD_BYTES_MAX / 4)];
+    let digest = Sha256::digest(word.as_bytes());
+    format!("{beginning}… ({:02x}{:02x}{:02x}{:02x})", digest[0], digest[1], digest[2], digest[3])
+}
+
+/// How those who are named differ in their settings, a sentence for each setting. A setting that somebody does not tell,
+/// as one of another version, is not compared with theirs.
+pub fn differences<'a>(named: impl IntoIterator<Item = (&'a str, &'a Decisive)>) -> Vec<String> {
+    let mut by_key: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for (who, settings) in named {
+        for (key, word) in &settings.0 {
+            by_key.entry(key).or_default().entry(word).or_default().push(who);
+        }
+    }
+    let differing = by_key.into_iter().filter(|(_, by_word)| by_word.len() > 1);
+    differing.map(|(key, by_word)| sentence(key, &by_word)).collect()
+}
+
+fn sentence(key: &str, by_word: &BTreeMap<&str, Vec<&str>>) -> String {
+    let each: Vec<String> =
+        by_word.iter().map(|(word, who)| format!("{word} ({})", who.join(", "))).collect();
+    format!("the instances differ in {key}, and what the one that leads has is in force: {}", each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(name: &str) -> GroupName {
+        GroupName::new(name).unwrap()
+    }
+
+    #[test]
+    fn each_setting_in_which_some_differ_is_said() {
+        let settings = kernel::Settings { timezone: chrono_tz::UTC, ..kernel::Settings::default() };
+        let same = Decisive::of(&settings, None);
+        let other = kernel::Settings {
+            timezone: chrono_tz::Europe::Stockholm,
+            auto_approve: true,
+            groups: [(group("default"), 2)].into(),
+            ..settings
+        };
+        let other = Decisive::of(&other, None);
+        // One of an older version tells none.
+        let older = Decisive::default();
+        let named = [("a", &same), ("b", &same), ("c", &older)];
+        assert_eq!(differences(named), Vec::<String>::new());
+        let said = differences(named.into_iter().chain([("d", &other)]));
+        let keys = ["[fleet-lock.groups]", "[site] auto-approve", "[site] timezone"];
+        assert_eq!(said.len(), keys.len(), "{said:?}");
+        for (sentence, key) in said.iter().zip(keys) {
+            assert!(sentence.starts_with(&format!("the instances differ in {key}, and")), "{sentence}");
+        }
+        assert!(said[2].ends_with(": Europe/Stockholm (d), UTC (a, b)"), "{}", said[2]);
+    }
+
+    #[test]
+    fn slots_that_decide_nothing_are_not_compared_and_lock_servers_are() {
+        let of = |slots, lock_server| {
+            let groups = [(group("default"), slots)].into();
+            Decisive::of(&kernel::Settings { groups, ..kernel::Settings::default() }, lock_server)
+        };
+        assert_eq!(of(1, Some("https://a")), of(2, Some("https://a")));
+        assert_ne!(of(1, Some("https://a")), of(1, Some("https://b")));
+        assert_ne!(of(1, Some("https://a")), of(1, None));
+        assert_ne!(of(1, None), of(2, None));
+    }
+
+    #[test]
+    fn however_many_groups_there_are_a_heartbeat_stays_small() {
+        let many = |slots| {
+            let groups = (0..10_000).map(|number| (group(&format!("group-{number}")), slots)).collect();
+            Decisive::of(&kernel::Settings { groups, ..kernel::Settings::default() }, None)
+        };
+        assert_ne!(many(1), many(2));
+        let bytes = serde_json::to_vec(&many(1)).unwrap();
+        assert!(bytes.len() < 512, "{} bytes", bytes.len());
+    }
+}
