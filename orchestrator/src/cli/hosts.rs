@@ -9,6 +9,7 @@ use os_upgrade_shell::fleetlock::plain;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::facts::{self, Shown};
 use super::output::{Output, outln, table};
 use super::rest::{self, Server};
 
@@ -29,7 +30,7 @@ pub(super) enum Command {
     /// host that is left in the middle of an upgrade is neither the old nor the new system.
     Withdraw(Withdraw),
     /// Show which hosts operators approved and withdrew
-    History(History),
+    History(facts::PageOptions),
 }
 
 #[derive(Debug, Args)]
@@ -64,23 +65,11 @@ pub(super) struct Withdraw {
     /// Why, for the audit
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Keep no note of it, as for one that is gone for good: should it announce itself again, it waits for approval
+    /// Keep no note of it, as for one that is gone for good; while NATS has its announcement, it waits for approval again
     #[arg(long)]
     forget: bool,
     #[command(flatten)]
     server: Server,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct History {
-    #[command(flatten)]
-    server: Server,
-    /// How many to show, the newest first
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
-    limit: u32,
-    /// How to print it
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
 }
 
 /// What `GET /v1/state/os-upgrade/hosts` says of a host.
@@ -96,19 +85,6 @@ struct Host {
     decided_at: Option<String>,
     announced_at: Option<String>,
     why: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Page {
-    items: Vec<Item>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Item {
-    time: String,
-    #[serde(default)]
-    actor: String,
-    fact: Fact,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -127,7 +103,9 @@ pub(super) async fn run(command: Command) -> anyhow::Result<()> {
         Command::List(options) => list(options).await,
         Command::Approve(options) => approve(options).await,
         Command::Withdraw(options) => withdraw(options).await,
-        Command::History(options) => history(options).await,
+        Command::History(options) => {
+            facts::show::<Fact>(options, &format!("{STATE}/enrolment-history"), "").await
+        }
     }
 }
 
@@ -149,6 +127,8 @@ fn read(hosts: Value) -> anyhow::Result<Vec<Host>> {
 }
 
 async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> {
+    // Those that wait have announced themselves.
+    let maybe_unknown = !all;
     let hosts = if all { pending(&server).await? } else { hosts };
     if hosts.is_empty() {
         outln!("no host waits for approval");
@@ -157,10 +137,18 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
     for hosts in hosts.chunks(APPROVED_AT_ONCE_MAX) {
         rest::post(&server, &format!("{STATE}/approve-hosts"), &json!({ "hosts": hosts })).await?;
         for host in hosts {
-            outln!("approved: {}", plain(host.as_str()));
+            let unseen = maybe_unknown && !is_announced(&server, host).await;
+            let note = if unseen { " (no worker has announced itself under this name)" } else { "" };
+            outln!("approved: {}{note}", plain(host.as_str()));
         }
     }
     Ok(())
+}
+
+/// Also where that cannot be told: it is worth a word, and not worth an error.
+async fn is_announced(server: &Server, host: &HostName) -> bool {
+    let shown = rest::get_below(server, &format!("{STATE}/hosts"), &[host.as_str()]).await;
+    shown.map_or(true, |shown| shown.get("announced-at").is_some())
 }
 
 async fn pending(server: &Server) -> anyhow::Result<Vec<HostName>> {
@@ -177,18 +165,6 @@ async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow
     let status = shown.ok().and_then(|shown| HostStatus::deserialize(&shown["status"]).ok());
     if let Some(status) = status.filter(|status| status.is_under_way()) {
         outln!("it is {status} in the active run, and goes on to its end there");
-    }
-    Ok(())
-}
-
-async fn history(History { server, limit, output }: History) -> anyhow::Result<()> {
-    let page = rest::get(&server, &format!("{STATE}/enrolment-history?limit={limit}")).await?;
-    match output {
-        Output::Json => outln!("{}", serde_json::to_string_pretty(&page)?),
-        Output::Text => {
-            let page = Page::deserialize(page).context("an unexpected answer")?;
-            outln!("{}", decisions(&page));
-        }
     }
     Ok(())
 }
@@ -219,26 +195,25 @@ impl Host {
     }
 }
 
-fn decisions(page: &Page) -> String {
-    if page.items.is_empty() {
-        return "nobody has approved or withdrawn a host".to_owned();
-    }
-    let row = |Item { time, actor, fact }: &Item| {
-        let did = match fact.r#type.as_str() {
+impl Shown for Fact {
+    const HEADS: &'static [&'static str] = &["DID", "HOSTS", "REASON"];
+    const NONE: &'static str = "nobody has approved or withdrawn a host";
+
+    fn row(&self) -> Vec<String> {
+        let did = match self.r#type.as_str() {
             "hosts-approved" => "approved",
-            "host-withdrawn" if fact.forgotten => "forgot",
+            "host-withdrawn" if self.forgotten => "forgot",
             "host-withdrawn" => "withdrew",
             other => other,
         };
-        let hosts = if fact.hosts.is_empty() { fact.host.clone() } else { fact.hosts.join(", ") };
-        vec![time.clone(), actor.clone(), did.to_owned(), hosts, fact.reason.clone()]
-    };
-    let heads = ["TIME", "WHO", "DID", "HOSTS", "REASON"];
-    table(&heads, page.items.iter().map(row).collect()).trim_end().to_owned()
+        let hosts = if self.hosts.is_empty() { self.host.clone() } else { self.hosts.join(", ") };
+        vec![did.to_owned(), hosts, self.reason.clone()]
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::facts::Page;
     use super::*;
 
     #[test]
@@ -275,7 +250,8 @@ TIME                      WHO   DID       HOSTS   REASON
 2026-11-21T01:00:00.000Z  anna  forgot    h2      sold
 2026-11-21T01:00:00.000Z  anna  withdrew  h1      stolen
 2026-11-21T01:00:00.000Z  anna  approved  h1, h2";
-        assert_eq!(decisions(&Page::deserialize(page).unwrap()), expected);
-        assert_eq!(decisions(&Page { items: Vec::new() }), "nobody has approved or withdrawn a host");
+        let text = |page| facts::text(&Page::<Fact>::deserialize(page).unwrap());
+        assert_eq!(text(page), expected);
+        assert_eq!(text(json!({ "items": [] })), "nobody has approved or withdrawn a host");
     }
 }

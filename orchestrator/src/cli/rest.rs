@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use os_upgrade_protocol::error::with_causes;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ const TOKEN_VARIABLE: &str = "OS_UPGRADE_TOKEN";
 #[derive(Debug, Args)]
 pub(super) struct Server {
     /// The API of an instance
-    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
+    #[arg(long, value_name = "URL", env = "OS_UPGRADE_URL", default_value = DEFAULT_URL, value_parser = http_url)]
     url: HttpUrl,
     /// A file with the token to send; by default that of the variable `OS_UPGRADE_TOKEN`, if there is one
     #[arg(long, value_name = "FILE")]
@@ -116,7 +117,11 @@ async fn ask(server: &Server, method: Method, url: Url, body: Option<&Value>) ->
     let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
     // The URL is said, and without its password.
     let unanswered = |error: reqwest::Error| error.without_url();
-    let response = request.send().await.map_err(unanswered).with_context(|| format!("cannot ask {base}"))?;
+    let response = request.send().await.map_err(unanswered);
+    let response = response.map_err(|error| {
+        let text = with_causes(&error);
+        anyhow!("cannot ask {base}: {text}{}", advice(&text))
+    })?;
     let status = response.status();
     let answer = beginning(response, ANSWER_BYTES_MAX).await;
     let answer = answer.map_err(unanswered).with_context(|| format!("cannot ask {base}"))?;
@@ -131,6 +136,16 @@ async fn ask(server: &Server, method: Method, url: Url, body: Option<&Value>) ->
         }
         _ => bail!("{}", refusal(status, &answer)),
     }
+}
+
+/// What to do about an API that could not be reached. The client's errors are seen in their text only.
+fn advice(error: &str) -> &'static str {
+    let advice = [
+        ("InvalidContentType", ": it does not speak TLS; give a --url that begins with http://"),
+        ("UnknownIssuer", ": give the certificate of its authority with --ca"),
+        ("Connection refused", ": is it running? --url says where it listens"),
+    ];
+    advice.into_iter().find(|(sign, _)| error.contains(sign)).map_or("", |(_, advice)| advice)
 }
 
 /// What the API says, or at least its status.
@@ -149,6 +164,31 @@ mod tests {
         let body = br#"{"errors":[{"error-message":"there is no group x"}]}"#;
         assert_eq!(refusal(StatusCode::NOT_FOUND, body), "there is no group x");
         assert_eq!(refusal(StatusCode::BAD_GATEWAY, b"<html>"), "it answers 502 Bad Gateway");
+    }
+
+    /// What is said when the API at `url` is asked.
+    async fn told(url: String) -> String {
+        let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
+        format!("{:#}", get(&server, "/v1/state/os-upgrade").await.unwrap_err())
+    }
+
+    #[tokio::test]
+    async fn an_api_that_cannot_be_reached_is_told_with_what_to_do() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answering = tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut [0; 1]).await.unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+            stream.read_to_end(&mut Vec::new()).await.ok();
+        });
+        let said = told(format!("https://{address}")).await;
+        assert!(said.ends_with("it does not speak TLS; give a --url that begins with http://"), "{said}");
+        answering.await.unwrap();
+        let said = told(format!("http://{address}")).await;
+        assert!(said.starts_with(&format!("cannot ask http://{address}")), "{said}");
+        assert!(said.ends_with("is it running? --url says where it listens"), "{said}");
     }
 
     #[test]

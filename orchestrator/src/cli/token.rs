@@ -1,5 +1,6 @@
 //! `os-upgrade token`: who may call the API, in the token file.
 
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -125,7 +126,7 @@ fn create(options: Create) -> Result<(), Failure> {
         Some(name) => Proof::Certificate(name.clone()),
         None => Proof::Secret(Salted::of(&secret).map_err(anyhow::Error::from)?),
     };
-    let token = Token::new(name, rights, proof, Utc::now(), expires);
+    let token = Token::new(name.clone(), rights, proof, Utc::now(), expires);
     auth::edit(&path, |found| {
         let mut tokens = match found {
             Err(FileError::Missing { .. }) => Tokens::new(),
@@ -138,7 +139,9 @@ fn create(options: Create) -> Result<(), Failure> {
         Ok(tokens)
     })?;
     if certificate.is_none() {
-        outln!("{}", secret.reveal());
+        writeln!(io::stdout(), "{}", secret.reveal()).with_context(|| {
+            format!("nobody knows the secret of {name}: revoke the token and create it again, where its secret can be written")
+        })?;
     }
     Ok(())
 }

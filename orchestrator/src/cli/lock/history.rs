@@ -1,39 +1,18 @@
 //! `os-upgrade lock history`: what operators, and FleetLock clients, did about slots.
 
-use anyhow::Context as _;
 use clap::Args;
 use serde::Deserialize;
 
-use super::super::output::{Output, outln, table};
-use super::super::rest::{self, Server};
+use super::super::facts::{self, Shown};
 use super::STATE;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
     #[command(flatten)]
-    server: Server,
-    /// How many to show, the newest first
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
-    limit: u32,
+    page: facts::PageOptions,
     /// Also the slots that FleetLock clients were granted and gave back
     #[arg(long)]
     clients: bool,
-    /// How to print it
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
-}
-
-#[derive(Debug, Deserialize)]
-struct Page {
-    items: Vec<Item>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Item {
-    time: String,
-    #[serde(default)]
-    actor: String,
-    fact: Fact,
 }
 
 #[derive(Debug, Deserialize)]
@@ -46,42 +25,32 @@ struct Fact {
 }
 
 /// Prints what there is.
-pub(super) async fn run(options: Options) -> anyhow::Result<()> {
-    let Options { server, limit, clients, output } = options;
-    let clients = if clients { "&clients=true" } else { "" };
-    let page = rest::get(&server, &format!("{STATE}/history?limit={limit}{clients}")).await?;
-    match output {
-        Output::Json => outln!("{}", serde_json::to_string_pretty(&page)?),
-        Output::Text => {
-            let page = Page::deserialize(page).context("an unexpected answer")?;
-            outln!("{}", text(&page));
-        }
-    }
-    Ok(())
+pub(super) async fn run(Options { page, clients }: Options) -> anyhow::Result<()> {
+    let filter = if clients { "&clients=true" } else { "" };
+    facts::show::<Fact>(page, &format!("{STATE}/history"), filter).await
 }
 
-fn text(page: &Page) -> String {
-    if page.items.is_empty() {
-        return "nobody has held or released a slot".to_owned();
-    }
-    let row = |Item { time, actor, fact }: &Item| {
-        let did = match fact.r#type.as_str() {
+impl Shown for Fact {
+    const HEADS: &'static [&'static str] = &["DID", "HOLDER", "GROUP", "REASON"];
+    const NONE: &'static str = "nobody has held or released a slot";
+
+    fn row(&self) -> Vec<String> {
+        let did = match self.r#type.as_str() {
             "hold-placed" => "held",
             "holder-released" => "released",
             "lock-granted" => "locked",
             "lock-released" => "unlocked",
             other => other,
         };
-        [time, actor, did, &fact.id, &fact.group, &fact.reason].map(ToString::to_string).to_vec()
-    };
-    let heads = ["TIME", "WHO", "DID", "HOLDER", "GROUP", "REASON"];
-    table(&heads, page.items.iter().map(row).collect()).trim_end().to_owned()
+        [did, &self.id, &self.group, &self.reason].map(str::to_owned).to_vec()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::super::facts::Page;
     use super::*;
 
     #[test]
@@ -98,7 +67,8 @@ TIME                      WHO  DID       HOLDER  GROUP    REASON
 2026-11-21T01:00:00.000Z  api  released  h01     default  it burnt
 2026-11-21T01:00:00.000Z  api  held      h01     default  it burnt
 2026-11-21T01:00:00.000Z       locked    h01     default";
-        assert_eq!(text(&Page::deserialize(page).unwrap()), expected);
-        assert_eq!(text(&Page { items: Vec::new() }), "nobody has held or released a slot");
+        let text = |page| facts::text(&Page::<Fact>::deserialize(page).unwrap());
+        assert_eq!(text(page), expected);
+        assert_eq!(text(json!({ "items": [] })), "nobody has held or released a slot");
     }
 }
