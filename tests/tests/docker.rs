@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -154,21 +154,40 @@ async fn a_site_in_namespaces() {
     let directory = tempfile::tempdir().unwrap();
     let docker = directory.path().join("docker");
     fs::create_dir_all(docker.join("site")).unwrap();
-    for name in ["compose.yaml", "nats-server.conf", "setup"] {
+    for name in ["compose.yaml", "setup"] {
         fs::copy(repository().join("docker").join(name), docker.join(name)).unwrap();
     }
     let text = fs::read_to_string(docker.join("compose.yaml")).unwrap();
     let with_domain = text.replace("[h01, h02, h03]", "[h01, h02, h03, h4.example.com]");
     fs::write(docker.join("compose.yaml"), with_domain).unwrap();
+    // Whose clone it is reads these files, and nobody else.
+    for (name, mode) in [("compose.yaml", 0o600), ("setup", 0o700)] {
+        std::os::unix::fs::chown(docker.join(name), Some(4711), Some(4711)).unwrap();
+        fs::set_permissions(docker.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
     let brought = BTreeMap::from([("nats:2-alpine".to_owned(), nats as Brought)]);
     let mut site = Containers::new(&compose(&docker), &repository(), brought);
 
+    // Setup ends while it writes the token, as on a full disk, and is run again.
+    let token = docker.join("site/operator/token");
+    fs::create_dir(token.parent().unwrap()).unwrap();
+    symlink("/dev/full", &token).unwrap();
+    assert!(!site.run("setup").await.success());
+    assert!(site.log("setup").contains("nobody knows the secret of operator"), "{}", site.log("setup"));
+    fs::remove_file(&token).unwrap();
     let status = site.run("setup").await;
     assert!(status.success(), "{}", site.log("setup"));
     assert!(docker.join("site/hosts/h4.example.com/nats.creds").is_file());
-    site.up().await;
 
-    let token = fs::read_to_string(docker.join("site/operator/token")).unwrap();
+    // One of three nats-servers keeps no host from being let in.
+    site.start_all_but(&["nats3"]).await;
+    for host in HOSTS {
+        site.is_well(host).await;
+    }
+    site.start("nats3");
+    site.all_are_well().await;
+
+    let token = fs::read_to_string(token).unwrap();
     let [first, second] = ORCHESTRATORS
         .map(|name| Rest::new(SocketAddr::new(site.address(name), 8646)).with_token(token.trim()));
     let body = json!({ "worker-applications": [{ "name": "os-upgrade-demo" }] }).to_string();
