@@ -365,3 +365,54 @@ async fn who_takes_part_is_settled_when_the_run_starts() {
     late.answer("upgrade", "done").await;
     assert_eq!(rest.ended(&id).await.statuses(), BTreeMap::from([("h02", "upgraded")]));
 }
+
+/// What an operator types, and what is printed when it goes well.
+async fn typed(site: &Site, arguments: &[&str]) -> String {
+    let (code, printed, said) = site.orchestrator.ask(arguments, "").await;
+    assert_eq!(code, Some(0), "{arguments:?}: {said}");
+    printed
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_a_host_that_an_operator_gives_up() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
+    hosts[0].hold("upgrade");
+    hosts[2].hold("prepare");
+    site.run(&mut hosts).await;
+    let id = rest.started().await;
+    // Everybody waits for whoever does not answer prepare.
+    hosts[2].await_said("prepare").await;
+    let given_up = ["hosts", "give-up", "h03", "--reason", "its disk is full"];
+    assert_eq!(typed(&site, &given_up).await, "given up: h03");
+    hosts[0].await_said("upgrade-begins").await;
+    hosts[0].stop().await;
+    let printed = typed(&site, &["hosts", "give-up", "h01", "--reason", "it burnt"]).await;
+    let release = ["lock", "release", "--group", "default", "--id", "h01", "--reason", "it burnt"];
+    let advice = format!("os-upgrade {} --reason TEXT", release[..6].join(" "));
+    assert!(printed.starts_with("given up: h01\n") && printed.ends_with(&advice), "{printed}");
+    // Its slot is kept: nobody knows whether it is at work.
+    let why = rest.await_reason("h02", "slot-denied").await;
+    assert!(why.contains("h01; ") || why.contains("h01 since"), "{why}");
+    eventually("the slot to be released", async || {
+        (site.orchestrator.ask(&release, "").await.0 == Some(0)).then_some(())
+    })
+    .await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), [("h01", "timed-out"), ("h02", "upgraded"), ("h03", "cancelled")].into());
+    let reasons = run.reasons();
+    assert!(reasons["h01"].starts_with("given up by api 127."), "{reasons:?}");
+    assert!(reasons["h03"].ends_with(": its disk is full"), "{reasons:?}");
+
+    // It is back, finishes what it had begun, and takes part in the next run like the others.
+    hosts[2].let_go("prepare");
+    hosts[0].let_go("upgrade");
+    hosts[0].start();
+    rest.await_scheduled(&["h01", "h02", "h03"]).await;
+    let id = rest.started().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), [("h01", "upgraded"), ("h02", "upgraded"), ("h03", "upgraded")].into());
+}

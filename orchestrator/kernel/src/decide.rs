@@ -9,6 +9,7 @@ mod configuration;
 mod control;
 mod enrolment;
 mod failure;
+mod give_up;
 mod locks;
 mod release;
 mod request;

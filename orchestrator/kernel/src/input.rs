@@ -196,6 +196,17 @@ pub enum Request {
         /// Check only.
         validate: bool,
     },
+    /// Go on in the active run without a host.
+    GiveUpHost {
+        /// Which.
+        host: HostName,
+        /// Who asks.
+        actor: String,
+        /// Why.
+        reason: String,
+        /// Check only.
+        validate: bool,
+    },
 }
 
 /// What becomes of a request.
@@ -259,6 +270,28 @@ pub enum Refusal {
     /// No run is active.
     #[error("no run is active")]
     NoRun,
+    /// The host takes no part in the active run.
+    #[error("{host} is not in the active run {run}")]
+    NotInRun {
+        /// That run.
+        run: RunId,
+        /// The host.
+        host: HostName,
+    },
+    /// The run does not wait for the host any more.
+    #[error("{host} is {status}: the run does not wait for it")]
+    HostThrough {
+        /// The host.
+        host: HostName,
+        /// How it ended.
+        status: HostStatus,
+    },
+    /// The host's command is on its way, or its answer may not have been read.
+    #[error("what {host} was told last, or has answered, is not known yet: try again in a moment")]
+    HostUncertain {
+        /// The host.
+        host: HostName,
+    },
     /// The clocks differ too much.
     #[error("the clocks of orchestrator and bus differ by {seconds} s; nothing is started until they agree")]
     ClockSkew {

@@ -64,6 +64,13 @@ pub enum Reason {
         /// That time.
         after: Duration,
     },
+    /// An operator had the run go on without the host.
+    GivenUp {
+        /// Who did.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
     /// The command had not been sent, as far as is known, when the run's time was over.
     NotSent {
         /// What it was to be asked.
@@ -132,6 +139,7 @@ impl fmt::Display for Reason {
             Self::BootTimeout { after } => {
                 write!(f, "no reply to reboot within {after} (boot-timeout): it may hang in its boot")
             }
+            Self::GivenUp { actor, reason } => write!(f, "given up by {actor}: {reason}"),
             Self::NotSent { action } => write!(f, "{action} could not be sent before not-after"),
             Self::RunFailed { host } => write!(f, "the run was ended by the failure of {host}"),
             Self::RunCancelled { actor } => write!(f, "the run was cancelled by {actor}"),
@@ -160,6 +168,7 @@ impl Reason {
             Self::WorkerError { .. } => "worker-error",
             Self::NoReply { .. } => "no-reply",
             Self::BootTimeout { .. } => "boot-timeout",
+            Self::GivenUp { .. } => "given-up",
             Self::NotSent { .. } => "not-sent",
             Self::RunFailed { .. } => "run-failed",
             Self::RunCancelled { .. } => "run-cancelled",

@@ -392,6 +392,7 @@ fn reason_variant(reason: &Reason) -> usize {
         Reason::AwaitsApproval { .. } => 13,
         Reason::HostWithdrawn { .. } => 14,
         Reason::BootTimeout { .. } => 15,
+        Reason::GivenUp { .. } => 16,
     }
 }
 
@@ -431,8 +432,12 @@ fn reasons() {
             r#"{"kind":"host-withdrawn","actor":"eve","reason":"stolen"}"#,
         ),
         (Reason::BootTimeout { after: Duration::from_secs(600) }, r#"{"kind":"boot-timeout","after":"10m"}"#),
+        (
+            Reason::GivenUp { actor: "eve".to_owned(), reason: "no power".to_owned() },
+            r#"{"kind":"given-up","actor":"eve","reason":"no power"}"#,
+        ),
     ];
-    check(&table, reason_variant, 16);
+    check(&table, reason_variant, 17);
     let kinds: BTreeSet<&str> = table.iter().map(|(reason, _)| reason.kind()).collect();
     assert_eq!(kinds.len(), table.len());
     for (reason, json) in &table {

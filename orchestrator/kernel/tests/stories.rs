@@ -42,6 +42,7 @@ stories! {
     explain,
     external,
     fairness,
+    given_up,
     happy_path,
     hints,
     hung_boot,

@@ -66,6 +66,7 @@ pub(super) static ROUTES: &[Route] = &[
     ("/v1/state/os-upgrade/windows", &[(Method::GET, VIEWER)]),
     ("/v1/state/os-upgrade/trigger-upgrade-site", &[(Method::POST, OPERATOR)]),
     ("/v1/state/os-upgrade/cancel", &[(Method::POST, OPERATOR)]),
+    ("/v1/state/os-upgrade/give-up-host", &[(Method::POST, OPERATOR)]),
     ("/v1/state/cluster", &[(Method::GET, VIEWER)]),
     ("/v1/config/strongbox/secrets", &[(Method::GET, VIEWER)]),
     ("/v1/config/strongbox/secrets/{name}", &[(Method::PUT, ADMIN), (Method::DELETE, ADMIN)]),

@@ -123,6 +123,7 @@ impl From<Refusal> for Problem {
             Refusal::NoConfiguration
             | Refusal::NoHolder { .. }
             | Refusal::NoSecret { .. }
+            | Refusal::NotInRun { .. }
             | Refusal::UnknownHost { .. } => StatusCode::NOT_FOUND,
             Refusal::LockDenied { lock_kind: DeniedKind::UnknownGroup, .. } => StatusCode::NOT_FOUND,
             Refusal::LockDenied { .. }
@@ -139,6 +140,8 @@ impl From<Refusal> for Problem {
             | Refusal::RunActive { .. }
             | Refusal::OtherStrongboxKey
             | Refusal::StrongboxFull
+            | Refusal::HostThrough { .. }
+            | Refusal::HostUncertain { .. }
             | Refusal::NoRun => StatusCode::CONFLICT,
             Refusal::ClockSkew { .. } | Refusal::Sealed { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };

@@ -1,10 +1,11 @@
-//! `/v1/state/os-upgrade/trigger-upgrade-site` and `/cancel`: starting a run, and stopping it.
+//! `/v1/state/os-upgrade/trigger-upgrade-site`, `/cancel` and `/give-up-host`: starting a run, stopping it, and going on
+//! in it without a host. The last is an extension of the specification.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use os_upgrade_kernel::Request;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_protocol::RunId;
+use os_upgrade_protocol::{HostName, RunId};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Actor, Nothing, OptionalBody, Params, Validate};
+use super::extract::{Actor, Body, Nothing, OptionalBody, Params, Validate, checked_reason};
 use super::form::Syntax;
 use super::openapi::{tag, types};
 
@@ -21,7 +22,7 @@ use super::openapi::{tag, types};
 const TIMEOUT_DEFAULT_SECS: u64 = 4 * 3_600;
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(trigger)).routes(routes!(cancel))
+    OpenApiRouter::default().routes(routes!(trigger)).routes(routes!(cancel)).routes(routes!(give_up))
 }
 
 /// How a run is to be started.
@@ -87,4 +88,40 @@ async fn cancel(
     OptionalBody(_): OptionalBody<NoFields>,
 ) -> Result<StatusCode, Problem> {
     api.change(Request::Cancel { actor }).await
+}
+
+/// A host that the active run is to go on without.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = HostToGiveUp)]
+#[serde(deny_unknown_fields)]
+struct GiveUp {
+    /// Its name.
+    #[schema(value_type = types::NameText)]
+    host: HostName,
+    /// Why, for its history.
+    #[schema(value_type = types::AuditReasonText)]
+    reason: String,
+}
+
+/// 204 once it is durable that the run does not wait for it. Where it had begun, its slot stays held until it says that it
+/// is through or an operator releases it.
+#[utoipa::path(
+    post, path = "/v1/state/os-upgrade/give-up-host", operation_id = "give-up-host", tag = tag::UPGRADES,
+    summary = "Go on in the active run without a host",
+    params(Validate),
+    request_body = GiveUp,
+    responses(
+        (status = 204, description = "the run does not wait for it any more, or would not"),
+        (status = 404, description = "the host is not in the active run"),
+        (status = 409, description = "no run is active, or the host is through; or what it was told is not known yet"),
+    )
+)]
+async fn give_up(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(params): Params<Validate>,
+    Body(GiveUp { host, reason }): Body<GiveUp>,
+) -> Result<StatusCode, Problem> {
+    let (reason, validate) = (checked_reason(&reason)?, params.only());
+    api.order(Request::GiveUpHost { host, actor, reason, validate }).await
 }

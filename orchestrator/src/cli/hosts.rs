@@ -29,6 +29,12 @@ pub(super) enum Command {
     /// In the active run it is not started. Where it has its slot already it goes on to its end there, its reboot too: a
     /// host that is left in the middle of an upgrade is neither the old nor the new system.
     Withdraw(Withdraw),
+    /// Have the active run go on without a host, as one that is down and will not answer
+    ///
+    /// One that has not begun is not started. Of one that is upgraded or reboots nobody knows where it is: its slot stays
+    /// held until it says that it is through, or until `os-upgrade lock release`. The next run takes it in again, unless
+    /// it is withdrawn too.
+    GiveUp(GiveUp),
     /// Show which hosts operators approved and withdrew
     History(facts::PageOptions),
 }
@@ -72,6 +78,18 @@ pub(super) struct Withdraw {
     server: Server,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct GiveUp {
+    /// The host
+    #[arg(value_name = "NAME")]
+    host: HostName,
+    /// Why, for its history
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    server: Server,
+}
+
 /// What `GET /v1/state/os-upgrade/hosts` says of a host.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -80,6 +98,7 @@ struct Host {
     applications: Vec<String>,
     group: String,
     reachability: String,
+    status: Option<HostStatus>,
     enrolment: String,
     decided_by: Option<String>,
     decided_at: Option<String>,
@@ -103,6 +122,7 @@ pub(super) async fn run(command: Command) -> anyhow::Result<()> {
         Command::List(options) => list(options).await,
         Command::Approve(options) => approve(options).await,
         Command::Withdraw(options) => withdraw(options).await,
+        Command::GiveUp(options) => give_up(options).await,
         Command::History(options) => {
             facts::show::<Fact>(options, &format!("{STATE}/enrolment-history"), "").await
         }
@@ -137,18 +157,14 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
     for hosts in hosts.chunks(APPROVED_AT_ONCE_MAX) {
         rest::post(&server, &format!("{STATE}/approve-hosts"), &json!({ "hosts": hosts })).await?;
         for host in hosts {
-            let unseen = maybe_unknown && !is_announced(&server, host).await;
+            // Where that cannot be told nothing is said.
+            let unseen =
+                maybe_unknown && shown(&server, host).await.is_some_and(|shown| shown.announced_at.is_none());
             let note = if unseen { " (no worker has announced itself under this name)" } else { "" };
             outln!("approved: {}{note}", plain(host.as_str()));
         }
     }
     Ok(())
-}
-
-/// Also where that cannot be told: it is worth a word, and not worth an error.
-async fn is_announced(server: &Server, host: &HostName) -> bool {
-    let shown = rest::get_below(server, &format!("{STATE}/hosts"), &[host.as_str()]).await;
-    shown.map_or(true, |shown| shown.get("announced-at").is_some())
 }
 
 async fn pending(server: &Server) -> anyhow::Result<Vec<HostName>> {
@@ -160,13 +176,34 @@ async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow
     let body = json!({ "host": host, "reason": reason, "forget": forget });
     rest::post(&server, &format!("{STATE}/withdraw-host"), &body).await?;
     outln!("{}: {}", if forget { "forgotten" } else { "withdrawn" }, plain(host.as_str()));
-    // What it is at is worth a word, and not worth an error.
-    let shown = rest::get_below(&server, &format!("{STATE}/hosts"), &[host.as_str()]).await;
-    let status = shown.ok().and_then(|shown| HostStatus::deserialize(&shown["status"]).ok());
+    let status = shown(&server, &host).await.and_then(|shown| shown.status);
     if let Some(status) = status.filter(|status| status.is_under_way()) {
         outln!("it is {status} in the active run, and goes on to its end there");
     }
     Ok(())
+}
+
+async fn give_up(GiveUp { host, reason, server }: GiveUp) -> anyhow::Result<()> {
+    let body = json!({ "host": host, "reason": reason });
+    rest::post(&server, &format!("{STATE}/give-up-host"), &body).await?;
+    outln!("given up: {}", plain(host.as_str()));
+    if let Some(shown) = shown(&server, &host).await
+        && shown.status == Some(HostStatus::TimedOut)
+    {
+        outln!(
+            "it had begun: if it keeps its slot, which [fleet-lock] on-failure says, and never comes back, release that with\n\
+             os-upgrade lock release --group {} --id {} --reason TEXT",
+            plain(&shown.group),
+            plain(host.as_str())
+        );
+    }
+    Ok(())
+}
+
+/// How a host is shown, for a word about it more: not worth an error.
+async fn shown(server: &Server, host: &HostName) -> Option<Host> {
+    let shown = rest::get_below(server, &format!("{STATE}/hosts"), &[host.as_str()]).await.ok()?;
+    Deserialize::deserialize(shown).ok()
 }
 
 fn text(hosts: &[Host], pending: bool) -> String {

@@ -96,6 +96,8 @@ pub(crate) struct Checker {
     occurrence_spent: Option<DateTime<Utc>>,
     /// How many runs have begun by themselves.
     pub(crate) scheduled: u64,
+    /// How many hosts operators gave up after these had begun.
+    pub(crate) given_up: u64,
     /// Hosts that hold a slot by the journal.
     granted: BTreeSet<HostName>,
     commands: BTreeMap<u64, CommandSeen>,
@@ -158,6 +160,7 @@ impl Checker {
             configs: vec![(0, None)],
             occurrence_spent: None,
             scheduled: 0,
+            given_up: 0,
             granted: BTreeSet::new(),
             commands: BTreeMap::new(),
             ids: BTreeMap::new(),

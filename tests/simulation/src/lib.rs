@@ -44,6 +44,8 @@ pub struct Outcome {
     pub runs: u64,
     /// How many of them by themselves.
     pub scheduled: u64,
+    /// How many hosts operators gave up after these had begun.
+    pub given_up: u64,
     /// How many upgrades were begun by workers that keep the SDK's rules.
     pub upgrades: u64,
     /// How many calls were answered with yes.
@@ -73,6 +75,7 @@ pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         faults: world.faults,
         runs: world.checker.runs(),
         scheduled: world.checker.scheduled,
+        given_up: world.checker.given_up,
         upgrades: world.checker.upgrades(),
         granted: world.operators.granted,
         slot_answers: world.checker.slot_answers,

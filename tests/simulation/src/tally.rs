@@ -25,6 +25,8 @@ pub struct Tally {
     pub runs: u64,
     /// How many of them by themselves.
     pub scheduled: u64,
+    /// How many hosts operators gave up after these had begun.
+    pub given_up: u64,
     /// How many upgrades were begun by workers that keep the SDK's rules.
     pub upgrades: u64,
     /// How many calls were answered with yes.
@@ -78,6 +80,7 @@ impl Tally {
         self.granted += outcome.granted;
         self.slot_answers += outcome.slot_answers;
         self.scheduled += outcome.scheduled;
+        self.given_up += outcome.given_up;
         self.waits += outcome.waits;
         for (fault, times) in outcome.faults {
             *self.faults.entry(fault).or_default() += times;
@@ -102,6 +105,7 @@ impl fmt::Display for Tally {
         writeln!(f, "{:<40} {:>14}", "calls answered with yes", self.granted)?;
         writeln!(f, "{:<40} {:>14}", "answers about slots", self.slot_answers)?;
         writeln!(f, "{:<40} {:>14}", "runs that began by themselves", self.scheduled)?;
+        writeln!(f, "{:<40} {:>14}", "hosts given up by operators", self.given_up)?;
         writeln!(f, "{:<40} {:>14}", "clients that waited beside runs", self.waits)?;
         for (fault, times) in &self.faults {
             writeln!(f, "{fault:<40} {times:>14}")?;

@@ -2,13 +2,13 @@
 
 use os_upgrade_protocol::HostName;
 
-use super::release;
+use super::give_up;
 use super::request::Decided;
 use crate::enrolment::Enrolled;
 use crate::fact::Fact;
 use crate::input::{Accepted, Refusal};
 use crate::reason::Reason;
-use crate::run::{HostEvent, HostStatus};
+use crate::run::HostStatus;
 use crate::state::State;
 use crate::view::View;
 
@@ -68,9 +68,7 @@ fn not_started(state: &State, asked: &Withdrawn<'_>) -> Vec<Fact> {
     match status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => {
             let (actor, reason) = (asked.actor.to_owned(), asked.reason.to_owned());
-            let event = HostEvent::Cancelled { reason: Reason::HostWithdrawn { actor, reason } };
-            let cancelled = Fact::of_host(&run.id, asked.host, event);
-            [cancelled].into_iter().chain(release::withdraw(state, run, asked.host)).collect()
+            give_up::not_started(state, run, asked.host, Reason::HostWithdrawn { actor, reason })
         }
         HostStatus::Upgrading
         | HostStatus::Rebooting

@@ -4,6 +4,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use os_upgrade_protocol::RunId;
 
 use super::enrolment::{self, Withdrawn};
+use super::give_up::{self, GivenUp};
 use super::{Decision, configuration, slots};
 use crate::config::{Config, UnreachablePolicy};
 use crate::duration::Duration;
@@ -44,6 +45,9 @@ pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTim
         Request::WithdrawHost { host, actor, reason, forget, validate } => {
             let asked = Withdrawn { host, actor, reason, forget: *forget };
             enrolment::withdraw(state, view, &asked, *validate)
+        }
+        Request::GiveUpHost { host, actor, reason, validate } => {
+            give_up::give_up(state, &GivenUp { host, actor, reason }, *validate)
         }
     };
     match decided {

@@ -232,7 +232,8 @@ impl Play {
 
     fn enrol(&mut self, host: HostName, asked: usize) {
         let (actor, reason) = ("eve".to_owned(), "moved".to_owned());
-        self.input(Input::Request(match asked % 5 {
+        self.input(Input::Request(match asked % 6 {
+            5 => Request::GiveUpHost { host, actor, reason, validate: false },
             0 | 1 => Request::ApproveHosts { hosts: vec![host], actor, validate: false },
             2 => Request::WithdrawHost { host, actor, reason, forget: true, validate: false },
             _ => Request::WithdrawHost { host, actor, reason, forget: false, validate: asked == 3 },

@@ -256,6 +256,12 @@ fn input(words: &Words<'_>) -> Input {
             forget: words.has("forget"),
             validate,
         }),
+        "give-up" => Input::Request(Request::GiveUpHost {
+            host: host(words.at(1)),
+            actor,
+            reason: words.named("why").unwrap_or("no power").to_owned(),
+            validate,
+        }),
         "settings" => Input::Settings(settings(words)),
         "fence-stored" => {
             Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }

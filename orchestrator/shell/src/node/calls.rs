@@ -45,7 +45,8 @@ impl Asker {
             | Request::KeepSecret { .. }
             | Request::RemoveSecret { .. }
             | Request::ApproveHosts { .. }
-            | Request::WithdrawHost { .. } => patience,
+            | Request::WithdrawHost { .. }
+            | Request::GiveUpHost { .. } => patience,
         }
     }
 }

@@ -212,6 +212,9 @@ impl From<Refusal> for LockError {
             | Refusal::ForgottenIsApproved { .. }
             | Refusal::RunActive { .. }
             | Refusal::NoRun
+            | Refusal::NotInRun { .. }
+            | Refusal::HostThrough { .. }
+            | Refusal::HostUncertain { .. }
             | Refusal::NoHolder { .. }
             | Refusal::HolderAtWork { .. }
             | Refusal::HolderUncertain { .. }

@@ -15,6 +15,9 @@ fn request(path: &str, method: &str) -> Option<Value> {
         ("PATCH", "/v1/config/os-upgrade") => json!({"rollout": {"max-concurrent": 2}}),
         ("POST", "/v1/state/os-upgrade/trigger-upgrade-site") => json!({"timeout": "4h"}),
         ("POST", "/v1/state/os-upgrade/cancel") => json!({}),
+        ("POST", "/v1/state/os-upgrade/give-up-host") => {
+            json!({"host": "h01", "reason": "its power supply burnt"})
+        }
         ("POST", "/v1/state/os-upgrade/approve-hosts") => json!({"hosts": ["h01", "h02"]}),
         ("POST", "/v1/state/os-upgrade/withdraw-host") => json!({"host": "h01", "reason": "it was sold"}),
         ("PUT", "/v1/config/strongbox/secrets/{name}") => json!({"value": "orchestrator:password"}),

@@ -71,6 +71,7 @@ words! {
         "worker-error",
         "no-reply",
         "boot-timeout",
+        "given-up",
         "not-sent",
         "run-failed",
         "run-cancelled",

@@ -6,6 +6,7 @@ use crate::testing::put_config;
 const CONFIG: &str = "PUT /v1/config/os-upgrade";
 const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
 const CANCEL: &str = "POST /v1/state/os-upgrade/cancel";
+const GIVE_UP: &str = "POST /v1/state/os-upgrade/give-up-host";
 const BODY: &str = r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#;
 
 #[tokio::test]
@@ -97,4 +98,30 @@ async fn a_core_that_does_not_answer() {
     let message =
         "the journal did not confirm the change in time: it may still come to be, look at the state";
     assert_eq!(api.call(TRIGGER, "").await, (503, error(message)));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_a_host_that_is_given_up() {
+    let api = TestApi::new(TestSite::new(["h01", "h02"]), &[]).await;
+    let body = |host: &str| json!({ "host": host, "reason": " it burnt " }).to_string();
+    let info = async |host: &str| {
+        let (status, answer) = api.call(GIVE_UP, &body(host)).await;
+        (status, answer["errors"][0]["error-info"]["kind"].clone())
+    };
+    assert_eq!(info("h01").await, (409, json!("no-run")));
+    assert_eq!(api.call(CONFIG, BODY).await.0, 201);
+    assert_eq!(api.call(TRIGGER, "").await.0, 204);
+    assert_eq!(info("h03").await, (404, json!("not-in-run")));
+    assert_eq!(api.call(GIVE_UP, r#"{"host":"h01","reason":" "}"#).await.0, 400);
+    let status = async || api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["status"].clone();
+    assert_eq!(api.call(&format!("{GIVE_UP}?validate=true"), &body("h01")).await, (204, Value::Null));
+    assert_eq!(status().await, "pending");
+    assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null));
+    assert_eq!(status().await, "cancelled");
+    let why = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["why"].clone();
+    assert_eq!(why, "given up by api: it burnt");
+    assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null), "it is so");
+    // Without the other there is nothing left.
+    assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null));
+    assert_eq!(info("h02").await, (409, json!("no-run")));
 }

@@ -82,7 +82,8 @@ impl Checker {
             | Request::KeepSecret { .. }
             | Request::RemoveSecret { .. }
             | Request::ApproveHosts { .. }
-            | Request::WithdrawHost { .. } => {}
+            | Request::WithdrawHost { .. }
+            | Request::GiveUpHost { .. } => {}
         }
     }
 
@@ -119,7 +120,8 @@ impl Checker {
             | Request::KeepSecret { .. }
             | Request::RemoveSecret { .. }
             | Request::ApproveHosts { .. }
-            | Request::WithdrawHost { .. } => true,
+            | Request::WithdrawHost { .. }
+            | Request::GiveUpHost { .. } => true,
             Request::Cancel { .. } => self
                 .runs
                 .values()
@@ -169,6 +171,9 @@ impl Checker {
             | Refusal::EnrolmentFull
             | Refusal::UnknownHost { .. }
             | Refusal::ForgottenIsApproved { .. }
+            | Refusal::NotInRun { .. }
+            | Refusal::HostThrough { .. }
+            | Refusal::HostUncertain { .. }
             | Refusal::ClockSkew { .. }
             | Refusal::NoHolder { .. }
             | Refusal::HolderAtWork { .. }

@@ -74,7 +74,8 @@ impl Checker {
                 self.turn_changes(host, true);
             }
             Fact::Host { run, host, event: HostEvent::Upgraded } => self.said_upgraded(run, host),
-            Fact::Host { run, host, event: HostEvent::TimedOut { reason: Reason::BootTimeout { .. } } } => {
+            Fact::Host { run, host, event: HostEvent::TimedOut { reason } } if is_given_up(reason) => {
+                self.given_up += u64::from(matches!(reason, Reason::GivenUp { .. }));
                 self.said_silent(run, host);
             }
             Fact::SlotReleaseDue { host, why: ReleaseCause::Operator }
@@ -167,4 +168,9 @@ impl Checker {
     pub(crate) fn halted(&mut self, instance: usize, halt: &Halt) {
         self.violated("journal", format!("i{instance} has stopped: {halt}"));
     }
+}
+
+/// Whether nothing but that it has not answered is known of a host that is given up for this, before its run's end.
+fn is_given_up(reason: &Reason) -> bool {
+    matches!(reason, Reason::BootTimeout { .. } | Reason::GivenUp { .. })
 }

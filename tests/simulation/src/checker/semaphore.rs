@@ -213,6 +213,7 @@ impl Matter {
             | Request::KeepSecret { .. }
             | Request::RemoveSecret { .. }
             | Request::ApproveHosts { .. }
+            | Request::GiveUpHost { .. }
             | Request::WithdrawHost { .. }
             | Request::Cancel { .. } => return None,
         };
@@ -312,6 +313,9 @@ impl Told {
                 | Refusal::ForgottenIsApproved { .. }
                 | Refusal::RunActive { .. }
                 | Refusal::NoRun
+                | Refusal::NotInRun { .. }
+                | Refusal::HostThrough { .. }
+                | Refusal::HostUncertain { .. }
                 | Refusal::Sealed { .. }
                 | Refusal::OtherStrongboxKey
                 | Refusal::StrongboxFull

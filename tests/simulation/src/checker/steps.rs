@@ -109,7 +109,7 @@ impl Checker {
         }
     }
 
-    /// A host has been given up because it did not come back from its reboot.
+    /// A host has been given up in the middle of its run, as one that does not answer.
     pub(super) fn said_silent(&mut self, run: &RunId, host: &HostName) {
         let fence = self.follower.state.fence.as_ref().map_or(0, |fence| fence.sequence);
         let Some(step) = self.steps.get_mut(host) else { return };

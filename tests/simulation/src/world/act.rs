@@ -20,6 +20,7 @@ impl World {
             0..=1 => self.configuration(),
             2 => self.slot_of_operator(),
             3 => self.enrolment(),
+            4 if self.operators.runs > 0 => self.giving_up(),
             5 if self.operators.runs > 0 => Request::Cancel { actor: "operator".to_owned() },
             _ if self.operators.granted == 0 => self.configuration(),
             _ if !self.plan.settings.auto_approve && self.rng.u32(..3) == 0 => self.approval(),
@@ -96,6 +97,14 @@ impl World {
         }
         let (reason, forget) = ("it is moved".to_owned(), self.rng.u32(..4) == 0);
         Request::WithdrawHost { host, actor, reason, forget, validate }
+    }
+
+    /// An operator has the run go on without a host, whether it is at work or not.
+    fn giving_up(&mut self) -> Request {
+        let index = self.rng.usize(..self.hosts.len());
+        let (host, actor) = (self.hosts[index].name.clone(), "operator".to_owned());
+        let validate = self.rng.u32(..10) == 0;
+        Request::GiveUpHost { host, actor, reason: "it is off".to_owned(), validate }
     }
 
     /// Of one host, or of all.

@@ -133,6 +133,7 @@ impl Specification {
             | Request::KeepSecret { .. }
             | Request::RemoveSecret { .. }
             | Request::ApproveHosts { .. }
+            | Request::GiveUpHost { .. }
             | Request::WithdrawHost { .. }
             | Request::Cancel { .. } => Ok(None),
         };

@@ -1,0 +1,161 @@
+# An operator has the run go on without a host that will not answer, long before its end.
+> host h1
+> host h2
+> host h3
+> host h4
+> put-config debian failures=0
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
+  = created
+> fence
+  + fenced leader=one sequence=1
+  + fence-passed sequence=1
+> give-up h1
+  = refused: no run is active
+> trigger r1 timeout=2h
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T03:00:00Z, send r1/h2/prepare/1 until 2026-11-21T03:00:00Z, send r1/h3/prepare/1 until 2026-11-21T03:00:00Z, send r1/h4/prepare/1 until 2026-11-21T03:00:00Z
+> give-up h9
+  = refused: h9 is not in the active run r1
+# One whose command has not been seen has not begun.
+> give-up h4 validate
+  = valid
+> give-up h4 why=unplugged
+  + r1 h4: cancelled reason=(given-up actor=admin reason=unplugged)
+  = done
+  ! send r1/h1/prepare/1 until 2026-11-21T03:00:00Z, send r1/h2/prepare/1 until 2026-11-21T03:00:00Z, send r1/h3/prepare/1 until 2026-11-21T03:00:00Z
+> deliver
+  + r1 h1: command-sent action=prepare attempt=1 sequence=2
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
+  + r1 h3: command-sent action=prepare attempt=1 sequence=4
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+> reply h2 prepare done
+  + r1 h2: prepared
+# One that does not answer prepare keeps all others from their upgrades.
+> give-up h3
+  + r1 h3: cancelled reason=(given-up actor=admin reason="no power")
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  = done
+  ! send r1/h1/upgrade/1 until 2026-11-21T03:00:00Z
+> explain h3
+  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up
+# Its answer comes too late.
+> reply h3 prepare done
+  + ignored host=h3 reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
+# Again it is as it was; whoever came to another end stays there.
+> give-up h3 by=eve
+  = done
+> explain h3
+  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up
+# A host that has a slot is given up once it is known what it was told last, and that it has not answered.
+> give-up h1
+  = refused: what h1 was told last, or has answered, is not known yet: try again in a moment
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=8
+  ! nothing
+> fence-stored two at=9
+  + fenced leader=two sequence=9
+> give-up h1
+  = refused: what h1 was told last, or has answered, is not known yet: try again in a moment
+> leader at=9
+  + fence-passed sequence=9
+> give-up h1 validate
+  = valid
+> give-up h1 by=anna why=burnt
+  + r1 h1: timed-out reason=(given-up actor=anna reason=burnt)
+  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by anna: burnt")
+  = done
+  ! withdraw 8 of h1
+> explain h1
+  given up by anna: burnt | status=timed-out | since=2026-11-21T01:00:00Z | reason=given-up
+> explain h2
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by anna: burnt (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T03:00:00Z
+# Its command is taken back, and the run goes on: giving up is no failure that ends it. The slot is the operator's to release.
+> withdrawn h1 at=8 deleted
+  + withdrawn deleted=true host=h1 sequence=8
+  ! nothing
+> state
+  r1 active
+  h1 timed-out: given up by anna: burnt
+  h2 waiting: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by anna: burnt (failed_lock_semaphore_full)
+  h3 cancelled: given up by admin: no power
+  h4 cancelled: given up by admin: unplugged
+  slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+> release default h1 burnt
+  + slot-released host=h1 why=operator
+  + holder-released actor=admin group=default id=h1 reason=burnt
+  + r1 h2: slot-granted group=default provider=embedded
+  = done
+  ! send r1/h2/upgrade/1 until 2026-11-21T03:00:00Z
+> deliver
+> reply h2 upgrade reboot-required
+  + ignored host=h2 reply=(action=upgrade result=reboot-required) sequence=10 why=nothing-outstanding
+> deliver
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=11
+  ! nothing
+> give-up h2 why=hangs
+  + r1 h2: timed-out reason=(given-up actor=admin reason=hangs)
+  + run-ended result=failed run=r1
+  = done
+  ! withdraw 4 of h3, withdraw 11 of h2
+> state
+  r1 failed
+  h1 timed-out: given up by anna: burnt
+  h2 timed-out: given up by admin: hangs
+  h3 cancelled: given up by admin: no power
+  h4 cancelled: given up by admin: unplugged
+  slot h2: begun=true command=(action=upgrade sequence=11) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+# What it says in the end frees its slot.
+> reply h2 reboot done
+  + ignored host=h2 reply=(action=reboot result=done) sequence=12 why=nothing-outstanding
+> give-up h2
+  = refused: no run is active
+# Where slots of hosts that failed are released, this one is so when the command cannot reach it any more.
+> settings embedded release default:1
+  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
+> trigger r2 timeout=2h
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, send r2/h2/prepare/1 until 2026-11-21T03:00:00Z, send r2/h3/prepare/1 until 2026-11-21T03:00:00Z, send r2/h4/prepare/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
+> deliver
+  + r2 h1: command-sent action=prepare attempt=1 sequence=13
+  + r2 h2: command-sent action=prepare attempt=1 sequence=14
+  + r2 h3: command-sent action=prepare attempt=1 sequence=15
+  + r2 h4: command-sent action=prepare attempt=1 sequence=16
+  ! withdraw 4 of h3, withdraw 11 of h2
+> reply h1 prepare done
+  + r2 h1: prepared
+> reply h2 prepare done
+  + r2 h2: prepared
+> reply h3 prepare done
+  + r2 h3: prepared
+> reply h4 prepare done
+  + r2 h4: prepared
+  + upgrades-began run=r2
+  + r2 h2: slot-granted group=default provider=embedded
+  ! send r2/h2/upgrade/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
+> deliver
+  + r2 h2: command-sent action=upgrade attempt=1 sequence=21
+  ! withdraw 4 of h3, withdraw 11 of h2
+> give-up h1
+  + r2 h1: cancelled reason=(given-up actor=admin reason="no power")
+  = done
+> withdrawn h1 at=21 given
+> deliver
+# A failure after it counts the one that was given up.
+> reply h2 upgrade oops
+  + r2 h2: failed reason=(worker-error action=upgrade message=oops)
+  + run-stopping cause=(failed host=h2) run=r2
+  + slot-released host=h2 why=failed
+  + r2 h3: cancelled reason=(run-failed host=h2)
+  + r2 h4: cancelled reason=(run-failed host=h2)
+  + run-ended result=failed run=r2
+> state
+  r2 failed
+  h1 cancelled: given up by admin: no power
+  h2 failed: upgrade failed: oops
+  h3 cancelled: the run was ended by the failure of h2
+  h4 cancelled: the run was ended by the failure of h2
