@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use os_upgrade_kernel::{Fact, HostEvent, StopCause, Trigger};
+use os_upgrade_kernel::{Fact, HostEvent, Reason, StopCause, Trigger};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::node::{Loss, Stream};
@@ -252,6 +252,10 @@ fn name(fact: &Fact) -> Option<(u8, String)> {
         }
         Fact::RunEnded { run, result } => Some((0, format!("run {run} ended {}", result.as_str()))),
         Fact::Host { host, event, .. } => Some(match event {
+            HostEvent::TimedOut { reason: Reason::GivenUp { actor, .. } }
+            | HostEvent::Cancelled { reason: Reason::GivenUp { actor, .. } } => {
+                (1, format!("{host} given up by {actor}"))
+            }
             HostEvent::Upgraded => (1, format!("{host} upgraded")),
             HostEvent::Failed { .. } => (1, format!("{host} failed")),
             HostEvent::TimedOut { .. } => (1, format!("{host} timed out")),

@@ -388,9 +388,15 @@ async fn a_run_goes_on_without_a_host_that_an_operator_gives_up() {
     assert_eq!(typed(&site, &given_up).await, "given up: h03");
     hosts[0].await_said("upgrade-begins").await;
     hosts[0].stop().await;
-    let printed = typed(&site, &["hosts", "give-up", "h01", "--reason", "it burnt"]).await;
-    let release = ["lock", "release", "--group", "default", "--id", "h01", "--reason", "it burnt"];
-    let advice = format!("os-upgrade {} --reason TEXT", release[..6].join(" "));
+    // The orchestrator may have to read yet that the command stands in the stream.
+    let printed = eventually("h01 to be given up", async || {
+        let arguments = ["hosts", "give-up", "h01", "--reason", "it burnt"];
+        let (code, printed, _) = site.orchestrator.ask(&arguments, "").await;
+        (code == Some(0)).then_some(printed)
+    })
+    .await;
+    let release = ["lock", "release", "--group=default", "--id=h01", "--reason=it burnt"];
+    let advice = format!("os-upgrade {} --reason=TEXT", release[..4].join(" "));
     assert!(printed.starts_with("given up: h01\n") && printed.ends_with(&advice), "{printed}");
     // Its slot is kept: nobody knows whether it is at work.
     let why = rest.await_reason("h02", "slot-denied").await;
@@ -405,6 +411,11 @@ async fn a_run_goes_on_without_a_host_that_an_operator_gives_up() {
     let reasons = run.reasons();
     assert!(reasons["h01"].starts_with("given up by api 127."), "{reasons:?}");
     assert!(reasons["h03"].ends_with(": its disk is full"), "{reasons:?}");
+    let (_, shown) = rest.get(&format!("/v1/state/os-upgrade/runs/{id}")).await;
+    let facts = shown["facts"].as_array().unwrap().iter();
+    let by_operators = facts.filter(|fact| fact["type"] == "host" && fact["actor"].is_string());
+    let given_up: Vec<&str> = by_operators.map(|fact| fact["fact"]["host"].as_str().unwrap()).collect();
+    assert_eq!(given_up, ["h03", "h01"]);
 
     // It is back, finishes what it had begun, and takes part in the next run like the others.
     hosts[2].let_go("prepare");

@@ -107,14 +107,18 @@ pub enum Reason {
     },
 }
 
-/// A name as it can be typed: whoever reaches the bus chooses the names that operators copy.
-fn shell_word(name: &str) -> Cow<'_, str> {
+/// A name as it can be typed in a shell: whoever reaches the bus chooses the names that operators copy.
+pub fn quoted(name: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if name.bytes().all(plain) && !name.starts_with('-') {
+    if name.bytes().all(plain) {
         return Cow::Borrowed(name);
     }
-    let end_of_options = if name.starts_with('-') { "-- " } else { "" };
-    Cow::Owned(format!("{end_of_options}'{}'", name.replace('\'', r"'\''")))
+    Cow::Owned(format!("'{}'", name.replace('\'', r"'\''")))
+}
+
+/// The same, as an argument of its own.
+fn shell_word(name: &str) -> Cow<'_, str> {
+    if name.starts_with('-') { Cow::Owned(format!("-- {}", quoted(name))) } else { quoted(name) }
 }
 
 impl fmt::Display for Reason {
@@ -191,7 +195,7 @@ mod tests {
             ("a b", "'a b'"),
             ("x;reboot", "'x;reboot'"),
             ("it's $(reboot)", r"'it'\''s $(reboot)'"),
-            ("--all", "-- '--all'"),
+            ("--all", "-- --all"),
         ] {
             let reason = Reason::AwaitsApproval { host: HostName::new(name).unwrap() };
             assert_eq!(reason.to_string(), format!("waits for approval: os-upgrade hosts approve {typed}"));

@@ -17,8 +17,10 @@ pub struct View {
     pub left: OrdSet<HostName>,
     /// The orchestrator's clock minus the bus's, when that has been measured.
     pub clock_skew: Option<TimeDelta>,
-    /// Whether everything that stood in the control stream when this leadership began has been read, and those who could
-    /// not answer while the bus was away have had time to: only then does the lack of an answer mean anything.
+    /// Whether everything that stood in the control stream when this leadership began has been read.
+    pub has_read_control: bool,
+    /// The same, and those who could not answer while the bus was away have had time to: only then does the lack of an
+    /// answer mean anything.
     pub has_heard_control: bool,
     /// Why slots cannot be asked for here, when that is because of a secret that is needed for it.
     pub sealed: Option<Sealed>,

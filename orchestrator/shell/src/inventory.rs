@@ -123,6 +123,7 @@ impl Inventory {
     pub fn control_read(&mut self, has_read: bool) {
         let since = has_read.then(|| *self.control_read.get_or_insert(self.listened));
         self.control_read = since;
+        self.view.has_read_control = has_read;
         self.view.has_heard_control =
             since.is_some_and(|since| self.listened.saturating_sub(since) >= PRESENCE_TTL);
     }
@@ -380,8 +381,13 @@ mod tests {
         assert_eq!(heard_from(62, 120, true), (Some(92), true));
         // This process stood still for an hour, and nobody's answer has come in yet.
         assert_eq!(heard_from(3_720, 3_780, true), (Some(3_750), true));
+        assert!(inventory.view().has_read_control);
         inventory.control_read(false);
-        assert!(!inventory.view().has_heard_control, "another leadership begins");
+        let view = inventory.view();
+        assert!(!view.has_heard_control && !view.has_read_control, "another leadership begins");
+        inventory.control_read(true);
+        let view = inventory.view();
+        assert!(!view.has_heard_control && view.has_read_control, "and has read what was there");
     }
 
     const AWAITED: Option<Reachability> = Some(Reachability::Awaited);

@@ -103,8 +103,8 @@ struct GiveUp {
     reason: String,
 }
 
-/// 204 once it is durable that the run does not wait for it. Where it had begun, its slot stays held until it says that it
-/// is through or an operator releases it.
+/// 204 once it is durable that the run does not wait for it. Where it had begun, its slot stays held, whatever
+/// `[fleet-lock] on-failure` is, until it says that it is through or an operator releases it.
 #[utoipa::path(
     post, path = "/v1/state/os-upgrade/give-up-host", operation_id = "give-up-host", tag = tag::UPGRADES,
     summary = "Go on in the active run without a host",

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
+use os_upgrade_kernel::reason::quoted;
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::fleetlock::plain;
 use serde::Deserialize;
@@ -31,9 +32,9 @@ pub(super) enum Command {
     Withdraw(Withdraw),
     /// Have the active run go on without a host, as one that is down and will not answer
     ///
-    /// One that has not begun is not started. Of one that is upgraded or reboots nobody knows where it is: its slot stays
-    /// held until it says that it is through, or until `os-upgrade lock release`. The next run takes it in again, unless
-    /// it is withdrawn too.
+    /// One that has not begun is not started. One that is being upgraded, or reboots, may be at work: its slot stays held
+    /// until it says that it is through, or until `os-upgrade lock release`. The next run takes it in again, unless it is
+    /// withdrawn too.
     GiveUp(GiveUp),
     /// Show which hosts operators approved and withdrew
     History(facts::PageOptions),
@@ -98,7 +99,7 @@ struct Host {
     applications: Vec<String>,
     group: String,
     reachability: String,
-    status: Option<HostStatus>,
+    status: Option<Value>,
     enrolment: String,
     decided_by: Option<String>,
     decided_at: Option<String>,
@@ -176,7 +177,7 @@ async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow
     let body = json!({ "host": host, "reason": reason, "forget": forget });
     rest::post(&server, &format!("{STATE}/withdraw-host"), &body).await?;
     outln!("{}: {}", if forget { "forgotten" } else { "withdrawn" }, plain(host.as_str()));
-    let status = shown(&server, &host).await.and_then(|shown| shown.status);
+    let status = shown(&server, &host).await.and_then(|shown| HostStatus::deserialize(&shown.status?).ok());
     if let Some(status) = status.filter(|status| status.is_under_way()) {
         outln!("it is {status} in the active run, and goes on to its end there");
     }
@@ -187,17 +188,25 @@ async fn give_up(GiveUp { host, reason, server }: GiveUp) -> anyhow::Result<()> 
     let body = json!({ "host": host, "reason": reason });
     rest::post(&server, &format!("{STATE}/give-up-host"), &body).await?;
     outln!("given up: {}", plain(host.as_str()));
-    if let Some(shown) = shown(&server, &host).await
-        && shown.status == Some(HostStatus::TimedOut)
-    {
+    if let Some(group) = slot_of(&server, &host).await {
+        let (shown, group, id) = (plain(&group), quoted(&group), quoted(host.as_str()));
         outln!(
-            "it had begun: if it keeps its slot, which [fleet-lock] on-failure says, and never comes back, release that with\n\
-             os-upgrade lock release --group {} --id {} --reason TEXT",
-            plain(&shown.group),
-            plain(host.as_str())
+            "it keeps its slot of group {shown}, because it may be at work, until it says that it is through. If it never \
+             will:\nos-upgrade lock release --group={group} --id={id} --reason=TEXT"
         );
     }
     Ok(())
+}
+
+/// The group whose slot `host` holds, for a word about it more: not worth an error.
+async fn slot_of(server: &Server, host: &HostName) -> Option<String> {
+    let slots = rest::get(server, "/v1/state/fleet-lock").await.ok()?;
+    let holds = |group: &&Value| {
+        let holders = group["holders"].as_array();
+        holders.is_some_and(|holders| holders.iter().any(|holder| holder["id"] == host.as_str()))
+    };
+    let group = slots["groups"].as_array()?.iter().find(holds)?;
+    group["group"].as_str().map(ToOwned::to_owned)
 }
 
 /// How a host is shown, for a word about it more: not worth an error.

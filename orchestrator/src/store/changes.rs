@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Fact, HostEvent, Run, State, StopCause};
+use os_upgrade_kernel::{Fact, HostEvent, Reason, Run, State, StopCause};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::committed::Committed;
 
@@ -172,6 +172,12 @@ fn actor(fact: &Fact) -> Option<&str> {
         | Fact::SecretKept { actor, .. }
         | Fact::SecretRemoved { actor, .. }
         | Fact::HostsApproved { actor, .. }
+        | Fact::Host {
+            event:
+                HostEvent::TimedOut { reason: Reason::GivenUp { actor, .. } }
+                | HostEvent::Cancelled { reason: Reason::GivenUp { actor, .. } },
+            ..
+        }
         | Fact::HostWithdrawn { actor, .. } => Some(actor),
         Fact::LockGranted { actor, .. }
         | Fact::LockAwaited { actor, .. }

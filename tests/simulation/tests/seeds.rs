@@ -26,6 +26,7 @@ fn what_must_always_hold_does_in_every_seed() {
     assert!(tally.runs > SEEDS, "{} runs", tally.runs);
     assert!(tally.slot_answers > 50 * SEEDS, "{} answers about slots", tally.slot_answers);
     assert!(tally.waits > SEEDS / 100, "{} clients waited", tally.waits);
+    assert!(tally.given_up > SEEDS / 100, "{} hosts were given up", tally.given_up);
     assert!(tally.scheduled > SEEDS / 4, "{} runs began by themselves", tally.scheduled);
 }
 

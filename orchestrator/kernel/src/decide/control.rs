@@ -68,11 +68,11 @@ pub(super) fn withdrawn(state: &State, host: &HostName, sequence: u64, deleted: 
     facts
 }
 
-/// Whether the slot of `host` is held for the command at `sequence`, which it had not answered when its time was over. It
-/// is not any more when the host is at work again, in another run.
+/// Whether the slot of `host` is held for the command at `sequence`, which it had not answered when its time was over; that
+/// of one that an operator gave up is the operator's to release. It is not any more when the host is at work again, in another run.
 fn is_held_for_silent(state: &State, host: &HostName, sequence: u64) -> bool {
     let timed_out = |run: &Run| {
-        let host = run.host(host).filter(|host| host.status == HostStatus::TimedOut);
+        let host = run.host(host).filter(|host| host.status == HostStatus::TimedOut && !host.is_given_up());
         host.and_then(|host| host.command?.sequence) == Some(sequence)
     };
     let of_slot = state.slots.get(host).and_then(|slot| slot.command);

@@ -47,7 +47,8 @@ pub(super) fn decide(state: &State, view: &View, request: &Request, now: DateTim
             enrolment::withdraw(state, view, &asked, *validate)
         }
         Request::GiveUpHost { host, actor, reason, validate } => {
-            give_up::give_up(state, &GivenUp { host, actor, reason }, *validate)
+            let asked = GivenUp { host, actor, reason };
+            give_up::give_up(state, view, &asked).map(|facts| perform(facts, *validate))
         }
     };
     match decided {

@@ -196,6 +196,11 @@ impl RunHost {
         !self.status.is_final() && self.command.is_some_and(|command| command.sequence.is_none())
     }
 
+    /// Whether an operator had the run go on without it.
+    pub const fn is_given_up(&self) -> bool {
+        matches!(self.reason, Some(Reason::GivenUp { .. }))
+    }
+
     fn answered(&self) -> Option<Issued> {
         self.command.map(|command| Issued { answered: true, ..command })
     }

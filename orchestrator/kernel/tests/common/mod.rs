@@ -110,7 +110,7 @@ impl Default for Site {
         // Who waits for approval is what some stories are about, and no other test.
         let mut state = State::default();
         state.apply(start(), &Fact::SettingsAdopted { settings: settings() }).unwrap();
-        let view = View { has_heard_control: true, ..View::default() };
+        let view = View { has_read_control: true, has_heard_control: true, ..View::default() };
         Self { state, view, now: start(), last_sequence: 0, lowered: false }
     }
 }

@@ -139,8 +139,10 @@ fn look(site: &mut Site, words: &Words<'_>) {
                 _ => None,
             };
         }
-        "control-unread" => site.view.has_heard_control = false,
-        "control-read" => site.view.has_heard_control = true,
+        "control-unread" | "control-read" => {
+            let is_read = words.at(0) == "control-read";
+            (site.view.has_read_control, site.view.has_heard_control) = (is_read, is_read);
+        }
         "skew" => site.view.clock_skew = words.at(1).parse().ok().map(TimeDelta::seconds),
         _ => {
             let time = words.at(1).parse::<Duration>().map(Duration::to_delta);

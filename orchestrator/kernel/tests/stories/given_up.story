@@ -50,18 +50,16 @@
   = done
 > explain h3
   given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up
-# A host that has a slot is given up once it is known what it was told last, and that it has not answered.
+# A host that has a slot is given up once it is known what it was told last, and once its answer would have been read.
 > give-up h1
   = refused: what h1 was told last, or has answered, is not known yet: try again in a moment
 > deliver
   + r1 h1: command-sent action=upgrade attempt=1 sequence=8
   ! nothing
-> fence-stored two at=9
-  + fenced leader=two sequence=9
+> control-unread
 > give-up h1
   = refused: what h1 was told last, or has answered, is not known yet: try again in a moment
-> leader at=9
-  + fence-passed sequence=9
+> control-read
 > give-up h1 validate
   = valid
 > give-up h1 by=anna why=burnt
@@ -74,16 +72,11 @@
 > explain h2
   denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by anna: burnt (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T03:00:00Z
 # Its command is taken back, and the run goes on: giving up is no failure that ends it. The slot is the operator's to release.
+> release default h1 burnt
+  = refused: whether h1 has been sent a command is being looked up; try again in a moment
 > withdrawn h1 at=8 deleted
   + withdrawn deleted=true host=h1 sequence=8
   ! nothing
-> state
-  r1 active
-  h1 timed-out: given up by anna: burnt
-  h2 waiting: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by anna: burnt (failed_lock_semaphore_full)
-  h3 cancelled: given up by admin: no power
-  h4 cancelled: given up by admin: unplugged
-  slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > release default h1 burnt
   + slot-released host=h1 why=operator
   + holder-released actor=admin group=default id=h1 reason=burnt
@@ -91,11 +84,15 @@
   = done
   ! send r1/h2/upgrade/1 until 2026-11-21T03:00:00Z
 > deliver
-> reply h2 upgrade reboot-required
-  + ignored host=h2 reply=(action=upgrade result=reboot-required) sequence=10 why=nothing-outstanding
-> deliver
-  + r1 h2: command-sent action=upgrade attempt=1 sequence=11
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=9
   ! nothing
+> reply h2 upgrade reboot-required
+  + r1 h2: reboot-required
+  ! send r1/h2/reboot/1 until 2026-11-21T03:00:00Z
+> deliver
+  + r1 h2: command-sent action=reboot attempt=1 sequence=11
+  ! nothing
+# The last one that the run waits for.
 > give-up h2 why=hangs
   + r1 h2: timed-out reason=(given-up actor=admin reason=hangs)
   + run-ended result=failed run=r1
@@ -107,17 +104,25 @@
   h2 timed-out: given up by admin: hangs
   h3 cancelled: given up by admin: no power
   h4 cancelled: given up by admin: unplugged
-  slot h2: begun=true command=(action=upgrade sequence=11) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h2: begun=true command=(action=reboot sequence=11) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+> give-up h2
+  = done
+> give-up h2 validate
+  = valid
+> give-up h9
+  = refused: no run is active
 # What it says in the end frees its slot.
 > reply h2 reboot done
+  + slot-released host=h2 why=late-done
   + ignored host=h2 reply=(action=reboot result=done) sequence=12 why=nothing-outstanding
-> give-up h2
-  = refused: no run is active
-# Where slots of hosts that failed are released, this one is so when the command cannot reach it any more.
+# Its slot is kept also where those of hosts that failed are released: the run goes on, perhaps beside it.
+> put-config debian failures=1
+  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) path=rollout)]
+  = done
 > settings embedded release default:1
   + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
 > trigger r2 timeout=2h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, send r2/h2/prepare/1 until 2026-11-21T03:00:00Z, send r2/h3/prepare/1 until 2026-11-21T03:00:00Z, send r2/h4/prepare/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
 > deliver
@@ -135,17 +140,36 @@
 > reply h4 prepare done
   + r2 h4: prepared
   + upgrades-began run=r2
-  + r2 h2: slot-granted group=default provider=embedded
-  ! send r2/h2/upgrade/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
+  + r2 h1: slot-granted group=default provider=embedded
+  ! send r2/h1/upgrade/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
 > deliver
-  + r2 h2: command-sent action=upgrade attempt=1 sequence=21
+  + r2 h1: command-sent action=upgrade attempt=1 sequence=21
   ! withdraw 4 of h3, withdraw 11 of h2
 > give-up h1
-  + r2 h1: cancelled reason=(given-up actor=admin reason="no power")
+  + r2 h1: timed-out reason=(given-up actor=admin reason="no power")
+  + r2 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by admin: no power")
   = done
+  ! withdraw 4 of h3, withdraw 11 of h2, withdraw 21 of h1
 > withdrawn h1 at=21 given
+  + withdrawn deleted=false host=h1 sequence=21
+  ! withdraw 4 of h3, withdraw 11 of h2
+> state
+  r2 active
+  h1 timed-out: given up by admin: no power
+  h2 waiting: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by admin: no power (failed_lock_semaphore_full)
+  h3 prepared
+  h4 prepared
+  slot h1: begun=true command=(action=upgrade sequence=21) group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+> release default h1 burnt
+  + slot-released host=h1 why=operator
+  + holder-released actor=admin group=default id=h1 reason=burnt
+  + r2 h2: slot-granted group=default provider=embedded
+  = done
+  ! send r2/h2/upgrade/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
 > deliver
-# A failure after it counts the one that was given up.
+  + r2 h2: command-sent action=upgrade attempt=1 sequence=22
+  ! withdraw 4 of h3, withdraw 11 of h2
+# A failure after it counts the one that was given up: here one more than may be.
 > reply h2 upgrade oops
   + r2 h2: failed reason=(worker-error action=upgrade message=oops)
   + run-stopping cause=(failed host=h2) run=r2
@@ -155,7 +179,7 @@
   + run-ended result=failed run=r2
 > state
   r2 failed
-  h1 cancelled: given up by admin: no power
+  h1 timed-out: given up by admin: no power
   h2 failed: upgrade failed: oops
   h3 cancelled: the run was ended by the failure of h2
   h4 cancelled: the run was ended by the failure of h2

@@ -1,7 +1,7 @@
 //! Answers to callers: each must have been true at some moment between question and answer, and be durable.
 
-use os_upgrade_kernel::{Accepted, Answer, ClientId, Config, Refusal, Request};
-use os_upgrade_protocol::RunId;
+use os_upgrade_kernel::{Accepted, Answer, ClientId, Config, Refusal, Request, Run};
+use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::node::CallId;
 
 use super::Checker;
@@ -120,8 +120,8 @@ impl Checker {
             | Request::KeepSecret { .. }
             | Request::RemoveSecret { .. }
             | Request::ApproveHosts { .. }
-            | Request::WithdrawHost { .. }
-            | Request::GiveUpHost { .. } => true,
+            | Request::WithdrawHost { .. } => true,
+            Request::GiveUpHost { host, .. } => self.was_through(host, asked),
             Request::Cancel { .. } => self
                 .runs
                 .values()
@@ -135,6 +135,15 @@ impl Checker {
         let of_client = |request: &Request| matches!(request, Request::Unlock { id, .. } if id == client);
         self.unlocks.get(client).is_some_and(|until| *until >= since)
             || self.calls.values().any(|(request, _)| of_client(request))
+    }
+
+    /// Whether `host` was through in a run that was there since `asked`.
+    fn was_through(&self, host: &HostName, asked: Micros) -> bool {
+        let state = &self.follower.state;
+        let is_through = |run: &Run| run.host(host).is_some_and(|host| host.status.is_final());
+        // Of runs before these it is not known any more.
+        let ended_since = |run: &super::RunSeen| run.ended.is_some_and(|ended| ended >= asked);
+        state.run.iter().chain(&state.last_run).any(is_through) || self.runs.values().any(ended_since)
     }
 
     /// Whether this was configured at some time since `since`.
