@@ -150,7 +150,8 @@ pub enum StopCause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunResult {
-    /// Every host that took part is upgraded, but for as many failures as were allowed, and for those that operators gave up.
+    /// Every host that took part is upgraded, but for as many failures as were allowed, and for those that operators gave
+    /// up.
     Completed,
     /// More hosts failed than may, or none could take part.
     Failed,

@@ -69,7 +69,8 @@ pub(super) fn withdrawn(state: &State, host: &HostName, sequence: u64, deleted: 
 }
 
 /// Whether the slot of `host` is held for the command at `sequence`, which it had not answered when its time was over; that
-/// of one that an operator gave up is the operator's to release. It is not any more when the host is at work again, in another run.
+/// of one that an operator gave up is the operator's to release. It is not any more when the host is at work again, in
+/// another run.
 fn is_held_for_silent(state: &State, host: &HostName, sequence: u64) -> bool {
     let timed_out = |run: &Run| {
         let host = run.host(host).filter(|host| host.status == HostStatus::TimedOut && !host.is_given_up());
