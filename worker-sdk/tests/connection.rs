@@ -122,13 +122,14 @@ impl Server {
     async fn start_on(&mut self, port: Option<u16>) {
         let directory = self.directory.path();
         let file = directory.join("nats.conf");
-        let text = format!("{}{}\n", os_upgrade_nats_server::configuration(directory, port), self.options);
+        let text =
+            format!("{}{}\n", os_upgrade_platform::nats_server::configuration(directory, port), self.options);
         fs::write(&file, text).unwrap();
-        let mut command = Command::new(os_upgrade_nats_server::find().await.unwrap().path);
+        let mut command = Command::new(os_upgrade_platform::nats_server::find().await.unwrap().path);
         command.arg("-c").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process(command.spawn().unwrap());
         let listening = || {
-            let port = os_upgrade_nats_server::port(directory, process.0.id())?;
+            let port = os_upgrade_platform::nats_server::port(directory, process.0.id())?;
             TcpStream::connect(("127.0.0.1", port)).is_ok().then_some(port)
         };
         self.port = eventually("the server", listening);
@@ -136,7 +137,8 @@ impl Server {
     }
 
     fn log(&self) -> String {
-        fs::read_to_string(os_upgrade_nats_server::log_file(self.directory.path())).unwrap_or_default()
+        fs::read_to_string(os_upgrade_platform::nats_server::log_file(self.directory.path()))
+            .unwrap_or_default()
     }
 }
 

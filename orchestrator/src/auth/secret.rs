@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::random::{self, RandomError};
+use os_upgrade_platform::random::{self, RandomError};
 
 /// What every secret begins with, for programs that search for lost ones.
 pub(super) const PREFIX: &str = "osup_";

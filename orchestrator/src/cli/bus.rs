@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{NatsMode, NatsUrls, Settings};
-use crate::managed_nats::{self, ManagedNats};
 use crate::server::{self, Means};
+use os_upgrade_platform::managed_nats::{self, ManagedNats};
+use os_upgrade_platform::nats_server;
 
 /// How often a managed nats-server may end within [`RESTARTS_WITHIN`] before its orchestrator gives up.
 const RESTARTS_MAX: usize = 5;
@@ -44,7 +45,7 @@ pub(super) async fn start(settings: &mut Settings) -> anyhow::Result<Option<Mana
     };
     let port = settings.nats.managed_port.map(|port| u16::try_from(port.get()));
     let options = managed_nats::Options { directory: settings.store.nats(), port: port.transpose()? };
-    let nats = ManagedNats::start(managed_nats::find().await?, &options).await?;
+    let nats = ManagedNats::start(nats_server::find().await?, &options).await?;
     let urls: NatsUrls = nats.url().parse().map_err(anyhow::Error::msg)?;
     tracing::info!(url = %urls, log = %nats.log().display(), "the managed nats-server is up");
     settings.nats.use_servers(urls);

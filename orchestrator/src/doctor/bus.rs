@@ -19,12 +19,12 @@ use crate::bus::streams::inspect::Openness;
 use crate::cluster::{Decisive, Heartbeat, differences};
 use crate::config::{NatsMode, Settings};
 use crate::loss;
-use crate::managed_nats;
 use crate::recovery::collect;
 use crate::recovery::plan::knowledge;
 use crate::recovery::site::{connect_to, layout};
 use crate::server::{kernel_settings, lock_server};
 use crate::store::{Folded, History};
+use os_upgrade_platform::managed_nats;
 
 const NATS: &str = "NATS";
 

@@ -9,10 +9,10 @@ use os_upgrade_protocol::error::with_causes;
 
 use super::Check;
 use crate::config::{NatsMode, Settings};
-use crate::file_lock;
 use crate::fleetlock::client::FleetLockClient;
-use crate::managed_nats;
 use crate::store::{self, FoldError, Folded, OpenError};
+use os_upgrade_platform::file_lock;
+use os_upgrade_platform::nats_server;
 
 /// With less free space than this, in bytes, a run of a large site may not fit any more.
 const FREE_WARNING: u64 = 1024 * 1024 * 1024;
@@ -141,7 +141,7 @@ pub(super) async fn nats_server(settings: &Settings) -> Vec<Check> {
         NatsMode::External { .. } => return Vec::new(),
         NatsMode::Managed => {}
     }
-    let program = match managed_nats::find().await {
+    let program = match nats_server::find().await {
         Ok(found) => Check::ok(NAME, format!("{} {}", found.path.display(), found.version)),
         Err(error) => Check::problem(NAME, error.to_string(), "install one, or give [nats] url"),
     };

@@ -15,8 +15,8 @@ use super::site::{Site, connect_to, layout};
 use super::{RecoveryError, collect};
 use crate::bus::Bus;
 use crate::config::{NatsMode, Settings};
-use crate::managed_nats;
 use crate::store::{self, Folded, Projector};
+use os_upgrade_platform::managed_nats;
 
 /// Records that are taken in at once.
 const BATCH_MAX: usize = 256;

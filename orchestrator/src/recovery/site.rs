@@ -13,8 +13,9 @@ use crate::bus::Bus;
 use crate::bus::connect::connect;
 use crate::bus::streams::Layout;
 use crate::config::{NatsMode, Settings};
-use crate::managed_nats::{self, ManagedNats};
 use crate::server::data_directory::DataDirectory;
+use os_upgrade_platform::managed_nats::{self, ManagedNats};
+use os_upgrade_platform::nats_server;
 
 /// Time between two renewals of the lease: a third of what it lasts.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
@@ -69,7 +70,7 @@ async fn start_managed(settings: &Settings) -> Result<ManagedNats, RecoveryError
     let port = settings.nats.managed_port.map(|port| u16::try_from(port.get())).transpose();
     let port = port.map_err(anyhow::Error::from)?;
     let options = managed_nats::Options { directory: settings.store.nats(), port };
-    let server = managed_nats::find().await.map_err(anyhow::Error::from)?;
+    let server = nats_server::find().await.map_err(anyhow::Error::from)?;
     Ok(ManagedNats::start(server, &options).await.map_err(anyhow::Error::from)?)
 }
 

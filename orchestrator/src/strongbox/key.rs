@@ -10,7 +10,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac::{self, HMAC_SHA256};
 use zeroize::Zeroizing;
 
-use crate::random::{self, RandomError};
+use os_upgrade_platform::random::{self, RandomError};
 
 const KEY_BYTES: usize = 32;
 /// What the check is made of; no name of a secret has a space.

@@ -16,8 +16,8 @@ use zeroize::Zeroizing;
 use self::key::Key;
 use self::key_file::KeyFileError;
 use crate::config::Settings;
-use crate::random::RandomError;
 use crate::site::Present;
+use os_upgrade_platform::random::RandomError;
 
 /// Most bytes of a secret.
 pub const SECRET_BYTES_MAX: usize = 8 * 1024;

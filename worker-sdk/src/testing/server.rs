@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use os_upgrade_nats_server::{NotFound, configuration, find, log_file, port, quoted};
+use os_upgrade_platform::nats_server::{NotFound, configuration, find, log_file, port, quoted};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 

@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 use super::bus;
 use super::output::outln;
 use crate::config::{NatsMode, NatsUrls, Settings};
-use crate::managed_nats;
 use crate::nats_config::NatsConfig;
 use crate::server::{Means, kernel_settings};
 use api::Api;
 use host::DemoHost;
+use os_upgrade_platform::managed_nats;
 use worker::Workers;
 
 /// The worker application that the demo hosts run.

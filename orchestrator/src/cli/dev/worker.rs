@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::APPLICATION;
 use super::host::DemoHost;
-use crate::child::{self, Child};
+use os_upgrade_platform::child::{self, Child};
 
 const PROGRAM: &str = "os-upgrade-worker";
 /// How long a worker may take to end after SIGTERM.

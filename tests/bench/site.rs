@@ -1,0 +1,224 @@
+//! What is measured: the orchestrator as a process of its own, and what is asked of it over HTTP.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use futures::{StreamExt as _, TryStreamExt as _};
+use harness::http;
+use os_upgrade_platform::child::{self, Child};
+use os_upgrade_platform::managed_nats;
+use os_upgrade_protocol::{Announcement, ApplicationName, subject};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::locks;
+use crate::workers::{Step, Subjects, Workers, context, host};
+
+/// The application of the workers.
+pub(crate) const APPLICATION: &str = "bench";
+/// How long anything may take before the measurement is given up.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Time between two looks at whether something has come true.
+const POLL: Duration = Duration::from_millis(2);
+/// Announcements on their way at once.
+const ANNOUNCE_AT_ONCE: usize = 256;
+/// `timeout` of a run: longer than any measurement.
+const RUN_TIMEOUT: &str = "4h";
+
+/// A site with its orchestrator and its workers.
+#[derive(Debug)]
+pub(crate) struct Site {
+    program: PathBuf,
+    directory: PathBuf,
+    listen: SocketAddr,
+    url: String,
+    http: reqwest::Client,
+    child: Child,
+    /// The hosts.
+    pub(crate) workers: Workers,
+    announced: usize,
+}
+
+impl Site {
+    /// Starts an orchestrator on the nats-server at `nats`, with its data in `directory`.
+    pub(crate) async fn start(program: PathBuf, directory: PathBuf, nats: &str) -> anyhow::Result<Self> {
+        fs::create_dir_all(&directory)?;
+        // Free now; whoever takes it before the orchestrator does makes that fail, visibly.
+        let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let config = format!(
+            "[site]\nname = \"bench\"\nauto-approve = true\n[api]\nlisten = \"{listen}\"\n[nats]\nurl = \"{nats}\"\n\
+             [store]\npath = \"{}\"\n\
+             [fleet-lock.groups]\ndefault = 1\n{} = {}\n{} = 1\n",
+            directory.join("data").display(),
+            locks::GROUP,
+            locks::SLOTS,
+            locks::CROWDED
+        );
+        fs::write(directory.join("os-upgrade.toml"), config)?;
+        let child = launch(&program, &directory)?;
+        let url = format!("http://{listen}");
+        let http = http::builder([]).build()?;
+        ready(&http, &url, &child).await?;
+        let subjects = Subjects {
+            stream: subject::CONTROL_STREAM.to_owned(),
+            command: subject::COMMANDS.trim_end_matches('*').to_owned(),
+            reply: subject::REPLIES.trim_end_matches('*').to_owned(),
+        };
+        let workers = Workers::new(nats, APPLICATION, subjects).await?;
+        let site = Self { program, directory, listen, url, http, child, workers, announced: 0 };
+        let config = json!({ "worker-applications": [{ "name": APPLICATION }] });
+        let put = site.http.put(site.path("/v1/config/os-upgrade")).json(&config).send().await?;
+        ensure!(put.status().is_success(), "the configuration was answered {}", put.status());
+        Ok(site)
+    }
+
+    /// Adds hosts with workers until there are `hosts`, and waits until the orchestrator knows them.
+    pub(crate) async fn grow(&mut self, nats: &str, hosts: usize) -> anyhow::Result<()> {
+        self.workers.grow(hosts).await?;
+        let jetstream = context(managed_nats::connect(nats).await?);
+        let application = ApplicationName::new(APPLICATION)?;
+        futures::stream::iter(self.announced..hosts)
+            .map(async |number| {
+                let announcement = Announcement::new(host(number), application.clone());
+                let subject = subject::worker(&application, &host(number));
+                jetstream.publish(subject, announcement.to_payload().into()).await?.await?;
+                anyhow::Ok(())
+            })
+            .buffer_unordered(ANNOUNCE_AT_ONCE)
+            .try_collect::<()>()
+            .await?;
+        self.announced = self.announced.max(hosts);
+        let known = |state: &Value| state["scheduled-workers"].as_array().map_or(0, Vec::len);
+        self.until("the orchestrator knows its hosts", |state| known(state) == hosts).await
+    }
+
+    /// Starts a run. Returns when it was asked for.
+    pub(crate) async fn trigger(&self) -> anyhow::Result<Instant> {
+        let asked = Instant::now();
+        let body = json!({ "timeout": RUN_TIMEOUT });
+        self.post("/v1/state/os-upgrade/trigger-upgrade-site", Some(&body)).await?;
+        Ok(asked)
+    }
+
+    /// Starts a run and waits until every host is prepared: then the first `upgrade` comes to a worker, which waits
+    /// for permission to answer. Returns how long that took.
+    pub(crate) async fn prepare(&mut self) -> anyhow::Result<Duration> {
+        self.workers.forget();
+        let asked = self.trigger().await?;
+        let upgrading = self.workers.wait(os_upgrade_protocol::Action::Upgrade, Step::Received, 1).await?;
+        Ok(upgrading.duration_since(asked))
+    }
+
+    /// Cancels the run, whose one host under way may answer, and waits until it has ended.
+    pub(crate) async fn cancel(&self) -> anyhow::Result<()> {
+        self.post("/v1/state/os-upgrade/cancel", None).await?;
+        self.workers.allow_upgrades(1);
+        self.idle().await
+    }
+
+    /// Waits until no run is active.
+    pub(crate) async fn idle(&self) -> anyhow::Result<()> {
+        self.until("the run has ended", |state| state["status"] == "idle").await
+    }
+
+    /// Reads the state; how long its answer took to arrive in whole.
+    pub(crate) async fn read(&self) -> anyhow::Result<usize> {
+        let answer = self.http.get(self.path("/v1/state/os-upgrade")).send().await?;
+        Ok(answer.error_for_status()?.bytes().await?.len())
+    }
+
+    /// Kills the orchestrator and starts it again. Returns how long it was until it could take a write.
+    pub(crate) async fn restart(&mut self) -> anyhow::Result<Duration> {
+        let killed = Instant::now();
+        self.child.kill().await;
+        self.child = launch(&self.program, &self.directory)?;
+        // No connection of before, which would only be found dead.
+        let http = http::builder([]).build()?;
+        ready(&http, &self.url, &self.child).await?;
+        let took = killed.elapsed();
+        self.http = http;
+        Ok(took)
+    }
+
+    /// A clone of the HTTP client, and the address of the state.
+    pub(crate) fn reader(&self) -> (reqwest::Client, String) {
+        (self.http.clone(), self.path("/v1/state/os-upgrade"))
+    }
+
+    /// Where the orchestrator listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// The orchestrator's resident memory now, and at its highest, in bytes.
+    pub(crate) fn memory(&self) -> anyhow::Result<(u64, u64)> {
+        resident_and_highest(self.child.pid())
+    }
+
+    fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    async fn post(&self, path: &str, body: Option<&Value>) -> anyhow::Result<()> {
+        let mut request = self.http.post(self.path(path));
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = request.send().await?;
+        let status = answer.status();
+        if !status.is_success() {
+            bail!("{path} was answered {status}: {}", answer.text().await.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> anyhow::Result<()> {
+        let given_up = Instant::now() + PATIENCE;
+        loop {
+            let state = self.http.get(self.path("/v1/state/os-upgrade")).send().await?;
+            if holds(&state.error_for_status()?.json().await?) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < given_up, "waited in vain until {what}");
+            tokio::time::sleep(10 * POLL).await;
+        }
+    }
+}
+
+/// The memory of a process, now and at its highest, in bytes.
+pub(crate) fn resident_and_highest(pid: u32) -> anyhow::Result<(u64, u64)> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let bytes = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
+        let kibibytes: u64 = kibibytes.with_context(|| format!("no {key}"))?.parse()?;
+        anyhow::Ok(kibibytes * 1_024)
+    };
+    Ok((bytes("VmRSS:")?, bytes("VmHWM:")?))
+}
+
+fn launch(program: &Path, directory: &Path) -> anyhow::Result<Child> {
+    let log = File::options().create(true).append(true).open(directory.join("os-upgrade.log"))?;
+    let mut command = child::command(program);
+    command.arg("serve").arg("--config").arg(directory.join("os-upgrade.toml"));
+    command.current_dir(directory).stdout(log.try_clone()?).stderr(log);
+    Ok(Child::start(command)?)
+}
+
+async fn ready(http: &reqwest::Client, url: &str, child: &Child) -> anyhow::Result<()> {
+    let given_up = Instant::now() + PATIENCE;
+    loop {
+        let answer = http.get(format!("{url}/readyz")).send().await;
+        if answer.is_ok_and(|answer| answer.status() == StatusCode::OK) {
+            return Ok(());
+        }
+        if let Some(status) = child.status() {
+            bail!("the orchestrator has ended ({status})");
+        }
+        ensure!(Instant::now() < given_up, "the orchestrator does not become ready");
+        tokio::time::sleep(POLL).await;
+    }
+}

@@ -1,0 +1,223 @@
+//! The hosts: raw NATS clients that answer every command at once, all in this process.
+//!
+//! As the protocol has it, each host has a durable pull consumer with one filter, acknowledges explicitly, and
+//! acknowledges a command only after its reply is stored. The consumers are created in advance, and each has one
+//! pull request standing that is never used up; all deliver to one subscription.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::{self, Message};
+use async_nats::{Client, HeaderMap};
+use futures::{StreamExt as _, TryStreamExt as _};
+use os_upgrade_platform::managed_nats;
+use os_upgrade_protocol::{Action, ApplicationName, Command, HostName, Outcome, Reply, header};
+use tokio::sync::{Semaphore, mpsc};
+
+/// Consumers that are created at once.
+const CREATE_AT_ONCE: usize = 64;
+/// Publishes without an answer; more than commands can be under way at once.
+const UNANSWERED_MAX: usize = 65_536;
+/// How long a message may take to be worked on; longer than any measurement.
+const ACK_WAIT: Duration = Duration::from_mins(10);
+/// Messages that a pull request asks for: more than there will be.
+const PULL_BATCH: usize = 1_000_000;
+
+/// Where the workers live: the orchestrator's stream, or the floor's.
+#[derive(Debug, Clone)]
+pub(crate) struct Subjects {
+    /// The stream of commands and replies.
+    pub(crate) stream: String,
+    /// Subjects of commands begin so; the host's token follows.
+    pub(crate) command: String,
+    /// Subjects of replies begin so; the host's token follows.
+    pub(crate) reply: String,
+}
+
+/// Something that a worker has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A command has come.
+    Received,
+    /// Its reply is stored, and the command is acknowledged.
+    Settled,
+}
+
+/// What a worker has done, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// To which command.
+    pub(crate) action: Action,
+    /// What.
+    pub(crate) step: Step,
+    /// When.
+    pub(crate) at: Instant,
+}
+
+/// The workers of one stream.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+    seen: mpsc::UnboundedReceiver<anyhow::Result<Seen>>,
+    hosts: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    client: Client,
+    jetstream: jetstream::Context,
+    subjects: Subjects,
+    inbox: String,
+    application: ApplicationName,
+    sender: mpsc::UnboundedSender<anyhow::Result<Seen>>,
+    /// Replies to `upgrade` that may be given.
+    upgrades: Semaphore,
+}
+
+/// The name of the host of this number.
+pub(crate) fn host(number: usize) -> HostName {
+    HostName::new(&format!("h{number:05}")).expect("a valid name")
+}
+
+/// A JetStream context for many publishes at once.
+pub(crate) fn context(client: Client) -> jetstream::Context {
+    jetstream::ContextBuilder::new().max_ack_inflight(UNANSWERED_MAX).build(client)
+}
+
+impl Workers {
+    /// Workers of `subjects` that have no hosts yet.
+    pub(crate) async fn new(url: &str, application: &str, subjects: Subjects) -> anyhow::Result<Self> {
+        let (options, address) = managed_nats::options(url)?;
+        let client = options
+            .subscription_capacity(UNANSWERED_MAX)
+            .connect(address)
+            .await
+            .context("the workers cannot connect")?;
+        let (sender, seen) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            jetstream: context(client.clone()),
+            inbox: client.new_inbox(),
+            client,
+            subjects,
+            application: ApplicationName::new(application)?,
+            sender,
+            upgrades: Semaphore::new(0),
+        });
+        let mut messages = shared.client.subscribe(format!("{}.*", shared.inbox)).await?;
+        tokio::spawn({
+            let shared = Arc::clone(&shared);
+            async move {
+                while let Some(message) = messages.next().await {
+                    tokio::spawn(Arc::clone(&shared).take(message));
+                }
+            }
+        });
+        Ok(Self { shared, seen, hosts: 0 })
+    }
+
+    /// Adds hosts until there are `hosts`.
+    pub(crate) async fn grow(&mut self, hosts: usize) -> anyhow::Result<()> {
+        let shared = &self.shared;
+        let stream = shared.jetstream.get_stream(&shared.subjects.stream).await?;
+        futures::stream::iter(self.hosts..hosts)
+            .map(|number| shared.consume(&stream, number))
+            .buffer_unordered(CREATE_AT_ONCE)
+            .try_collect::<()>()
+            .await?;
+        shared.client.flush().await?;
+        self.hosts = self.hosts.max(hosts);
+        Ok(())
+    }
+
+    /// Lets `count` further replies to `upgrade` be given.
+    pub(crate) fn allow_upgrades(&self, count: usize) {
+        self.shared.upgrades.add_permits(count);
+    }
+
+    /// When the `count`th further `step` of `action` has happened; what happens meanwhile is passed over.
+    pub(crate) async fn wait(&mut self, action: Action, step: Step, count: usize) -> anyhow::Result<Instant> {
+        let mut last = Instant::now();
+        for counted in 0..count {
+            last = tokio::time::timeout(ACK_WAIT, self.next(action, step))
+                .await
+                .with_context(|| format!("{counted} of {count} workers came to {step:?} {action}"))??;
+        }
+        Ok(last)
+    }
+
+    async fn next(&mut self, action: Action, step: Step) -> anyhow::Result<Instant> {
+        loop {
+            let seen = self.seen.recv().await.ok_or_else(|| anyhow!("the workers have ended"))??;
+            if seen.action == action && seen.step == step {
+                return Ok(seen.at);
+            }
+        }
+    }
+
+    /// Forgets what has happened so far.
+    pub(crate) fn forget(&mut self) {
+        while self.seen.try_recv().is_ok() {}
+    }
+}
+
+impl Shared {
+    async fn consume(&self, stream: &jetstream::stream::Stream, number: usize) -> anyhow::Result<()> {
+        let host = host(number);
+        let name = os_upgrade_protocol::subject::consumer(&host);
+        stream
+            .create_consumer(pull::Config {
+                durable_name: Some(name.clone()),
+                filter_subject: format!("{}{}", self.subjects.command, host.token()),
+                ack_policy: AckPolicy::Explicit,
+                ack_wait: ACK_WAIT,
+                max_ack_pending: 1,
+                num_replicas: 1,
+                ..pull::Config::default()
+            })
+            .await
+            .context("a worker's consumer cannot be created")?;
+        // Without a time it stands until somebody unsubscribes.
+        let pull = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{name}", self.subjects.stream);
+        let inbox = format!("{}.{}", self.inbox, host.token());
+        let request = serde_json::json!({ "batch": PULL_BATCH }).to_string();
+        self.client.publish_with_reply(pull, inbox, request.into()).await?;
+        Ok(())
+    }
+
+    async fn take(self: Arc<Self>, message: async_nats::Message) {
+        let message = Message { message, context: self.jetstream.clone() };
+        if let Err(error) = self.work(&message).await {
+            // Nobody listens any more when everything is about to end.
+            let _ = self.sender.send(Err(error));
+        }
+    }
+
+    async fn work(&self, message: &Message) -> anyhow::Result<()> {
+        let command = Command::parse(&message.payload).with_context(|| {
+            format!("what came to a worker is no command: {:?} {:?}", message.status, message.payload)
+        })?;
+        let action = command.action();
+        self.say(action, Step::Received);
+        if action == Action::Upgrade {
+            self.upgrades.acquire().await?.forget();
+        }
+        let sequence = message.info().map_err(|error| anyhow!(error))?.stream_sequence;
+        let token = message.subject.rsplit('.').next().unwrap_or_default();
+        let mut headers = HeaderMap::new();
+        let producer = header::worker_producer(&self.application, &HostName::from_token(token)?);
+        headers.insert(header::PRODUCER_NAME, producer);
+        headers.insert(header::IN_REPLY_TO, sequence.to_string());
+        let reply = Reply { action, result: Outcome::Done }.to_payload();
+        let subject = format!("{}{token}", self.subjects.reply);
+        self.jetstream.publish_with_headers(subject, headers, reply.into()).await?.await?;
+        message.double_ack().await.map_err(|error| anyhow!(error))?;
+        self.say(action, Step::Settled);
+        Ok(())
+    }
+
+    fn say(&self, action: Action, step: Step) {
+        let _ = self.sender.send(Ok(Seen { action, step, at: Instant::now() }));
+    }
+}

@@ -1,0 +1,34 @@
+//! What the suites with real parts share: servers and processes of their own, clients, and waiting on conditions.
+//!
+//! It is test code: what goes wrong here ends the test.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+pub mod authority;
+pub mod chaos;
+pub mod cluster;
+pub mod containers;
+pub mod debian;
+pub mod disk;
+pub mod files;
+pub mod host;
+pub mod http;
+pub mod identity_provider;
+pub mod library_host;
+pub mod lock_server;
+pub mod nats_cluster;
+pub mod nats_server;
+pub mod orchestrator;
+pub mod programs;
+pub mod proxy;
+pub mod random;
+pub mod raw_worker;
+pub mod rest;
+pub mod rounds;
+pub mod secured_nats;
+pub mod site;
+pub mod streams;
+pub mod vm;
+pub mod wait;
+pub mod worker;
+pub mod wrong_lock_server;
+pub mod wrong_worker;

@@ -1,0 +1,198 @@
+//! A nats-server of one test: on a free port, in its own directory, ended with the test. A missing binary fails.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use async_nats::jetstream;
+use nix::sys::signal::Signal;
+use os_upgrade_platform::child::Child;
+use os_upgrade_platform::nats_server;
+use tempfile::TempDir;
+
+use crate::disk;
+use crate::wait::{self, eventually};
+
+/// Where a server keeps its streams, in its directory.
+const STREAMS: &str = "jetstream";
+
+/// A server, which may be stopped and started again on the same port and directory.
+#[derive(Debug)]
+pub struct NatsServer {
+    directory: TempDir,
+    port: u16,
+    options: String,
+    domain: Option<&'static str>,
+    child: Option<Child>,
+}
+
+impl NatsServer {
+    /// A server without streams.
+    pub async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// A server with more lines in its configuration.
+    pub async fn start_with(options: &str) -> Self {
+        let mut server = Self::stopped(options);
+        server.start_again().await;
+        server
+    }
+
+    /// A server with more lines in its configuration, which does not run yet.
+    pub fn stopped(options: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { directory, port: 0, options: options.to_owned(), domain: None, child: None }
+    }
+
+    /// The same server, whose streams are in a domain.
+    #[must_use]
+    pub fn in_domain(self, domain: &'static str) -> Self {
+        Self { domain: Some(domain), ..self }
+    }
+
+    /// A server with the streams that the orchestrator creates.
+    pub async fn with_streams() -> Self {
+        let server = Self::start().await;
+        create_streams(&jetstream::new(server.client().await)).await;
+        server
+    }
+
+    /// The URL of the server.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Where the server listens, once it has run.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// A new client.
+    pub async fn client(&self) -> async_nats::Client {
+        async_nats::connect(self.url()).await.unwrap()
+    }
+
+    /// Kills the server, and starts it again on its port and directory with other lines in its configuration.
+    pub async fn restart_with(&mut self, options: &str) {
+        self.kill();
+        options.clone_into(&mut self.options);
+        self.start_again().await;
+    }
+
+    /// Kills the server, and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.child = None;
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().pid()
+    }
+
+    /// Sends the server a signal.
+    pub fn signal(&self, signal: Signal) {
+        wait::signal(self.child.as_ref().unwrap(), signal);
+    }
+
+    /// The directory of its configuration, log and streams.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The streams' files as they are, to be put back later. The server does not run.
+    pub fn save(&self) -> Saved {
+        assert!(self.child.is_none(), "files that are being written make no good copy");
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(&self.directory.path().join(STREAMS), &copy.path().join(STREAMS));
+        Saved(copy)
+    }
+
+    /// Puts the streams' files back as they were, as after a power cut without syncs. The server does not run.
+    pub fn put_back(&self, saved: &Saved) {
+        self.lose_everything();
+        copy_all(&saved.0.path().join(STREAMS), &self.directory.path().join(STREAMS));
+    }
+
+    /// One stream's files as they are. The server does not run.
+    pub fn save_stream(&self, name: &str) -> Saved {
+        assert!(self.child.is_none(), "files that are being written make no good copy");
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(&self.stream_directory(name), &copy.path().join(STREAMS));
+        Saved(copy)
+    }
+
+    /// Puts one stream's files back as they were. The server does not run.
+    pub fn put_stream_back(&self, name: &str, saved: &Saved) {
+        assert!(self.child.is_none(), "a server that runs would write them again");
+        let directory = self.stream_directory(name);
+        std::fs::remove_dir_all(&directory).unwrap();
+        copy_all(&saved.0.path().join(STREAMS), &directory);
+    }
+
+    fn stream_directory(&self, name: &str) -> PathBuf {
+        self.directory.path().join(STREAMS).join("$G/streams").join(name)
+    }
+
+    /// Takes the streams' files away. The server does not run.
+    pub fn lose_everything(&self) {
+        assert!(self.child.is_none(), "a server that runs would write them again");
+        std::fs::remove_dir_all(self.directory.path().join(STREAMS)).unwrap();
+    }
+
+    /// Starts the server that was killed, and waits until it is ready.
+    pub async fn start_again(&mut self) {
+        let directory = self.directory.path();
+        let config = directory.join("nats.conf");
+        // The first start takes any free port.
+        let port = (self.port != 0).then_some(self.port);
+        let domain = self.domain.map(|domain| format!(", domain: {domain}")).unwrap_or_default();
+        let text = format!(
+            "{}jetstream {{ store_dir: {}, sync_interval: always{domain} }}\n{}\n",
+            nats_server::configuration(directory, port),
+            nats_server::quoted(directory),
+            self.options,
+        );
+        std::fs::write(&config, text).unwrap();
+        let program = nats_server::find().await.unwrap().path;
+        let mut command = disk::command(&program);
+        command.arg("-c").arg(&config);
+        let child = Child::start(command).unwrap();
+        let pid = child.pid();
+        self.child = Some(child);
+        self.port = eventually("the port of nats-server", async || {
+            let ended = self.child.as_ref().and_then(Child::status);
+            let log = || std::fs::read_to_string(nats_server::log_file(directory)).unwrap_or_default();
+            assert!(ended.is_none(), "nats-server has ended: {}", log());
+            nats_server::port(directory, pid)
+        })
+        .await;
+        eventually("nats-server to listen", async || {
+            tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.ok()
+        })
+        .await;
+    }
+}
+
+/// A copy of all streams' files.
+#[derive(Debug)]
+pub struct Saved(TempDir);
+
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_all(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Creates the streams that are not there as the orchestrator does.
+pub async fn create_streams(jetstream: &jetstream::Context) {
+    for config in os_upgrade_jetstream::worker_streams() {
+        jetstream.get_or_create_stream(config).await.unwrap();
+    }
+}

@@ -1,0 +1,257 @@
+//! A process `os-upgrade serve`, which may be killed and started again on the same data directory.
+
+use std::fs::{self, File};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use os_upgrade_platform::child::Child;
+use reqwest::Method;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+
+use crate::disk;
+use crate::programs;
+use crate::rest::Rest;
+use crate::wait::{self, PATIENCE, eventually};
+
+/// How long an orderly end may take.
+const GRACE: Duration = PATIENCE;
+
+/// The variable that lets hosts take part without an operator's approval, as most tests want them to.
+pub const AUTO_APPROVE: &str = "OS_UPGRADE_SITE__AUTO_APPROVE";
+
+/// How a command has ended: its exit code, what it has printed, and what it has said on standard error.
+pub type Ended = (Option<i32>, String, String);
+
+/// An address that no other process here listens on, nor will: Linux has the whole of 127/8 on loopback, so each test
+/// process takes an address of its own, and ports below those of outgoing connections.
+pub fn own_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(8646);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let ip = IpAddr::V4(Ipv4Addr::new(127, 64 | high, middle, low));
+    SocketAddr::new(ip, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// An instance with its data directory and its configuration.
+#[derive(Debug)]
+pub struct Orchestrator {
+    directory: TempDir,
+    address: SocketAddr,
+    /// Its API.
+    pub rest: Rest,
+    environment: Vec<(&'static str, String)>,
+    child: Option<Child>,
+}
+
+impl Orchestrator {
+    /// An instance that uses the servers at `nats`, with `more` in its configuration. It does not run yet.
+    pub fn new(nats: &str, more: &str) -> Self {
+        Self::with_config(&format!("[nats]\nurl = \"{nats}\"\n{more}\n"))
+    }
+
+    /// An instance with a nats-server of its own. It does not run yet.
+    pub fn managed() -> Self {
+        Self::with_config("[nats]\nmanaged = true\n")
+    }
+
+    /// The URL of its own nats-server, with user and password.
+    pub fn managed_nats(&self) -> String {
+        fs::read_to_string(self.directory().join("data/nats/url")).unwrap().trim().to_owned()
+    }
+
+    fn with_config(config: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let address = own_address();
+        let config = format!("[api]\nlisten = \"{address}\"\n{config}");
+        fs::write(directory.path().join("os-upgrade.toml"), config).unwrap();
+        let environment = vec![(AUTO_APPROVE, "true".to_owned())];
+        Self { rest: Rest::new(address), directory, address, environment, child: None }
+    }
+
+    /// Gives it one more environment variable, from its next start on.
+    pub fn set_environment(&mut self, name: &'static str, value: &str) {
+        self.environment.push((name, value.to_owned()));
+    }
+
+    /// Takes an environment variable away from it, from its next start on.
+    pub fn remove_environment(&mut self, name: &str) {
+        self.environment.retain(|(known, _)| *known != name);
+    }
+
+    /// Its directory, with its configuration `os-upgrade.toml`, its `log`, and `data`.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The file of its history.
+    pub fn store_file(&self) -> PathBuf {
+        self.directory().join("data/os-upgrade.db")
+    }
+
+    /// Where its API listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its name among the instances of its site, once it has run.
+    pub fn instance(&self) -> String {
+        fs::read_to_string(self.directory().join("data/instance")).unwrap()
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.directory().join("log")
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// Starts the process; use [`Self::ready`] to wait for it.
+    pub fn start(&mut self) {
+        let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
+        let mut command = disk::command(&programs::path(programs::ORCHESTRATOR));
+        command.args(["serve", "--config", "os-upgrade.toml"]).current_dir(self.directory());
+        command
+            .env("RUST_LOG", "info,os_upgrade_orchestrator=debug,os_upgrade_orchestrator::api=off")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stderr(log);
+        self.child = Some(Child::start(command).unwrap());
+    }
+
+    /// Starts the process and waits until it takes writes.
+    pub async fn start_ready(&mut self) {
+        self.start();
+        self.ready().await;
+    }
+
+    /// Waits until it takes writes.
+    pub async fn ready(&self) {
+        eventually("the orchestrator to be ready", async || {
+            if let Some(status) = self.child.as_ref().and_then(Child::status) {
+                panic!("the orchestrator has ended: {status}");
+            }
+            self.readiness().await?.is_empty().then_some(())
+        })
+        .await;
+    }
+
+    /// Runs another command of the program with this instance's configuration.
+    pub async fn command(&self, arguments: &[&str]) -> Ended {
+        self.run(&[arguments, &["--config", "os-upgrade.toml"]].concat(), "").await
+    }
+
+    /// Runs a command of the program that asks this instance, with `input` to read.
+    pub async fn ask(&self, arguments: &[&str], input: &str) -> Ended {
+        let url = format!("http://{}", self.address);
+        self.run(&[arguments, &["--url", &url]].concat(), input).await
+    }
+
+    /// Runs the program in this instance's directory and environment, with `input` to read.
+    pub async fn run(&self, arguments: &[&str], input: &str) -> Ended {
+        let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+        command.args(arguments).current_dir(self.directory()).kill_on_drop(true);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Whoever reads nothing may be gone already.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes()).await;
+        let output = child.wait_with_output().await.unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// Its role, `leader` or `follower`, and who leads; nothing while it is not ready.
+    pub async fn role(&self) -> Option<(String, String)> {
+        let (status, body) = self.rest.try_call(Method::GET, "/readyz", "").await?;
+        let text = |key: &str| body[key].as_str().map(str::to_owned);
+        (status == 200).then(|| Some((text("role")?, text("leader")?))).flatten()
+    }
+
+    /// Waits until it leads.
+    pub async fn leads(&self) {
+        let leads = ("leader".to_owned(), self.instance());
+        eventually("the orchestrator to lead", async || (self.role().await? == leads).then_some(())).await;
+    }
+
+    /// Waits until it follows that one.
+    pub async fn follows(&self, leader: &Self) {
+        let follows = ("follower".to_owned(), leader.instance());
+        eventually("the orchestrator to follow", async || (self.role().await? == follows).then_some(()))
+            .await;
+    }
+
+    /// What `os-upgrade cluster status` shows; nothing when it fails.
+    pub async fn cluster_status(&self) -> Option<Value> {
+        let url = format!("http://{}", self.address);
+        let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+        command.args(["cluster", "status", "--output", "json", "--url", &url]);
+        let output = command.output().await.unwrap();
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
+    }
+
+    /// Why it does not take writes, empty when it does; nothing while it does not answer.
+    pub async fn readiness(&self) -> Option<String> {
+        let (status, body) = self.rest.try_call(Method::GET, "/readyz", "").await?;
+        let message = body["errors"][0]["error-message"].as_str();
+        Some(if status == 200 { String::new() } else { message.unwrap().to_owned() })
+    }
+
+    /// Kills it with SIGKILL.
+    pub async fn kill(&mut self) {
+        if let Some(child) = self.child.take() {
+            child.kill().await;
+        }
+    }
+
+    /// Starts it if it has ended by itself, as an init system would.
+    pub fn keep_up(&mut self) {
+        if self.child.as_ref().is_some_and(|child| child.status().is_some()) {
+            self.start();
+        }
+    }
+
+    /// Kills it and starts it again.
+    pub async fn kill_and_start(&mut self) {
+        self.kill().await;
+        self.start();
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub async fn terminate(&mut self) -> ExitStatus {
+        self.child.take().unwrap().stop(GRACE).await
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().pid()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        wait::signal(self.child.as_ref().unwrap(), signal);
+    }
+
+    /// Waits until it ends by itself, and returns its exit code and what it has written to standard error.
+    pub async fn exited(&mut self) -> (Option<i32>, String) {
+        let child = self.child.take().unwrap();
+        let status = tokio::time::timeout(PATIENCE, child.exited()).await.unwrap();
+        (status.code(), self.log())
+    }
+}
+
+impl Drop for Orchestrator {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "the test has failed; this says why")]
+            {
+                eprintln!("--- log of the orchestrator at {}\n{}", self.address, self.log());
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The programs under test, as cargo left them next to this test: it builds all programs and examples for the tests of
+//! the workspace.
+
+use std::path::PathBuf;
+
+/// The orchestrator's program.
+pub const ORCHESTRATOR: &str = "os-upgrade";
+/// The worker's program.
+pub const WORKER: &str = "os-upgrade-worker";
+
+/// Where the program or example of this name is, `os-upgrade` or `examples/full`.
+pub fn path(name: &str) -> PathBuf {
+    // A program stands in target/<profile>, a test in its deps.
+    let this = std::env::current_exe().unwrap();
+    let beside = this.parent().unwrap();
+    let programs = if beside.ends_with("deps") { beside.parent().unwrap() } else { beside };
+    let program = programs.join(name);
+    assert!(
+        program.is_file(),
+        "{} is missing: run `cargo build --workspace --bins --examples`",
+        program.display()
+    );
+    program
+}

@@ -1,0 +1,63 @@
+//! What runs guests: the processor itself where that works, and emulation else.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use os_upgrade_platform::child::{Child, command};
+
+use super::QEMU;
+
+/// How long a guest under KVM may take until its boot loader has printed something; it takes a second.
+const PROBE_WAIT: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What runs guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accelerator {
+    /// The processor.
+    Kvm,
+    /// QEMU emulates one.
+    Emulation,
+}
+
+impl Accelerator {
+    /// The fastest one with which `image` boots. That `/dev/kvm` is there says little: it has been seen to hang.
+    pub async fn best(image: &Path) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let console = directory.path().join("console");
+        let kvm = Self::Kvm;
+        let mut qemu = command(QEMU);
+        qemu.args(kvm.options()).args(["-m", "256", "-display", "none", "-snapshot"]);
+        qemu.arg("-serial").arg(format!("file:{}", console.display()));
+        qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio", image.display()));
+        let qemu = Child::start(qemu).unwrap();
+        let start = Instant::now();
+        while start.elapsed() < PROBE_WAIT && qemu.status().is_none() {
+            // The kernel's first line: the boot loader has run, and the processor is in its long mode.
+            if fs::read(&console).is_ok_and(|text| String::from_utf8_lossy(&text).contains("Linux version")) {
+                return kvm;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Self::Emulation
+    }
+
+    /// What QEMU is told.
+    pub fn options(self) -> [&'static str; 2] {
+        match self {
+            Self::Kvm => ["-accel", "kvm"],
+            Self::Emulation => ["-accel", "tcg,thread=multi"],
+        }
+    }
+}
+
+impl fmt::Display for Accelerator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Kvm => "KVM",
+            Self::Emulation => "emulation",
+        })
+    }
+}

@@ -1,0 +1,493 @@
+//! NATS as `os-upgrade nats-config` makes it: hosts are upgraded over TLS with credentials of their own, and nobody who
+//! has a host's credentials can speak for another host or for the orchestrator.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, HeaderMap, HeaderName, Request, StatusCode};
+use futures::StreamExt;
+use harness::host::{APPLICATION, Host};
+use harness::orchestrator::Orchestrator;
+use harness::secured_nats::SecuredNats;
+use harness::streams;
+use harness::wait::eventually;
+use os_upgrade_protocol::{HostName, subject};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A site whose orchestrator is ready.
+struct Secured {
+    // First, so that it is gone before what it uses.
+    orchestrator: Orchestrator,
+    nats: SecuredNats,
+    directory: TempDir,
+}
+
+impl Secured {
+    async fn start(servers: usize) -> Self {
+        let nats = SecuredNats::start(servers).await;
+        let mut orchestrator = nats.orchestrator();
+        orchestrator.start_ready().await;
+        orchestrator.rest.configure(APPLICATION).await;
+        Self { orchestrator, nats, directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// A host with credentials of its own in a file of its own, whose worker does not run yet.
+    async fn host(&self, name: &str) -> Host {
+        let made = self.nats.admit(name).await;
+        std::fs::copy(made, self.credentials(name)).unwrap();
+        let log = self.directory.path().join("said");
+        let [credentials, ca] =
+            [self.credentials(name), self.nats.issued().ca()].map(|path| path.display().to_string());
+        Host::new(&self.nats.urls(), &log, name).with_arguments(&[
+            "--credentials",
+            &credentials,
+            "--tls-ca",
+            &ca,
+        ])
+    }
+
+    /// Where the worker of a host has its credentials.
+    fn credentials(&self, name: &str) -> PathBuf {
+        self.directory.path().join(format!("{name}.creds"))
+    }
+
+    /// The bus as the orchestrator sees it.
+    async fn all(&self) -> Client {
+        self.nats.client(&self.nats.issued().orchestrator_credentials()).await
+    }
+
+    async fn run(&self, hosts: &mut [Host]) {
+        for host in hosts.iter_mut() {
+            host.start();
+        }
+        let names: Vec<&str> = hosts.iter().map(Host::name).collect();
+        self.orchestrator.rest.await_scheduled(&names).await;
+    }
+}
+
+#[tokio::test]
+async fn hosts_are_upgraded_with_credentials_of_their_own() {
+    let site = Secured::start(1).await;
+    let mut hosts = [site.host("h01").await.reboots(), site.host("h2.example.com").await];
+    site.run(&mut hosts).await;
+    let rest = &site.orchestrator.rest;
+    for _ in 0..2 {
+        let run = rest.ended(&rest.started().await).await;
+        let upgraded = ["h01", "h2.example.com"].map(|host| (host, "upgraded"));
+        assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from(upgraded)));
+    }
+    // Nothing was delivered a second time because an acknowledgement got lost.
+    let begins = hosts[1].said().into_iter().filter(|said| said == "upgrade-begins").count();
+    assert_eq!(begins, 2);
+    let state = rest.try_host("h2.example.com").await.unwrap();
+    assert_eq!(state["versions"], json!({ "linux": "2" }));
+    let (code, printed, _) = site.orchestrator.command(&["doctor", "--output", "json"]).await;
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("those with credentials, over TLS"), "{printed}");
+}
+
+#[tokio::test]
+async fn a_cluster_of_three_takes_the_same_credentials() {
+    let site = Secured::start(3).await;
+    let mut hosts = [site.host("h01").await];
+    site.run(&mut hosts).await;
+    let rest = &site.orchestrator.rest;
+    let run = rest.ended(&rest.started().await).await;
+    assert_eq!(run.result(), Some("completed"));
+    let jetstream = jetstream::new(site.all().await);
+    let journal = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap();
+    assert_eq!(journal.cached_info().config.num_replicas, 3);
+}
+
+#[tokio::test]
+async fn without_credentials_or_tls_nobody_is_let_in() {
+    let nats = SecuredNats::start(1).await;
+    let plain = nats.urls().replace("tls://", "nats://");
+    assert!(async_nats::connect(plain).await.is_err());
+    let options = async_nats::ConnectOptions::new().add_root_certificates(nats.issued().ca());
+    assert!(options.require_tls(true).connect(nats.urls()).await.is_err());
+    // An account that the servers have not been told of.
+    let output = nats.nats_config(&["host".to_owned(), "h01".to_owned()]).await;
+    assert!(
+        output.status.success() && String::from_utf8_lossy(&output.stderr).contains("push"),
+        "{output:?}"
+    );
+    let credentials = nats.issued().host_credentials("h01");
+    assert!(nats.try_client(&credentials).await.is_none());
+    let push = ["push", "--nats", &nats.urls()].map(str::to_owned);
+    assert!(nats.nats_config(&push).await.status.success());
+    nats.client(&credentials).await;
+}
+
+#[tokio::test]
+async fn an_orchestrator_with_others_credentials_is_told_whose_they_are() {
+    let nats = SecuredNats::start(1).await;
+    let host = nats.admit("h01").await;
+    let system = nats.issued().system_credentials();
+    for (credentials, user) in [(host, "h01"), (system, "system")] {
+        let mut orchestrator = nats.orchestrator_with(&credentials);
+        orchestrator.start();
+        let said = eventually("it to say why it waits", async || {
+            orchestrator.readiness().await.filter(|said| said.contains("JetStream"))
+        })
+        .await;
+        let expected =
+            format!("NATS gives no JetStream to {user}, whose [nats] credentials these are: give those");
+        assert!(said.contains(&expected), "{said}");
+        let (_, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
+        assert!(printed.contains("give an orchestrator's [nats] credentials"), "{printed}");
+        assert!(!printed.contains("disk"), "{printed}");
+    }
+}
+
+/// Credentials that are revoked while the host upgrades: its worker says so, the host is unreachable, and goes on with
+/// new ones where it was.
+#[tokio::test]
+async fn a_revoked_host_is_shut_out_until_it_has_new_credentials() {
+    let site = Secured::start(1).await;
+    let mut hosts = [site.host("h01").await];
+    site.run(&mut hosts).await;
+    let rest = &site.orchestrator.rest;
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    site.nats.change("revoke", "h01").await;
+    eventually("the worker to say what is wrong", async || {
+        let log = hosts[0].log();
+        (log.contains("NATS does not accept the credentials in") && log.contains("have been revoked"))
+            .then_some(())
+    })
+    .await;
+    hosts[0].let_go("upgrade");
+    hosts[0].await_said("upgrade-ends").await;
+    assert!(site.nats.try_client(&site.credentials("h01")).await.is_none());
+    eventually("the host to be unreachable", async || {
+        (rest.try_host("h01").await?["reachability"] == "unreachable").then_some(())
+    })
+    .await;
+    let made = site.nats.admit("h01").await;
+    std::fs::copy(made, site.credentials("h01")).unwrap();
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    let begins = hosts[0].said().into_iter().filter(|said| said.starts_with("upgrade-")).count();
+    assert_eq!(begins, 2, "{:?}", hosts[0].said());
+    // It is a host like any other again.
+    rest.await_scheduled(&["h01"]).await;
+    assert_eq!(rest.ended(&rest.started().await).await.result(), Some("completed"));
+}
+
+/// Nobody gives it new credentials before the run ends: the run says so, the slot stays with the host that is in the middle
+/// of its upgrade, and new credentials are all that it takes to go on and be tried again.
+#[tokio::test]
+async fn a_host_that_stays_revoked_ends_its_run_and_can_be_tried_again() {
+    let site = Secured::start(1).await;
+    let mut hosts = [site.host("h01").await];
+    site.run(&mut hosts).await;
+    let rest = &site.orchestrator.rest;
+    hosts[0].hold("upgrade");
+    let id = rest.started_to_time_out(&hosts[0]).await;
+    site.nats.change("revoke", "h01").await;
+    hosts[0].let_go("upgrade");
+    hosts[0].await_said("upgrade-ends").await;
+    let run = rest.ended(&id).await;
+    assert_eq!((run.result(), run.statuses()), (Some("timed-out"), BTreeMap::from([("h01", "timed-out")])));
+    let holders = async || {
+        let (_, state) = rest.get("/v1/state/fleet-lock").await;
+        state["groups"][0]["holders"].as_array().map(Vec::len)
+    };
+    assert_eq!(holders().await, Some(1));
+
+    let made = site.nats.admit("h01").await;
+    std::fs::copy(made, site.credentials("h01")).unwrap();
+    // Its answer comes late, and frees the slot all the same.
+    eventually("the slot to be free", async || holders().await.filter(|count| *count == 0)).await;
+    rest.await_scheduled(&["h01"]).await;
+    let run = rest.ended(&rest.started().await).await;
+    assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from([("h01", "upgraded")])));
+}
+
+/// A server that has lost its accounts lets no host in until it is told of them again. A host that was revoked before stays
+/// out.
+#[tokio::test]
+async fn a_server_that_has_lost_its_accounts_is_told_of_them_again() {
+    let mut site = Secured::start(1).await;
+    let mut hosts = [site.host("h01").await];
+    site.run(&mut hosts).await;
+    let revoked = site.directory.path().join("revoked.creds");
+    std::fs::copy(site.nats.admit("h02").await, &revoked).unwrap();
+    site.nats.change("revoke", "h02").await;
+    site.nats.lose_accounts(0).await;
+    assert!(site.nats.try_client(&site.credentials("h01")).await.is_none());
+    eventually("the worker to say that it is not let in", async || {
+        hosts[0].log().contains("NATS does not accept the credentials in").then_some(())
+    })
+    .await;
+
+    let push = ["push", "--nats", &site.nats.urls()].map(str::to_owned);
+    assert!(site.nats.nats_config(&push).await.status.success());
+    let rest = &site.orchestrator.rest;
+    rest.await_scheduled(&["h01"]).await;
+    assert_eq!(rest.ended(&rest.started().await).await.result(), Some("completed"));
+    assert!(site.nats.try_client(&revoked).await.is_none());
+}
+
+/// JetStream drops a message whose `Nats-Msg-Id` it has had before, whoever used it and on whatever subject.
+#[tokio::test]
+async fn no_host_can_use_up_the_id_of_a_command_to_another() {
+    let site = Secured::start(1).await;
+    let mut hosts = [site.host("h01").await.reboots(), site.host("h02").await];
+    site.run(&mut hosts).await;
+    hosts[1].hold("prepare");
+    let rest = &site.orchestrator.rest;
+    let id = rest.started().await;
+    hosts[1].await_said("prepare").await;
+    let other = HostName::new("h02").unwrap();
+    let client = site.nats.client(&site.credentials("h02")).await;
+    for action in ["upgrade", "reboot"] {
+        let guessed = format!("{id}/h01/{action}/1");
+        let headers = HeaderMap::from_iter([(HeaderName::from_static("Nats-Msg-Id"), guessed.into())]);
+        let request = Request::new().headers(headers).payload("{}".into());
+        let stored = client.send_request(subject::reply(&other), request).await.unwrap();
+        let stored: Value = serde_json::from_slice(&stored.payload).unwrap();
+        assert!(stored["seq"].is_number() && stored["duplicate"].is_null(), "{stored}");
+    }
+    hosts[1].let_go("prepare");
+    let run = rest.ended(&id).await;
+    let upgraded = ["h01", "h02"].map(|host| (host, "upgraded"));
+    assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from(upgraded)));
+}
+
+/// What a request came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Nobody heard of it.
+    Refused,
+    Answered,
+}
+
+async fn ask(client: &Client, subject: &str, payload: &str) -> Outcome {
+    let inbox = client.new_inbox();
+    let mut answers = client.subscribe(inbox.clone()).await.unwrap();
+    client.publish_with_reply(subject.to_owned(), inbox, payload.to_owned().into()).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(5), answers.next()).await;
+    let Ok(Some(answer)) = answer else { return Outcome::Refused };
+    if answer.status == Some(StatusCode::NO_RESPONDERS) {
+        return Outcome::Refused;
+    }
+    let body: Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
+    // JetStream of the host's own account, of which there is none.
+    if body["error"]["err_code"] == 10039 { Outcome::Refused } else { Outcome::Answered }
+}
+
+/// What a host may do, by what it has to be answered.
+fn allowed() -> Vec<(String, String)> {
+    let host = HostName::new("h01").unwrap();
+    let application = os_upgrade_protocol::ApplicationName::new("another").unwrap();
+    let announcement = json!({ "host": "h01", "application": "another" }).to_string();
+    let api = |rest: &str| (format!("{}.{rest}", subject::JETSTREAM_PREFIX), String::new());
+    vec![
+        (subject::reply(&host), json!({ "action": "prepare", "result": "done" }).to_string()),
+        (subject::versions(&host), json!({ "linux": "3" }).to_string()),
+        (subject::worker(&application, &host), announcement),
+        (subject::consumer_request(&host), "{}".to_owned()),
+        api("CONSUMER.INFO.os-upgrade:control.worker-h01"),
+        (
+            format!("{}.CONSUMER.MSG.NEXT.os-upgrade:control.worker-h01", subject::JETSTREAM_PREFIX),
+            json!({ "batch": 1, "no_wait": true }).to_string(),
+        ),
+        api("STREAM.INFO.os-upgrade:control"),
+        api("STREAM.INFO.os-upgrade:versions"),
+        api("STREAM.INFO.os-upgrade:workers"),
+    ]
+}
+
+/// What nobody with the credentials of `h01` may do.
+fn forbidden() -> Vec<(String, String)> {
+    let other = HostName::new("h02").unwrap();
+    let own = HostName::new("h01").unwrap();
+    let application = os_upgrade_protocol::ApplicationName::new(APPLICATION).unwrap();
+    let text = |subject: &str, payload: &str| (subject.to_owned(), payload.to_owned());
+    let mut found = vec![
+        (subject::reply(&other), json!({ "action": "upgrade", "result": "done" }).to_string()),
+        (subject::versions(&other), json!({ "linux": "666" }).to_string()),
+        (
+            subject::worker(&application, &other),
+            json!({ "host": "h02", "application": APPLICATION, "group": "x" }).to_string(),
+        ),
+        (subject::worker(&application, &other), String::new()),
+        (subject::presence(&other), String::new()),
+        text("os-upgrade.progress.h02", "{}"),
+        (subject::hint(&other), String::new()),
+        (subject::hint(&own), String::new()),
+        (subject::command(&own), json!({ "action": "upgrade", "host": "h01" }).to_string()),
+        (subject::command(&other), json!({ "action": "upgrade", "host": "h02" }).to_string()),
+        (subject::consumer_request(&other), "{}".to_owned()),
+        text(subject::LEADER, "{}"),
+        text(subject::JOURNAL_FACT, "{}"),
+        text(subject::JOURNAL_SNAPSHOT, "{}"),
+        (subject::request("a", "b"), "{}".to_owned()),
+        (subject::instance("a"), "{}".to_owned()),
+        (subject::site("site").unwrap(), "{}".to_owned()),
+        text("$KV.os-upgrade-lease.leader", "{}"),
+        text("$JS.ACK.os-upgrade:control.worker-h02.1.1.1.1.0", "+ACK"),
+        text("$SYS.REQ.SERVER.PING", ""),
+        text("$SYS.REQ.CLAIMS.UPDATE", "x"),
+    ];
+    let consumer = |name: &str, config: Value| {
+        let mut whole = json!({ "durable_name": name, "name": name, "ack_policy": "explicit" });
+        whole.as_object_mut().unwrap().extend(config.as_object().unwrap().clone());
+        json!({ "stream_name": "os-upgrade:control", "config": whole, "action": "" }).to_string()
+    };
+    let filtered = |filter: &str| json!({ "filter_subject": filter });
+    let h01 = "os-upgrade:control.command.h01";
+    let h02 = "os-upgrade:control.command.h02";
+    let create = |rest: &str| format!("CONSUMER.CREATE.os-upgrade:control.{rest}");
+    let mut api = vec![
+        (create(&format!("worker-h02.{h02}")), consumer("worker-h02", filtered(h02))),
+        (create(&format!("worker-h01.{h02}")), consumer("worker-h01", filtered(h02))),
+        (create(&format!("worker-h01.{h01}")), consumer("worker-h01", filtered(h02))),
+        // Its own, but delivered to where it would delete the journal.
+        (
+            create(&format!("worker-h01.{h01}")),
+            consumer(
+                "worker-h01",
+                json!({
+                    "filter_subject": h01, "deliver_subject": "$JS.API.STREAM.DELETE.os-upgrade:journal",
+                    "idle_heartbeat": 200_000_000,
+                }),
+            ),
+        ),
+        (create("any"), consumer("any", json!({}))),
+        ("CONSUMER.DURABLE.CREATE.os-upgrade:control.any".to_owned(), consumer("any", json!({}))),
+        ("STREAM.MSG.GET.os-upgrade:control".to_owned(), json!({ "seq": 1 }).to_string()),
+        ("STREAM.MSG.GET.os-upgrade:journal".to_owned(), json!({ "seq": 1 }).to_string()),
+        ("STREAM.MSG.DELETE.os-upgrade:control".to_owned(), json!({ "seq": 1 }).to_string()),
+        ("DIRECT.GET.KV_os-upgrade-lease".to_owned(), json!({ "seq": 1 }).to_string()),
+        ("DIRECT.GET.os-upgrade:versions.os-upgrade:versions.h02".to_owned(), String::new()),
+        ("CONSUMER.MSG.NEXT.os-upgrade:control.worker-h02".to_owned(), "1".to_owned()),
+        ("STREAM.CREATE.mine".to_owned(), json!({ "name": "mine", "subjects": ["mine"] }).to_string()),
+        (
+            "STREAM.UPDATE.os-upgrade:journal".to_owned(),
+            json!({ "name": "os-upgrade:journal", "subjects": ["mine"] }).to_string(),
+        ),
+        ("STREAM.SNAPSHOT.os-upgrade:journal".to_owned(), json!({ "deliver_subject": "mine" }).to_string()),
+    ];
+    let plain = [
+        "CONSUMER.DELETE.os-upgrade:control.worker-h01",
+        "CONSUMER.DELETE.os-upgrade:control.worker-h02",
+        "CONSUMER.INFO.os-upgrade:control.worker-h02",
+        "CONSUMER.LIST.os-upgrade:control",
+        "CONSUMER.NAMES.os-upgrade:control",
+        "STREAM.INFO.os-upgrade:journal",
+        "STREAM.INFO.KV_os-upgrade-lease",
+        "STREAM.LIST",
+        "STREAM.NAMES",
+        "STREAM.PURGE.os-upgrade:control",
+        "STREAM.PURGE.os-upgrade:journal",
+        "STREAM.PURGE.os-upgrade:versions",
+        "STREAM.DELETE.os-upgrade:control",
+        "STREAM.DELETE.os-upgrade:journal",
+        "STREAM.DELETE.KV_os-upgrade-lease",
+    ];
+    api.extend(plain.map(|rest| (rest.to_owned(), String::new())));
+    for prefix in ["$JS.API", subject::JETSTREAM_PREFIX] {
+        found.extend(api.iter().map(|(rest, payload)| (format!("{prefix}.{rest}"), payload.clone())));
+    }
+    found
+}
+
+/// What must not change, whatever a host tries.
+async fn standing(jetstream: &Context) -> Value {
+    let mut found = json!({});
+    for name in [subject::CONTROL_STREAM, subject::VERSIONS_STREAM, subject::WORKERS_STREAM] {
+        let filter = ">";
+        let messages = streams::stored(jetstream, name, filter).await;
+        let messages = messages.iter().filter(|message| !message.subject.ends_with(".h01"));
+        found[name] = messages.map(|message| format!("{} {:?}", message.subject, message.payload)).collect();
+    }
+    let control = jetstream.get_stream(subject::CONTROL_STREAM).await.unwrap();
+    let consumer: Result<jetstream::consumer::PullConsumer, _> = control.get_consumer("worker-h02").await;
+    found["consumer"] = json!(consumer.unwrap().cached_info().created.to_string());
+    // The orchestrator goes on writing it; nothing but what it can read may stand there.
+    let journal = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap();
+    let info = journal.cached_info();
+    assert_eq!(info.state.messages, info.state.last_sequence, "the journal has lost something");
+    found["journal"] = json!(info.created.to_string());
+    for message in streams::stored(jetstream, subject::JOURNAL_STREAM, ">").await {
+        assert!(message.headers.get("Os-Upgrade-Append-Id").is_some(), "{message:?}");
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_host_can_do_what_its_worker_must_and_nothing_else() {
+    let site = Secured::start(1).await;
+    let mut hosts = [site.host("h02").await];
+    site.run(&mut hosts).await;
+    let credentials = site.nats.admit("h01").await;
+    let client = site.nats.client(&credentials).await;
+    let all = site.all().await;
+    let jetstream = jetstream::new(all.clone());
+    for (subject, payload) in allowed() {
+        assert_eq!(ask(&client, &subject, &payload).await, Outcome::Answered, "{subject}");
+    }
+    let before = standing(&jetstream).await;
+
+    // What is said to and for others, as it is seen where everything is.
+    let watched =
+        ["os-upgrade.presence.h01", "os-upgrade.hint.*", "os-upgrade.request.>", "os-upgrade.site.>"];
+    let mut heard = futures::stream::SelectAll::new();
+    for subject in watched {
+        heard.push(all.subscribe(subject).await.unwrap());
+    }
+    // In the host's own account everything may be listened to: there is nothing of anybody else.
+    let mut own = client.subscribe(">").await.unwrap();
+    let others = site.nats.client(&site.credentials("h02")).await;
+    all.flush().await.unwrap();
+    client.flush().await.unwrap();
+
+    let listener = site.nats.client(&credentials).await;
+    // At once: what nobody hears of at all is not answered at all.
+    futures::future::join_all(forbidden().into_iter().map(async |(subject, payload)| {
+        assert_eq!(ask(&listener, &subject, &payload).await, Outcome::Refused, "{subject} {payload}");
+    }))
+    .await;
+    // Answers, which no permission is held against, to where they would do harm.
+    for (request, payload) in allowed() {
+        for (reply, _) in forbidden() {
+            client.publish_with_reply(request.clone(), reply, payload.clone().into()).await.unwrap();
+        }
+    }
+    others.publish("os-upgrade.anything", "of h02".into()).await.unwrap();
+    all.publish(subject::hint(&HostName::new("h02").unwrap()), "to h02".into()).await.unwrap();
+    all.publish(subject::hint(&HostName::new("h01").unwrap()), "to h01".into()).await.unwrap();
+    client.publish("os-upgrade.presence.h01", "last".into()).await.unwrap();
+    client.flush().await.unwrap();
+    loop {
+        let message = tokio::time::timeout(Duration::from_secs(20), heard.next()).await.unwrap().unwrap();
+        assert!(!message.subject.starts_with("os-upgrade.request."), "{message:?}");
+        assert!(!message.subject.starts_with("os-upgrade.site."), "{message:?}");
+        if message.subject.starts_with("os-upgrade.hint.") {
+            assert!(message.payload.starts_with(b"to h0"), "{message:?}");
+        }
+        if message.payload == "last" {
+            break;
+        }
+    }
+    let mut hint = false;
+    while let Ok(Some(message)) = tokio::time::timeout(Duration::from_millis(500), own.next()).await {
+        assert_ne!(message.payload, "of h02");
+        assert_ne!(message.payload, "to h02");
+        hint |= message.payload == "to h01";
+    }
+    assert!(hint, "a host is told what is for it");
+
+    assert_eq!(standing(&jetstream).await, before);
+    assert_eq!(site.orchestrator.readiness().await.as_deref(), Some(""));
+    let rest = &site.orchestrator.rest;
+    let run = rest.ended(&rest.started().await).await;
+    assert_eq!(run.statuses(), BTreeMap::from([("h02", "upgraded")]));
+}

@@ -1,0 +1,155 @@
+//! TLS with the whole program: FleetLock clients that are known by their certificates, and a certificate that is renewed
+//! while the program runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use harness::authority::Authority;
+use harness::nats_server::NatsServer;
+use harness::orchestrator::{Ended, Orchestrator};
+use harness::rest::Rest;
+use harness::wait::eventually;
+use reqwest::Method;
+use serde_json::json;
+
+const LOCK: &str = "/v1/pre-reboot";
+const UNLOCK: &str = "/fleetlock/v1/steady-state";
+
+/// An instance with TLS, tokens, and groups `default` and `other`.
+struct Secured {
+    // First, so that it is gone before what it uses.
+    orchestrator: Orchestrator,
+    _nats: NatsServer,
+    clients: Authority,
+    /// The authority of the certificate that is shown.
+    ca: PathBuf,
+    /// A client with an admin's token.
+    admin: Rest,
+}
+
+impl Secured {
+    async fn start() -> Self {
+        let nats = NatsServer::start().await;
+        let tls = "[api.tls]\ncert = \"api.pem\"\nkey = \"api.key\"\nclient-ca = \"clients.pem\"\n\
+                   [fleet-lock.groups]\ndefault = 1\nother = 1";
+        let mut orchestrator = Orchestrator::new(&nats.url(), tls);
+        let [servers, clients] = ["servers", "clients"].map(Authority::new);
+        let directory = orchestrator.directory();
+        let ca = servers.write(directory, "servers");
+        clients.write(directory, "clients");
+        servers.certify(&orchestrator.address().ip().to_string(), directory, "api");
+        orchestrator.set_environment("OS_UPGRADE_API__TOKENS", "tokens.toml");
+        orchestrator.set_environment("RUST_LOG", "info");
+        let admin = create(&orchestrator, &["--role", "admin", "--name", "root"]).await;
+        create(&orchestrator, &["--group", "default", "--name", "node-7", "--certificate", "node-7.example"])
+            .await;
+        orchestrator.rest = Rest::over_tls(orchestrator.address(), &ca, None);
+        orchestrator.start_ready().await;
+        let admin = orchestrator.rest.with_token(&admin);
+        Self { orchestrator, _nats: nats, clients, ca, admin }
+    }
+
+    fn directory(&self) -> &Path {
+        self.orchestrator.directory()
+    }
+
+    /// A client that shows a certificate of `authority` for `name`.
+    fn known_as(&self, authority: &Authority, name: &str) -> Rest {
+        let identity = authority.certify(name, self.directory(), name);
+        Rest::over_tls(self.orchestrator.address(), &self.ca, Some(&identity))
+    }
+
+    /// Who holds slots of the group `default`.
+    async fn holders(&self) -> Vec<String> {
+        let (status, state) = self.admin.get("/v1/state/fleet-lock").await;
+        assert_eq!(status, 200, "{state}");
+        let groups = state["groups"].as_array().unwrap();
+        let group = groups.iter().find(|group| group["group"] == "default").unwrap();
+        let holders = group["holders"].as_array().unwrap();
+        holders.iter().map(|holder| holder["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Runs a command with a slot, trusting the authority in the file `ca`, as the owner of the certificate `identity`.
+    async fn lock_run(&self, ca: &str, identity: &str) -> Ended {
+        let url = format!("https://{}/fleetlock/", self.orchestrator.address());
+        let [certificate, key] = ["pem", "key"].map(|extension| format!("{identity}.{extension}"));
+        let tls = ["--ca", ca, "--cert", &certificate, "--key", &key];
+        let run = [&["lock", "run", "--url", &url, "--id", "node-7"], &tls[..], &["--", "echo", "done"]];
+        self.orchestrator.run(&run.concat(), "").await
+    }
+}
+
+/// Makes a token: its secret, if it has one.
+async fn create(orchestrator: &Orchestrator, arguments: &[&str]) -> String {
+    let arguments = [&["token", "create", "--file", "tokens.toml"], arguments].concat();
+    let (code, secret, said) = orchestrator.run(&arguments, "").await;
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    secret
+}
+
+#[tokio::test]
+async fn a_client_takes_the_slots_of_its_group_with_its_certificate() {
+    let secured = Secured::start().await;
+    let node = secured.known_as(&secured.clients, "node-7.example");
+    assert_eq!(node.try_fleet_lock(LOCK, "default", "node-7").await, Some(200));
+    assert_eq!(secured.holders().await, ["node-7"]);
+    assert_eq!(node.try_fleet_lock(LOCK, "default", "node-8").await, Some(409), "there is one slot");
+    assert_eq!(
+        node.try_fleet_lock(LOCK, "other", "node-7").await,
+        Some(403),
+        "it has no right to this group"
+    );
+    let (status, answer) = node.get("/v1/state/os-upgrade").await;
+    assert_eq!(status, 401, "it is no operator: {answer}");
+
+    // Others, who must not give it back.
+    let nobody = &secured.orchestrator.rest;
+    assert_eq!(nobody.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(401));
+    let unknown = secured.known_as(&secured.clients, "node-9.example");
+    assert_eq!(unknown.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(401));
+    let forged = secured.known_as(&Authority::new("clients"), "node-7.example");
+    assert_eq!(forged.try_fleet_lock(UNLOCK, "default", "node-7").await, None, "there is no connection");
+    assert_eq!(secured.holders().await, ["node-7"]);
+    let plain = Rest::new(secured.orchestrator.address());
+    assert_eq!(
+        plain.try_fleet_lock(UNLOCK, "default", "node-7").await,
+        Some(400),
+        "it is not said in the clear"
+    );
+    assert_eq!(node.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(200));
+    assert_eq!(secured.holders().await, [""; 0]);
+
+    // The program's own client.
+    let done = (Some(0), "done".to_owned(), String::new());
+    secured.clients.certify("node-7.example", secured.directory(), "node");
+    assert_eq!(secured.lock_run("servers.pem", "node").await, done);
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_shown_without_a_restart() {
+    let secured = Secured::start().await;
+    let (directory, address) = (secured.directory(), secured.orchestrator.address());
+    secured.clients.certify("node-7.example", directory, "node");
+    let pid = secured.orchestrator.pid();
+
+    // A certificate that cannot be used changes nothing.
+    let good = fs::read(directory.join("api.key")).unwrap();
+    fs::write(directory.join("api.key"), "no key").unwrap();
+    eventually("the log to say so", async || {
+        secured.orchestrator.log().contains("are not put in force").then_some(())
+    })
+    .await;
+    let again = Rest::over_tls(address, &secured.ca, None);
+    assert_eq!(again.get("/healthz").await, (200, json!({ "healthy": true })));
+    fs::write(directory.join("api.key"), good).unwrap();
+
+    let renewed = Authority::new("servers from now on");
+    let ca = renewed.write(directory, "renewed");
+    renewed.certify(&address.ip().to_string(), directory, "api");
+    let healthy = async |ca| Rest::over_tls(address, ca, None).try_call(Method::GET, "/healthz", "").await;
+    eventually("the new certificate to be shown", async || healthy(&ca).await).await;
+    assert_eq!(healthy(&secured.ca).await, None, "the one before is shown no more");
+    let done = (Some(0), "done".to_owned(), String::new());
+    assert_eq!(secured.lock_run("renewed.pem", "node").await, done);
+    assert_eq!(secured.orchestrator.pid(), pid);
+}

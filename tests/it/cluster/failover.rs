@@ -1,0 +1,236 @@
+//! A site on three nats-servers and with three orchestrators, parts of which are killed, paused and cut off.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use harness::chaos::faults::Fault;
+use harness::chaos::{self, Options};
+use harness::cluster::ClusterSite;
+use harness::host::{APPLICATION, Host};
+use harness::proxy::Proxy;
+use harness::random::Random;
+use harness::rest::Rest;
+use harness::site::assert_one_by_one;
+use harness::streams;
+use harness::wait::eventually;
+use nix::sys::signal::Signal;
+use os_upgrade_shell::lease::LEASE_TTL;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// How long a take-over may take beyond the time of the lease.
+const BEYOND_THE_LEASE: Duration = Duration::from_secs(2);
+/// What the machine, on which other tests run too, may add to that.
+const NOISE: Duration = Duration::from_secs(2);
+const CONFIG: &str = "/v1/config/os-upgrade";
+
+/// The run completes, every host was upgraded once, one by one, and every orchestrator shows the same of it.
+async fn assert_completed(site: &ClusterSite, hosts: &[Host], id: &str) {
+    let mut runs = Vec::new();
+    for member in &site.members {
+        let run = member.orchestrator.rest.ended(id).await;
+        assert_eq!(run.result(), Some("completed"), "{}", run.0);
+        let upgraded: BTreeMap<_, _> = hosts.iter().map(|host| (host.name(), "upgraded")).collect();
+        assert_eq!(run.statuses(), upgraded);
+        runs.push(run);
+    }
+    assert!(runs.iter().all(|run| *run == runs[0]));
+    for host in hosts {
+        let said = host.said();
+        let count = |what: &str| said.iter().filter(|said| *said == what).count();
+        assert_eq!(["prepare", "upgrade-begins", "upgrade-ends"].map(count), [1, 1, 1], "{said:?}");
+    }
+    let mut commands = streams::commands(site.jetstream()).await;
+    let all = commands.len();
+    commands.sort();
+    commands.dedup();
+    assert_eq!(commands.len(), all, "no command stands there twice");
+    assert_one_by_one(&site.said());
+}
+
+/// A run of four hosts that gets no further than the one that is held.
+async fn begun(site: &ClusterSite) -> (Vec<Host>, String) {
+    let hosts = site.hosts(4).await;
+    for host in &hosts {
+        host.hold("upgrade");
+    }
+    let id = site.members[site.leader().await].orchestrator.rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    (hosts, id)
+}
+
+/// The next host goes on, and the one after it begins.
+async fn one_further(hosts: &[Host], next: usize) {
+    hosts[next].let_go("upgrade");
+    if let Some(following) = hosts.get(next + 1) {
+        following.await_said("upgrade-begins").await;
+    }
+}
+
+/// Waits until another than `leader` leads, which was hit at `hit`; it must not take longer than it may.
+async fn taken_over(site: &ClusterSite, leader: usize, hit: Instant) -> usize {
+    let next = site.leader_but(leader).await;
+    assert!(hit.elapsed() < LEASE_TTL + BEYOND_THE_LEASE + NOISE, "{:?}", hit.elapsed());
+    next
+}
+
+fn config(max_failures: u32) -> String {
+    let rollout = json!({ "max-concurrent": 1, "max-failures": max_failures, "unreachable": "skip", "boot-timeout": "30m" });
+    json!({ "worker-applications": [{ "name": APPLICATION }], "rollout": rollout }).to_string()
+}
+
+async fn is_granted(rest: &Rest, max_failures: u32) -> Option<()> {
+    let (status, _) = rest.try_call(Method::PUT, CONFIG, &config(max_failures)).await?;
+    (status == 204).then_some(())
+}
+
+async fn is_shown(rest: &Rest, max_failures: u32) -> Option<()> {
+    let (_, shown) = rest.try_call(Method::GET, CONFIG, "").await?;
+    (shown["rollout"]["max-failures"] == json!(max_failures)).then_some(())
+}
+
+/// A configuration that every one of these orchestrators grants, sooner or later.
+async fn configured(rests: &[Rest], max_failures: u32) {
+    for rest in rests {
+        eventually("the configuration to be granted", async || is_granted(rest, max_failures).await).await;
+        eventually("it to be shown", async || is_shown(rest, max_failures).await).await;
+    }
+}
+
+/// A configuration that some orchestrator grants; in time it is shown by all.
+async fn configured_by_any(rests: &[Rest], max_failures: u32) {
+    let granted = async || {
+        let asked = rests.iter().map(|rest| Box::pin(is_granted(rest, max_failures)));
+        join_all(asked).await.contains(&Some(())).then_some(())
+    };
+    eventually("the configuration to be granted", granted).await;
+}
+
+fn rests(site: &ClusterSite, but: usize) -> Vec<Rest> {
+    let others = site.members.iter().enumerate().filter(|(member, _)| *member != but);
+    others.map(|(_, member)| member.orchestrator.rest.clone()).collect()
+}
+
+#[tokio::test]
+async fn leaders_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() {
+    let mut site = ClusterSite::start(3, "").await;
+    let (hosts, id) = begun(&site).await;
+
+    let first = site.leader().await;
+    site.members[first].orchestrator.kill().await;
+    let second = taken_over(&site, first, Instant::now()).await;
+    configured(&rests(&site, first), 1).await;
+    one_further(&hosts, 0).await;
+    site.members[first].orchestrator.start_ready().await;
+
+    let paused = Instant::now();
+    site.signal(second, Signal::SIGSTOP);
+    let third = taken_over(&site, second, paused).await;
+    configured(&rests(&site, second), 2).await;
+    one_further(&hosts, 1).await;
+    site.signal(second, Signal::SIGCONT);
+    site.members[second].orchestrator.follows(&site.members[third].orchestrator).await;
+
+    let cut_off = Instant::now();
+    site.members[third].cut_off();
+    let fourth = taken_over(&site, third, cut_off).await;
+    configured(&rests(&site, third), 3).await;
+    // What it answers itself meanwhile is not 2xx.
+    let (status, _) = site.members[third].orchestrator.rest.trigger("").await;
+    assert_eq!(status, 503);
+    one_further(&hosts, 2).await;
+    site.members[third].heal();
+    site.members[third].orchestrator.follows(&site.members[fourth].orchestrator).await;
+
+    one_further(&hosts, 3).await;
+    assert_completed(&site, &hosts, &id).await;
+    configured(&rests(&site, usize::MAX), 4).await;
+}
+
+#[tokio::test]
+async fn nats_servers_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() {
+    let mut site = ClusterSite::start(2, "").await;
+    let (hosts, id) = begun(&site).await;
+    let everyone = rests(&site, usize::MAX);
+
+    let killed = journal_leader(&site).await;
+    site.nats.kill(killed);
+    configured_by_any(&everyone, 1).await;
+    site.nats.start_again(killed).await;
+    all_current(&site).await;
+    one_further(&hosts, 0).await;
+
+    let paused = journal_leader(&site).await;
+    site.nats.signal(paused, Signal::SIGSTOP);
+    configured_by_any(&everyone, 2).await;
+    site.nats.signal(paused, Signal::SIGCONT);
+    all_current(&site).await;
+    one_further(&hosts, 1).await;
+
+    let cut_off = journal_leader(&site).await;
+    site.nats.lines(cut_off).for_each(Proxy::cut);
+    configured_by_any(&everyone, 3).await;
+    site.nats.lines(cut_off).for_each(Proxy::heal);
+    all_current(&site).await;
+    one_further(&hosts, 2).await;
+
+    one_further(&hosts, 3).await;
+    assert_completed(&site, &hosts, &id).await;
+    configured(&everyone, 4).await;
+}
+
+/// Whichever server it is connected to is among those that are cut off, and it finds another meanwhile.
+#[tokio::test]
+async fn a_server_that_is_cut_off_is_left() {
+    let site = ClusterSite::start(1, "").await;
+    let everyone = rests(&site, usize::MAX);
+    for (server, max_failures) in (0..3).zip(1..) {
+        site.nats.lines(server).for_each(Proxy::cut);
+        configured(&everyone, max_failures).await;
+        site.nats.lines(server).for_each(Proxy::heal);
+        all_current(&site).await;
+    }
+}
+
+async fn journal_leader(site: &ClusterSite) -> usize {
+    let leader = async || site.nats.journal_leader(site.jetstream()).await;
+    eventually("the journal to have a leader", leader).await
+}
+
+/// Waits until `os-upgrade cluster status` shows every copy of every stream as current.
+async fn all_current(site: &ClusterSite) {
+    eventually("every copy to be current", async || {
+        let status = site.members[0].orchestrator.cluster_status().await?;
+        let streams = status["streams"].as_array()?;
+        let is_current = |stream: &Value| {
+            let copies = stream["replicas"].as_array();
+            stream["leader"].is_string()
+                && copies.is_some_and(|copies| {
+                    copies.len() == 2 && copies.iter().all(|copy| copy["current"] == true)
+                })
+        };
+        (streams.len() == 5 && streams.iter().all(is_current)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_little_chaos() {
+    let options = Options {
+        runs: 1,
+        hosts: 8,
+        processes: 3,
+        orchestrators: 3,
+        faults: 4,
+        kinds: Fault::ALL.to_vec(),
+        say: Some(String::new()),
+    };
+    let report = chaos::run(options, Random::from_environment()).await;
+    assert_eq!(report.faults_struck(), 4, "{report}");
+    assert!(report.violations.is_empty(), "{report}");
+    for take_over in report.take_overs.iter().filter(|take_over| take_over.undisturbed) {
+        let most = LEASE_TTL + BEYOND_THE_LEASE + NOISE + take_over.stall;
+        assert!(take_over.took < most, "{take_over:?}");
+    }
+}

@@ -1,0 +1,182 @@
+//! More than one orchestrator for a site: one leads, the others follow, and take over when it is gone.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use harness::host::APPLICATION;
+use harness::orchestrator::Orchestrator;
+use harness::site::{Site, assert_one_by_one};
+use harness::wait::eventually;
+use nix::sys::signal::Signal;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const CONFIG: &str = "/v1/config/os-upgrade";
+/// How long a take-over may take: the lease has to run out, and to be found so.
+const TAKE_OVER: Duration = Duration::from_secs(12);
+
+/// A site with a leader, and a second instance that follows it.
+async fn two() -> (Site, Orchestrator) {
+    let site = Site::start().await;
+    let mut second = Orchestrator::new(&site.nats.url(), "");
+    second.start();
+    second.follows(&site.orchestrator).await;
+    (site, second)
+}
+
+#[tokio::test]
+async fn a_follower_serves_reads_and_passes_writes_on() {
+    let (site, second) = two().await;
+    let hosts = site.hosts(2).await;
+    let rest = &second.rest;
+    rest.await_scheduled(&["h01", "h02"]).await;
+    // What it has answered is what it shows from then on, though another has done it.
+    for number in 1..=20 {
+        let config = json!({
+            "worker-applications": [{ "name": APPLICATION }],
+            "rollout": { "max-concurrent": number, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m" },
+        });
+        assert_eq!(rest.call(Method::PUT, CONFIG, &config.to_string()).await, (204, Value::Null));
+        let (_, shown) = rest.get(CONFIG).await;
+        assert_eq!(shown["rollout"].get("max-concurrent").unwrap_or(&json!(1)), &json!(number));
+    }
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    let (status, refusal) = rest.trigger("").await;
+    assert_eq!((status, &refusal), (409, &site.rest().trigger("").await.1));
+    hosts[0].let_go("upgrade");
+    let run = site.rest().ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(rest.ended(&id).await, run);
+    let (status, _) = rest.cancel().await;
+    assert_eq!(status, 409);
+    assert_eq!(site.rest().runs().await.len(), 1);
+    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+}
+
+#[tokio::test]
+async fn a_follower_says_why_it_cannot_pass_a_write_on() {
+    let (mut site, second) = two().await;
+    let error = |(status, body): (u16, Value)| {
+        assert_eq!(status, 503, "{body}");
+        body["errors"][0]["error-message"].as_str().unwrap().to_owned()
+    };
+    let leader = site.orchestrator.instance();
+    site.orchestrator.kill().await;
+    let gone = format!(
+        "the request was not passed on to the leader, nothing was changed: instance {leader}, which led last, is gone"
+    );
+    assert_eq!(error(second.rest.trigger("").await), gone);
+    second.leads().await;
+    site.orchestrator.start();
+    site.orchestrator.follows(&second).await;
+    // A text of 600 KiB is within what the API takes, and too much to be passed on.
+    let applications: Vec<_> = (0..2_300).map(|n| json!({ "name": format!("{n:0>255}") })).collect();
+    let large = json!({ "worker-applications": applications }).to_string();
+    let why = error(site.rest().call(Method::PUT, CONFIG, &large).await);
+    assert!(why.contains("nothing was changed: the request has"), "{why}");
+    assert_eq!(second.rest.call(Method::PUT, CONFIG, &large).await.0, 204);
+    // The leader hears nothing, and may yet do what it was asked when it wakes up.
+    second.signal(Signal::SIGSTOP);
+    let silent = format!("instance {}, which led last, has not answered within 3 s: ", second.instance());
+    let unknown = "the change may still come to be, look at the state";
+    assert_eq!(error(site.rest().trigger("").await), format!("{silent}{unknown}"));
+    second.signal(Signal::SIGCONT);
+}
+
+#[tokio::test]
+async fn a_follower_takes_over_from_a_killed_leader_and_finishes_its_run() {
+    let (mut site, second) = two().await;
+    let mut hosts = vec![site.host("h01"), site.host("h02").reboots()];
+    hosts[0].hold("upgrade");
+    site.run(&mut hosts).await;
+    let id = site.rest().started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    site.orchestrator.kill().await;
+    let killed = Instant::now();
+    second.leads().await;
+    assert!(killed.elapsed() < TAKE_OVER, "{:?}", killed.elapsed());
+    hosts[0].let_go("upgrade");
+    let run = second.rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "upgraded")]));
+    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
+    // The first comes back as a follower, with the whole history.
+    site.orchestrator.start();
+    assert_eq!(site.rest().ended(&id).await, run);
+    site.orchestrator.follows(&second).await;
+}
+
+#[tokio::test]
+async fn a_leader_that_was_paused_does_no_harm_when_it_wakes_up() {
+    let (site, second) = two().await;
+    let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
+    hosts[0].hold("upgrade");
+    site.run(&mut hosts).await;
+    let id = site.rest().started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    site.orchestrator.signal(Signal::SIGSTOP);
+    second.leads().await;
+    hosts[1].hold("upgrade");
+    hosts[0].let_go("upgrade");
+    hosts[1].await_said("upgrade-begins").await;
+    site.orchestrator.signal(Signal::SIGCONT);
+    site.orchestrator.follows(&second).await;
+    hosts[1].let_go("upgrade");
+    let run = second.rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(site.rest().ended(&id).await, run);
+    assert_eq!(site.commands_to("upgrade").await, ["h01", "h02", "h03"]);
+    for host in &hosts {
+        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    }
+    assert_one_by_one(&site.said());
+}
+
+#[tokio::test]
+async fn every_instance_shows_all_who_leads_and_how_far_they_are() {
+    let (mut site, second) = two().await;
+    let (first, other) = (site.orchestrator.instance(), second.instance());
+    let expected = |leader: &str, roles: [&str; 2], reachable: [bool; 2]| {
+        let mut instances =
+            vec![(first.clone(), roles[0], reachable[0]), (other.clone(), roles[1], reachable[1])];
+        instances.sort();
+        let instances: Vec<_> = instances
+            .into_iter()
+            .map(|(instance, role, reachable)| json!([instance, role, reachable, reachable.then_some(0)]))
+            .collect();
+        json!({ "leader": leader, "instances": instances })
+    };
+    let shown = async |orchestrator: &Orchestrator| {
+        let status = orchestrator.cluster_status().await?;
+        let instances = status["instances"].as_array()?.iter().map(|instance| {
+            let reachable = instance["reachable"].as_bool().unwrap();
+            let lag = if reachable { &instance["lag"] } else { &Value::Null };
+            json!([instance["instance"], instance["role"], reachable, lag])
+        });
+        Some(json!({ "leader": status["leader"], "instances": instances.collect::<Vec<_>>() }))
+    };
+    let both = expected(&first, ["leader", "follower"], [true, true]);
+    for orchestrator in [&site.orchestrator, &second] {
+        eventually("both to be shown", async || (shown(orchestrator).await? == both).then_some(())).await;
+    }
+    let Some(status) = second.cluster_status().await else { panic!("no status") };
+    let streams: Vec<_> = status["streams"].as_array().unwrap().iter().map(|s| s["stream"].clone()).collect();
+    let kept = [
+        "os-upgrade:journal",
+        "os-upgrade:control",
+        "os-upgrade:versions",
+        "os-upgrade:workers",
+        "KV_os-upgrade-lease",
+    ];
+    assert_eq!(streams, kept);
+    assert!(
+        status["streams"].as_array().unwrap().iter().all(|stream| stream.get("problem").is_none()),
+        "{status}"
+    );
+    site.orchestrator.kill().await;
+    let one = expected(&other, ["leader", "leader"], [false, true]);
+    eventually("one to be shown as gone", async || (shown(&second).await? == one).then_some(())).await;
+    assert_eq!(site.orchestrator.cluster_status().await, None);
+}

@@ -1,0 +1,5 @@
+//! More than one orchestrator, nats-server or site.
+
+mod failover;
+mod leaders;
+mod sites;

@@ -1,0 +1,130 @@
+//! The orchestrator, and now and then everything else, killed at random moments of one run.
+//!
+//! The seed decides the moments as far as the machine's timing lets it; `OS_UPGRADE_TEST_SEED` sets it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use harness::host::Host;
+use harness::lock_server::{LockServer, Say};
+use harness::orchestrator::Orchestrator;
+use harness::random::Random;
+use harness::rest::Run;
+use harness::site::{Site, assert_one_by_one};
+use harness::wait::eventually;
+use nix::sys::signal::Signal;
+
+const HOSTS: usize = 8;
+const KILLS: u32 = 25;
+
+/// Hosts, every other of which reboots.
+async fn hosts(site: &Site) -> Vec<Host> {
+    let names = (1..=HOSTS).map(|number| (number, format!("h{number:02}")));
+    let mut hosts: Vec<_> = names
+        .map(|(number, name)| if number % 2 == 0 { site.host(&name).reboots() } else { site.host(&name) })
+        .collect();
+    site.run(&mut hosts).await;
+    hosts
+}
+
+/// The run completed; every host was upgraded exactly once, one by one, by commands that stand there once.
+async fn assert_once(site: &Site, hosts: &[Host], run: &Run) {
+    assert_eq!(run.result(), Some("completed"), "{}", run.0);
+    let upgraded: BTreeMap<_, _> = hosts.iter().map(|host| (host.name(), "upgraded")).collect();
+    assert_eq!(run.statuses(), upgraded);
+    for host in hosts {
+        let said = host.said();
+        let count = |what: &str| said.iter().filter(|said| *said == what).count();
+        assert_eq!(count("upgrade-begins"), 1, "{}: {said:?}", host.name());
+        // A script that was cut off right after its last line is run again, and told so.
+        assert!(count("upgrade-ends") <= 1 + count("upgrade-resumed"), "{}: {said:?}", host.name());
+        assert_eq!(host.version(), "2");
+    }
+    let mut commands = site.commands().await;
+    let all = commands.len();
+    commands.sort();
+    commands.dedup();
+    assert_eq!(commands.len(), all, "no command stands there twice");
+    assert_one_by_one(&site.said());
+}
+
+/// Chance, not waiting for something: the next fault comes at any moment.
+async fn pass_some_time(random: &mut Random, millis_max: u64) {
+    tokio::time::sleep(Duration::from_millis(random.below(millis_max))).await;
+}
+
+#[tokio::test]
+async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() {
+    let mut random = Random::from_environment();
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let hosts = hosts(&site).await;
+    let id = rest.started().await;
+    for _ in 0..KILLS {
+        pass_some_time(&mut random, 450).await;
+        match random.below(10) {
+            0 => {
+                site.nats.kill();
+                site.nats.start_again().await;
+            }
+            1 | 2 => hosts[random.index(HOSTS)].kill_worker(),
+            _ => site.orchestrator.kill_and_start().await,
+        }
+        if rest.run(&id).await.result().is_some() {
+            break;
+        }
+    }
+    site.orchestrator.ready().await;
+    let run = rest.ended(&id).await;
+    assert_once(&site, &hosts, &run).await;
+    // Every slot is free again.
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+}
+
+#[tokio::test]
+async fn with_two_instances_and_a_lock_server_in_trouble_every_host_is_upgraded_exactly_once() {
+    let mut random = Random::from_environment();
+    let mut locks = LockServer::start(Say::OneSlot).await;
+    let mut site = Site::start_with(&locks.config()).await;
+    let mut second = Orchestrator::new(&site.nats.url(), &locks.config());
+    second.start();
+    let hosts = hosts(&site).await;
+    let id = site.rest().started().await;
+    for _ in 0..KILLS {
+        pass_some_time(&mut random, 450).await;
+        match random.below(8) {
+            0 => {
+                locks.stop().await;
+                pass_some_time(&mut random, 300).await;
+                locks.start_again().await;
+            }
+            1 => {
+                locks.say(Say::Page);
+                pass_some_time(&mut random, 300).await;
+                locks.say(Say::OneSlot);
+            }
+            2 => {
+                site.nats.kill();
+                site.nats.start_again().await;
+            }
+            3 => {
+                site.orchestrator.signal(Signal::SIGSTOP);
+                pass_some_time(&mut random, 1_000).await;
+                site.orchestrator.signal(Signal::SIGCONT);
+            }
+            4 | 5 => second.kill_and_start().await,
+            _ => site.orchestrator.kill_and_start().await,
+        }
+        if site.rest().run(&id).await.result().is_some() {
+            break;
+        }
+    }
+    let run = site.rest().ended(&id).await;
+    assert_once(&site, &hosts, &run).await;
+    eventually("the slot to be free", async || locks.holder().is_none().then_some(())).await;
+    eventually("the same history", async || {
+        (second.rest.run(&id).await == site.rest().run(&id).await).then_some(())
+    })
+    .await;
+}

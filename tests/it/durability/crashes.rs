@@ -1,0 +1,276 @@
+//! Processes killed in the middle of a run: it is completed, and each host is upgraded exactly once.
+
+use std::collections::BTreeMap;
+
+use harness::host::{APPLICATION, Host};
+use harness::lock_server::{LockServer, Say};
+use harness::orchestrator::Orchestrator;
+use harness::rest::Rest;
+use harness::site::{Site, assert_one_by_one};
+use harness::wait::eventually;
+use nix::sys::signal::Signal;
+use os_upgrade_protocol::{Announcement, ApplicationName, HostName, subject};
+use serde_json::Value;
+
+/// A running site of three hosts, the second of which reboots.
+async fn site() -> (Site, Rest, Vec<Host>) {
+    let site = Site::start().await;
+    let mut hosts = vec![site.host("h01"), site.host("h02").reboots(), site.host("h03")];
+    site.run(&mut hosts).await;
+    let rest = site.rest();
+    (site, rest, hosts)
+}
+
+/// The run completes with every host upgraded exactly once, one by one, by exactly one command of each kind.
+async fn assert_completed(site: &Site, rest: &Rest, hosts: &[Host], id: &str) {
+    let run = rest.ended(id).await;
+    assert_eq!(run.result(), Some("completed"), "{}", run.0);
+    let upgraded: BTreeMap<_, _> = hosts.iter().map(|host| (host.name(), "upgraded")).collect();
+    assert_eq!(run.statuses(), upgraded);
+    let mut commands = Vec::new();
+    for host in hosts {
+        let said = host.said();
+        let count = |what: &str| said.iter().filter(|said| *said == what).count();
+        let reboots = usize::from(host.name() == "h02");
+        let counts = ["prepare", "upgrade-begins", "upgrade-ends", "reboot"].map(count);
+        assert_eq!(counts, [1, 1, 1, reboots], "{}: {said:?}", host.name());
+        commands.extend(["prepare", "upgrade"].map(|action| format!("{} {action}", host.name())));
+    }
+    commands.push("h02 reboot".to_owned());
+    commands.sort();
+    let mut stored = site.commands().await;
+    stored.sort();
+    assert_eq!(stored, commands);
+    assert_one_by_one(&site.said());
+}
+
+#[tokio::test]
+async fn a_trigger_that_was_answered_survives_a_kill_at_once() {
+    let (mut site, rest, hosts) = site().await;
+    assert_eq!(rest.trigger("").await, (204, Value::Null));
+    site.orchestrator.kill().await;
+    site.orchestrator.start_ready().await;
+    let id = rest.newest_run().await;
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+/// A host that has not been read yet when a run starts would be left out of it without a word.
+#[tokio::test]
+async fn a_run_started_right_after_a_restart_leaves_nobody_out() {
+    // So many that leading begins before they have been read.
+    const HOSTS: usize = 10_000;
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let application = ApplicationName::new(APPLICATION).unwrap();
+    for number in 0..HOSTS {
+        let host = HostName::new(&format!("h{number:05}")).unwrap();
+        let announcement = Announcement::new(host.clone(), application.clone());
+        let subject = subject::worker(&application, &host);
+        let acked = site.jetstream().publish(subject, announcement.to_payload().into()).await.unwrap();
+        if number % 500 == 499 {
+            acked.await.unwrap();
+        }
+    }
+    site.orchestrator.kill().await;
+    site.orchestrator.start_ready().await;
+    rest.started().await;
+    let state = rest.state().await;
+    assert_eq!(state["current-upgrade-info"]["hosts"].as_array().unwrap().len(), HOSTS);
+}
+
+#[tokio::test]
+async fn the_orchestrator_is_killed_during_prepare() {
+    let (mut site, rest, hosts) = site().await;
+    for host in &hosts {
+        host.hold("prepare");
+    }
+    let id = rest.started().await;
+    for host in &hosts {
+        host.await_said("prepare").await;
+    }
+    site.orchestrator.kill().await;
+    // Answers that are given while nobody reads them, and one that is given later.
+    hosts[0].let_go("prepare");
+    hosts[1].let_go("prepare");
+    site.orchestrator.start_ready().await;
+    hosts[2].let_go("prepare");
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+#[tokio::test]
+async fn the_orchestrator_is_killed_during_an_upgrade() {
+    let (mut site, rest, hosts) = site().await;
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    site.orchestrator.kill_and_start().await;
+    site.orchestrator.ready().await;
+    hosts[0].let_go("upgrade");
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+#[tokio::test]
+async fn the_orchestrator_is_killed_during_a_reboot() {
+    let (mut site, rest, hosts) = site().await;
+    hosts[1].hold("reboot");
+    let id = rest.started().await;
+    hosts[1].await_said("reboot").await;
+    site.orchestrator.kill().await;
+    hosts[1].let_go("reboot");
+    site.orchestrator.start();
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+#[tokio::test]
+async fn the_orchestrator_is_killed_while_a_host_waits_for_its_slot_and_right_after_the_grant() {
+    let locks = LockServer::start(Say::Full).await;
+    let mut site = Site::start_with(&locks.config()).await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01"), site.host("h02").reboots(), site.host("h03")];
+    site.run(&mut hosts).await;
+    let id = rest.started().await;
+    rest.await_reason("h01", "slot-denied").await;
+    site.orchestrator.kill_and_start().await;
+    site.orchestrator.ready().await;
+    rest.await_reason("h01", "slot-denied").await;
+    // Again and again as soon as a slot is granted: neither the slot nor the command is lost or doubled.
+    locks.say(Say::Granted);
+    for host in ["h01", "h02", "h03"] {
+        let granted = format!("lock default/{host}");
+        eventually(&granted, async || locks.calls().contains(&granted).then_some(())).await;
+        site.orchestrator.kill_and_start().await;
+        site.orchestrator.ready().await;
+    }
+    assert_completed(&site, &rest, &hosts, &id).await;
+    eventually("the last slot to be given back", async || {
+        (locks.calls().last()? == "unlock default/h03").then_some(())
+    })
+    .await;
+    for host in ["h01", "h02", "h03"] {
+        let unlocked = format!("unlock default/{host}");
+        assert!(locks.calls().contains(&unlocked), "{:?}", locks.calls());
+    }
+}
+
+#[tokio::test]
+async fn the_bus_is_killed_in_every_phase() {
+    let (mut site, rest, hosts) = site().await;
+    hosts[0].hold("prepare");
+    hosts[0].hold("upgrade");
+    hosts[1].hold("reboot");
+    let id = rest.started().await;
+    hosts[0].await_said("prepare").await;
+    restart_nats(&mut site, &hosts[0], "prepare").await;
+    hosts[0].await_said("upgrade-begins").await;
+    restart_nats(&mut site, &hosts[0], "upgrade").await;
+    hosts[1].await_said("reboot").await;
+    restart_nats(&mut site, &hosts[1], "reboot").await;
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+/// Kills the bus, lets the script that is held go on while it is away, and starts the bus again.
+async fn restart_nats(site: &mut Site, host: &Host, script: &str) {
+    site.nats.kill();
+    eventually("the loss to be seen", async || {
+        (site.orchestrator.readiness().await? == "the bus is away").then_some(())
+    })
+    .await;
+    host.let_go(script);
+    site.nats.start_again().await;
+}
+
+#[tokio::test]
+async fn the_bus_hangs_for_longer_than_a_leadership_lasts() {
+    let (site, rest, hosts) = site().await;
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    site.nats.signal(Signal::SIGSTOP);
+    eventually("the leadership to end", async || {
+        site.orchestrator.log().contains("leading no more").then_some(())
+    })
+    .await;
+    hosts[0].let_go("upgrade");
+    hosts[0].await_said("upgrade-ends").await;
+    site.nats.signal(Signal::SIGCONT);
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+#[tokio::test]
+async fn everything_is_killed_at_once_during_an_upgrade() {
+    let (mut site, rest, hosts) = site().await;
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    site.nats.kill();
+    site.orchestrator.kill().await;
+    hosts[0].kill_worker();
+    hosts[2].kill_worker();
+    site.nats.start_again().await;
+    site.orchestrator.start_ready().await;
+    hosts[0].await_said("upgrade-resumed").await;
+    hosts[0].let_go("upgrade");
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+#[tokio::test]
+async fn a_worker_is_killed_during_prepare_upgrade_and_reboot() {
+    let (site, rest, hosts) = site().await;
+    hosts[1].hold("upgrade");
+    hosts[1].hold("reboot");
+    let id = rest.started().await;
+    hosts[1].await_said("upgrade-begins").await;
+    hosts[1].kill_worker();
+    hosts[1].await_said("upgrade-resumed").await;
+    hosts[1].kill_worker();
+    eventually("it to be resumed again", async || {
+        let resumed = hosts[1].said().into_iter().filter(|said| said == "upgrade-resumed");
+        (resumed.count() == 2).then_some(())
+    })
+    .await;
+    hosts[1].let_go("upgrade");
+    hosts[1].await_said("reboot").await;
+    hosts[1].let_go("reboot");
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+#[tokio::test]
+async fn an_orderly_end_in_the_middle_of_a_run_is_no_end_of_the_run() {
+    let (mut site, rest, hosts) = site().await;
+    hosts[0].hold("upgrade");
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    assert_eq!(site.orchestrator.terminate().await.code(), Some(0));
+    hosts[0].let_go("upgrade");
+    hosts[0].await_said("upgrade-ends").await;
+    site.orchestrator.start();
+    assert_completed(&site, &rest, &hosts, &id).await;
+}
+
+#[tokio::test]
+async fn an_orchestrator_with_its_own_bus_is_killed_with_it_and_goes_on() {
+    let mut orchestrator = Orchestrator::managed();
+    orchestrator.start_ready().await;
+    let url = orchestrator.managed_nats();
+    let rest = orchestrator.rest.clone();
+    rest.configure(APPLICATION).await;
+    let log = orchestrator.directory().join("said");
+    let mut hosts = [Host::new(&url, &log, "h01").reboots(), Host::new(&url, &log, "h02")];
+    hosts[0].hold("upgrade");
+    for host in &mut hosts {
+        host.start();
+    }
+    rest.await_scheduled(&["h01", "h02"]).await;
+    let id = rest.started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    orchestrator.kill().await;
+    hosts[0].let_go("upgrade");
+    hosts[0].await_said("upgrade-ends").await;
+    orchestrator.start_ready().await;
+    assert_eq!(orchestrator.managed_nats(), url);
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
+    assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    assert_eq!(orchestrator.terminate().await.code(), Some(0));
+}

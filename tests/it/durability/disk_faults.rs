@@ -1,0 +1,258 @@
+//! Disks and files that fail under a site: runs are not held up by the store, nothing that was answered is lost, and one
+//! clear error says what is wrong.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use async_nats::HeaderMap;
+use harness::disk;
+use harness::orchestrator::Orchestrator;
+use harness::programs;
+use harness::site::Site;
+use harness::wait::eventually;
+use os_upgrade_protocol::subject;
+use reqwest::Method;
+use serde_json::json;
+
+/// Waits until the instance is not ready for a reason that begins so; the whole reason.
+async fn not_ready(orchestrator: &Orchestrator, beginning: &str) -> String {
+    eventually(&format!("it to say {beginning:?}"), async || {
+        orchestrator.readiness().await.filter(|reason| reason.starts_with(beginning))
+    })
+    .await
+}
+
+/// Waits until the journal has the end of the run that was started last.
+async fn run_has_ended(site: &Site) {
+    eventually("the journal to have the end of the run", async || {
+        let facts = site.journal().await;
+        let last = facts.iter().rfind(|fact| fact["type"] == "run-ended" || fact["type"] == "run-started")?;
+        (last["type"] == "run-ended").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_full_disk_of_the_store_holds_up_no_run_and_the_history_catches_up() {
+    let site = Site::start().await;
+    let hosts = site.hosts(3).await;
+    disk::fill(site.orchestrator.pid(), 4_096);
+    assert_eq!(site.rest().trigger("").await.0, 204, "the journal is not on that disk");
+    run_has_ended(&site).await;
+    let reason = not_ready(&site.orchestrator, "the store cannot be written: ").await;
+    assert!(reason.contains("disk I/O error") || reason.contains("full"), "{reason}");
+    for host in &hosts {
+        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    }
+    // A whole run later there is room again.
+    assert_eq!(site.rest().trigger("").await.0, 204);
+    run_has_ended(&site).await;
+    disk::make_room(site.orchestrator.pid());
+    site.orchestrator.ready().await;
+    let runs = eventually("the history to have both", async || {
+        let runs = site.rest().runs().await;
+        (runs.len() == 2 && runs.iter().all(|run| run["result"] == "completed")).then_some(runs)
+    })
+    .await;
+    // It is as complete as if nothing had happened: an empty store comes to the same from the journal.
+    let mut other = Orchestrator::new(&site.nats.url(), "");
+    other.start_ready().await;
+    for run in runs {
+        let id = run["id"].as_str().unwrap();
+        assert_eq!(other.rest.ended(id).await, site.rest().run(id).await);
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_of_nats_stops_everything_and_loses_nothing() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(2).await;
+    let config = |number: usize| {
+        json!({ "worker-applications": [{ "name": "os-upgrade-test" }, { "name": format!("a{number}") }] })
+            .to_string()
+    };
+    disk::fill(site.nats.pid(), 32 * 1_024);
+    let mut answered = 0;
+    let refused = loop {
+        let (status, answer) = rest.call(Method::PUT, "/v1/config/os-upgrade", &config(answered + 1)).await;
+        if status != 204 {
+            break (status, answer);
+        }
+        answered += 1;
+        assert!(answered < 1_000, "the disk is not full");
+    };
+    assert_eq!(refused.0, 503, "{}", refused.1);
+    let text = "the journal does not answer: NATS is overloaded, or its disk is full; its log says which";
+    assert_eq!(not_ready(&site.orchestrator, "the journal").await, text);
+    assert_eq!(rest.trigger("").await.0, 503);
+    assert_eq!(hosts[0].said(), [""; 0]);
+    // A server that has met a full disk has to be started again; then all goes on by itself.
+    site.nats.kill();
+    site.nats.start_again().await;
+    site.orchestrator.ready().await;
+    let applications = rest.get("/v1/config/os-upgrade").await.1["worker-applications"].clone();
+    let last: usize = applications[1]["name"].as_str().unwrap()[1..].parse().unwrap();
+    // What had not been answered may have come to be, as was said.
+    assert!(last == answered || last == answered + 1, "{last}, {answered} were answered");
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+}
+
+/// Pages that hold this text are not what they were: the file opens, and fails when they are read.
+async fn tear(store: &Path, text: &str) {
+    // All of it in one file, without a log that would have the pages too.
+    let copy = store.with_extension("copy");
+    assert!(os_upgrade_orchestrator::store::copy(store, "site", &copy).await.unwrap());
+    for suffix in ["db-wal", "db-shm"] {
+        let _ = fs::remove_file(store.with_extension(suffix));
+    }
+    let mut content = fs::read(&copy).unwrap();
+    let mut torn = 0;
+    // The first page says what the file is.
+    for page in content.chunks_exact_mut(4_096).skip(1) {
+        if page.windows(text.len()).any(|window| window == text.as_bytes()) {
+            page.fill(0xA5);
+            torn += 1;
+        }
+    }
+    assert!(torn > 0, "there is such a page");
+    fs::write(store, content).unwrap();
+}
+
+#[tokio::test]
+async fn a_torn_store_holds_up_no_run_and_is_made_again_from_the_journal() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(1).await;
+    let first = rest.started().await;
+    let history = rest.ended(&first).await;
+    site.orchestrator.terminate().await;
+    let store = site.orchestrator.store_file();
+    let whole = store.with_extension("whole");
+    assert!(os_upgrade_orchestrator::store::copy(&store, "site", &whole).await.unwrap());
+    let created = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap().cached_info().created;
+    // Where it says how far it is: that is read at the start.
+    tear(&site.orchestrator.store_file(), &created.format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string()).await;
+    site.orchestrator.start();
+    let (code, said) = site.orchestrator.exited().await;
+    assert_eq!(code, Some(1));
+    let text = "error: cannot read the store: the store is damaged; it can be made again from the journal: move it away";
+    assert!(said.lines().last().unwrap().starts_with(text), "{said}");
+    // Where the facts are: that is met later.
+    fs::copy(whole, &store).unwrap();
+    fs::remove_file(store.with_extension("copy")).unwrap();
+    tear(&site.orchestrator.store_file(), "run-started").await;
+    site.orchestrator.start();
+    let text = "it can be made again from the journal: move it away and start again";
+    let reason = not_ready(&site.orchestrator, "the history has stopped: the store is damaged; ").await;
+    assert!(reason.contains(text), "{reason}");
+    rest.await_scheduled(&["h01"]).await;
+    assert_eq!(rest.trigger("").await.0, 204, "runs go on");
+    run_has_ended(&site).await;
+    assert_eq!(hosts[0].said().len(), 6);
+    let (code, _, _) = site.orchestrator.command(&["doctor"]).await;
+    assert_eq!(code, Some(1));
+    // As told.
+    site.orchestrator.terminate().await;
+
+    fs::rename(&store, store.with_extension("torn")).unwrap();
+    site.orchestrator.start_ready().await;
+    assert_eq!(rest.ended(&first).await, history);
+    assert_eq!(rest.runs().await.len(), 2);
+}
+
+/// Starts an instance that cannot start, as a user who may not write everywhere: the one line it says.
+fn refused_without_rights(orchestrator: &Orchestrator) -> String {
+    let directory = orchestrator.directory();
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = programs::path(programs::ORCHESTRATOR);
+    let mut command = if nix::unistd::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.args(["serve", "--config", "os-upgrade.toml"]).current_dir(directory).env("RUST_LOG", "off");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stderr).unwrap().trim_end().to_owned()
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_one_line() {
+    let mut site = Site::start().await;
+    site.orchestrator.terminate().await;
+    let data = site.orchestrator.directory().join("data");
+    let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    allow(&data, 0o777);
+    for name in ["lock", "instance"] {
+        allow(&data.join(name), 0o666);
+    }
+    let store = site.orchestrator.store_file();
+    allow(&store, 0o444);
+    let said = refused_without_rights(&site.orchestrator);
+    let expected = "error: store data/os-upgrade.db cannot be written: error returned from database: (code: 8) attempt to \
+                    write a readonly database";
+    assert!(said.starts_with(expected), "{said}");
+    allow(&store, 0o000);
+    let said = refused_without_rights(&site.orchestrator);
+    assert!(said.starts_with("error: store data/os-upgrade.db cannot be written: "), "{said}");
+    allow(&data.join("lock"), 0o444);
+    let said = refused_without_rights(&site.orchestrator);
+    assert_eq!(said, "error: cannot use the data directory data: Permission denied (os error 13)");
+    allow(&data, 0o000);
+    let said = refused_without_rights(&site.orchestrator);
+    assert_eq!(said, "error: cannot use the data directory data: Permission denied (os error 13)");
+    allow(&data, 0o755);
+}
+
+/// Appends a record that this version did not write, after whatever stands there.
+async fn append(site: &Site, format: &str, payload: &str) -> u64 {
+    let last = site.last_sequence(subject::JOURNAL_STREAM).await;
+    let stream = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap();
+    let previous = stream.get_raw_message(last).await.unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("Os-Upgrade-Append-Id", "newer-1");
+    headers.insert(
+        "Os-Upgrade-Previous-Append-Id",
+        previous.headers.get("Os-Upgrade-Append-Id").unwrap().clone(),
+    );
+    headers.insert("Os-Upgrade-Format", format);
+    let subject = subject::JOURNAL_FACT.to_owned();
+    let sent =
+        site.jetstream().publish_with_headers(subject, headers, payload.to_owned().into()).await.unwrap();
+    sent.await.unwrap().sequence
+}
+
+#[tokio::test]
+async fn a_journal_of_a_newer_version_is_one_line_and_stays_as_it_is() {
+    let moon = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#;
+    for (format, payload, expected) in [
+        ("2", "{}", "has format 2; this version reads formats up to 1"),
+        (
+            "1",
+            moon,
+            "cannot be read: the payload is not valid: unknown variant `moon-landed`, expected one of ",
+        ),
+    ] {
+        let mut site = Site::start().await;
+        site.orchestrator.terminate().await;
+        let sequence = append(&site, format, payload).await;
+        site.orchestrator.start();
+        let reason = not_ready(&site.orchestrator, &format!("journal message {sequence} ")).await;
+        assert!(reason.starts_with(&format!("journal message {sequence} {expected}")), "{reason}");
+        assert_eq!(site.rest().trigger("").await.0, 503);
+        assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, sequence);
+        site.orchestrator.terminate().await;
+        // Nor is what a newer version wrote taken for damage.
+        if format == "2" {
+            let (code, _, said) = site.orchestrator.command(&["restore", "--from-store", "--yes"]).await;
+            assert_eq!((code, said), (Some(1), format!("error: journal message {sequence} {expected}")));
+        }
+        assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, sequence);
+    }
+}

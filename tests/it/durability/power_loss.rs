@@ -1,0 +1,284 @@
+//! Power cuts: everything is killed at a random moment of a run, and disks hold what they held at that moment, or at an
+//! earlier one, as far as it had been synced.
+//!
+//! `POWER_LOSS_ROUNDS` sets how many cuts each test makes, `OS_UPGRADE_TEST_SEED` the first seed.
+
+use std::time::Duration;
+
+use harness::host::Host;
+use harness::random::Random;
+use harness::site::Site;
+use harness::wait::eventually;
+use os_upgrade_protocol::subject;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const HOSTS: usize = 3;
+const CONFIG: &str = "/v1/config/os-upgrade";
+/// A run of these hosts takes about so long.
+const RUN_MILLIS: u64 = 400;
+
+fn rounds() -> u64 {
+    std::env::var("POWER_LOSS_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(4)
+}
+
+/// Calls `round` with a seed for each cut.
+async fn each_round(name: &str, mut round: impl AsyncFnMut(Random)) {
+    let given = std::env::var("OS_UPGRADE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let first = given.unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs());
+    for seed in first..first + rounds() {
+        #[expect(clippy::print_stdout, reason = "shown when the test fails")]
+        {
+            println!("{name}: OS_UPGRADE_TEST_SEED={seed} POWER_LOSS_ROUNDS=1");
+        }
+        round(Random::new(seed)).await;
+    }
+}
+
+async fn pass_some_time(random: &mut Random) {
+    tokio::time::sleep(Duration::from_millis(random.below(RUN_MILLIS))).await;
+}
+
+/// A site with running hosts, a run behind it, and configurations written all the time.
+async fn site() -> (Site, Vec<Host>) {
+    let site = Site::start_with("[fleet-lock.groups]\ndefault = 1\nclients = 10000").await;
+    let hosts = site.hosts(HOSTS).await;
+    let id = site.rest().started().await;
+    site.rest().ended(&id).await;
+    (site, hosts)
+}
+
+/// Writes configurations until the site is gone; the number of the last one that was answered 2xx.
+fn write_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
+    let rest = site.rest();
+    tokio::spawn(async move {
+        let mut answered = 0;
+        loop {
+            let name = format!("a{}", answered + 1);
+            let config = json!({ "worker-applications": [{ "name": "os-upgrade-test" }, { "name": name }] });
+            match rest.try_call(Method::PUT, CONFIG, &config.to_string()).await {
+                Some((204, _)) => answered += 1,
+                _ => return answered,
+            }
+        }
+    })
+}
+
+/// Takes slots as clients from outside until the site is gone; how many were granted.
+fn lock_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
+    let rest = site.rest();
+    tokio::spawn(async move {
+        for granted in 0.. {
+            let id = format!("n{}", granted + 1);
+            if rest.try_fleet_lock("/v1/pre-reboot", "clients", &id).await != Some(200) {
+                return granted;
+            }
+        }
+        usize::MAX
+    })
+}
+
+/// Every slot that was granted is held, and at most the one that was being asked for besides.
+async fn assert_no_slot_is_missing(site: &Site, granted: usize) {
+    let state = site.rest().get("/v1/state/fleet-lock").await.1;
+    let clients =
+        state["groups"].as_array().unwrap().iter().find(|group| group["group"] == "clients").unwrap();
+    let held: Vec<&str> =
+        clients["holders"].as_array().unwrap().iter().map(|holder| holder["id"].as_str().unwrap()).collect();
+    for number in 1..=granted {
+        assert!(held.contains(&format!("n{number}").as_str()), "n{number} of {granted} is missing: {held:?}");
+    }
+    assert!(held.len() <= granted + 1, "{granted} were granted, {held:?} are held");
+}
+
+/// The number of the configuration in force.
+async fn configured(site: &Site) -> usize {
+    let config = site.rest().get(CONFIG).await.1;
+    let name = config["worker-applications"][1]["name"].as_str().map_or("a0", |name| name);
+    name[1..].parse().unwrap()
+}
+
+/// Every answered write is there, and at most the one that was under way besides.
+async fn assert_nothing_answered_is_missing(site: &Site, answered: usize) {
+    let found = configured(site).await;
+    assert!(found == answered || found == answered + 1, "{answered} were answered, {found} is in force");
+}
+
+fn upgrades(host: &Host) -> usize {
+    host.said().iter().filter(|said| *said == "upgrade-begins").count()
+}
+
+/// Everything acknowledged is synced: a cut at any moment loses nothing that was answered.
+#[tokio::test]
+async fn with_every_write_synced_nothing_that_was_answered_is_missing() {
+    each_round("synced", async |mut random| {
+        let (mut site, hosts) = site().await;
+        let id = site.rest().started().await;
+        let (writer, locker) = (write_until_the_cut(&site), lock_until_the_cut(&site));
+        pass_some_time(&mut random).await;
+        site.orchestrator.kill().await;
+        site.nats.kill();
+        let (answered, granted) = (writer.await.unwrap(), locker.await.unwrap());
+        site.nats.start_again().await;
+        site.orchestrator.start_ready().await;
+        site.orchestrator.leads().await;
+        assert_nothing_answered_is_missing(&site, answered).await;
+        assert_no_slot_is_missing(&site, granted).await;
+        let run = site.rest().ended(&id).await;
+        assert_eq!(run.result(), Some("completed"), "{:?}", run.reasons());
+        assert_eq!(hosts.iter().map(upgrades).collect::<Vec<_>>(), [2; HOSTS]);
+    })
+    .await;
+}
+
+/// The streams are those of an earlier moment, and the store is newer: it is noticed and named exactly, nothing is sent,
+/// and the store is gone on from.
+#[tokio::test]
+async fn with_older_streams_the_loss_is_named_and_the_store_is_gone_on_from() {
+    each_round("older streams", async |mut random| {
+        let (mut site, hosts) = site().await;
+        site.rest().started().await;
+        let first_writer = write_until_the_cut(&site);
+        pass_some_time(&mut random).await;
+        site.nats.kill();
+        let synced = site.nats.save();
+        let before = first_writer.await.unwrap();
+        site.nats.start_again().await;
+        // The lost part: the rest of the run, and more configurations.
+        site.orchestrator.ready().await;
+        let writer = write_until_the_cut(&site);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        pass_some_time(&mut random).await;
+        let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
+        eventually("the store to have what is about to be lost", async || {
+            (stored(&site).await?.0 >= journal).then_some(())
+        })
+        .await;
+        site.orchestrator.kill().await;
+        site.nats.kill();
+        let answered = writer.await.unwrap();
+        let (known, _) = stored(&site).await.unwrap();
+        site.nats.put_back(&synced);
+        site.nats.start_again().await;
+        // Read while nobody appends.
+        let kept = site.last_sequence(subject::JOURNAL_STREAM).await;
+        assert!(known > kept, "{known} {kept} {before}");
+
+        site.orchestrator.start();
+        let reason = eventually("it to say what is lost", async || {
+            site.orchestrator.readiness().await.filter(|reason| reason.contains(" lost, "))
+        })
+        .await;
+        let missing = format!("the journal ends at {kept}: ");
+        assert!(reason.contains(&missing), "{reason}");
+        let lost = if known == kept + 1 {
+            format!("journal message {known} is lost")
+        } else {
+            format!("journal messages {} to {known} are lost", kept + 1)
+        };
+        assert!(reason.contains(&lost), "{reason}");
+        let commands = site.commands().await;
+        assert_eq!(site.rest().trigger("").await.0, 503);
+        site.orchestrator.terminate().await;
+        assert_eq!(site.commands().await, commands, "nothing is sent");
+        assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, kept, "nothing is appended");
+
+        let dry = ["restore", "--from-store", "--dry-run", "--output", "json"];
+        let (code, planned, said) = site.orchestrator.command(&dry).await;
+        assert_eq!(code, Some(0), "{said}");
+        let plan: Value = serde_json::from_str(&planned).unwrap();
+        assert_eq!(plan["plan"]["known-to"], known);
+        let begun = hosts.iter().map(upgrades).collect::<Vec<_>>();
+        restore_with_a_cut(&site, &mut random).await;
+        site.orchestrator.start_ready().await;
+        site.orchestrator.leads().await;
+        // The store had everything up to the last moment but for what was still on its way to it.
+        let found = configured(&site).await;
+        assert!(found <= answered.max(before) + 1, "{found}, {answered} were answered");
+        site.rest().await_scheduled(&["h01", "h02", "h03"]).await;
+        let run = site.rest().run(&site.rest().newest_run().await).await;
+        assert!(run.result().is_some(), "the active run is over");
+        // A new run completes, once hosts that were under way have said that they are done.
+        let again = site.rest().started().await;
+        let run = site.rest().ended(&again).await;
+        assert_eq!(run.result(), Some("completed"), "{:?}", run.reasons());
+        let now = hosts.iter().map(upgrades).collect::<Vec<_>>();
+        for (now, begun) in now.iter().zip(begun) {
+            assert!(*now > begun && *now <= begun + 2, "{now} {begun}");
+        }
+    })
+    .await;
+}
+
+/// Restores from the store, killed at a random moment of it the first time.
+async fn restore_with_a_cut(site: &Site, random: &mut Random) {
+    let arguments = ["restore", "--from-store", "--yes", "--output", "json"];
+    let cut = Duration::from_millis(random.below(150));
+    // Dropping what is awaited kills the process.
+    let _ = tokio::time::timeout(cut, site.orchestrator.command(&arguments)).await;
+    eventually("the restoration to be finished", async || {
+        let (code, printed, said) = site.orchestrator.command(&arguments).await;
+        // One that was killed a moment ago may still hold the directory.
+        assert!(code == Some(0) || said.contains("in use"), "{said}");
+        (code == Some(0)).then(|| assert!(!printed.is_empty()))
+    })
+    .await;
+}
+
+/// Up to which message of the journal the store is, and with how many facts.
+async fn stored(site: &Site) -> Option<(u64, u64)> {
+    let folded = os_upgrade_orchestrator::store::fold(&site.orchestrator.store_file(), "site").await;
+    folded.unwrap().map(|folded| (folded.position.sequence, folded.facts))
+}
+
+/// The store is that of an earlier moment, and the streams are newer: nothing is lost, and it catches up.
+#[tokio::test]
+async fn with_an_older_store_nothing_is_missing_and_the_history_catches_up() {
+    each_round("older store", async |mut random| {
+        let (mut site, _hosts) = site().await;
+        let id = site.rest().started().await;
+        pass_some_time(&mut random).await;
+        site.orchestrator.kill().await;
+        let synced = copy_of_store(&site);
+        site.orchestrator.start_ready().await;
+        site.orchestrator.leads().await;
+        let (writer, locker) = (write_until_the_cut(&site), lock_until_the_cut(&site));
+        pass_some_time(&mut random).await;
+        site.orchestrator.kill().await;
+        site.nats.kill();
+        let (answered, granted) = (writer.await.unwrap(), locker.await.unwrap());
+        put_store_back(&site, &synced);
+        site.nats.start_again().await;
+        site.orchestrator.start_ready().await;
+        site.orchestrator.leads().await;
+        assert_nothing_answered_is_missing(&site, answered).await;
+        assert_no_slot_is_missing(&site, granted).await;
+        assert_eq!(site.rest().ended(&id).await.result(), Some("completed"));
+        let facts = site.journal().await.len() as u64;
+        eventually("the history to have every fact", async || {
+            (stored(&site).await?.1 >= facts).then_some(())
+        })
+        .await;
+    })
+    .await;
+}
+
+const STORE_FILES: [&str; 3] = ["os-upgrade.db", "os-upgrade.db-wal", "os-upgrade.db-shm"];
+
+/// The store's files as they are.
+fn copy_of_store(site: &Site) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in STORE_FILES {
+        let _ = std::fs::copy(site.orchestrator.store_file().with_file_name(name), copy.path().join(name));
+    }
+    copy
+}
+
+fn put_store_back(site: &Site, copy: &TempDir) {
+    for name in STORE_FILES {
+        let place = site.orchestrator.store_file().with_file_name(name);
+        let _ = std::fs::remove_file(&place);
+        let _ = std::fs::copy(copy.path().join(name), place);
+    }
+}

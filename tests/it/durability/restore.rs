@@ -1,0 +1,293 @@
+//! Going on from the store after NATS has lost data.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use harness::host::Host;
+use harness::orchestrator::Orchestrator;
+use harness::site::Site;
+use harness::wait::eventually;
+use os_upgrade_orchestrator::config::{self, Settings};
+use os_upgrade_orchestrator::recovery::RecoveryError;
+use os_upgrade_orchestrator::recovery::plan::{Plan, Source, Work};
+use os_upgrade_orchestrator::recovery::restore::{self, Step};
+use os_upgrade_orchestrator::recovery::site::Site as Exclusive;
+use os_upgrade_protocol::subject;
+use serde_json::{Value, json};
+
+const FROM_STORE: &[&str] = &["restore", "--from-store", "--yes", "--output", "json"];
+
+/// Runs the command, which must succeed, and reads what it prints.
+async fn printed(orchestrator: &Orchestrator, arguments: &[&str]) -> Value {
+    let (code, printed, said) = orchestrator.command(arguments).await;
+    assert_eq!(code, Some(0), "{said}");
+    serde_json::from_str(&printed).unwrap()
+}
+
+/// A site in the middle of a run: h01 is through, h02 is being upgraded and held there, h03 waits for its turn.
+async fn in_the_middle() -> (Site, Vec<Host>, String) {
+    let site = Site::start().await;
+    let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
+    hosts[1].hold("upgrade");
+    site.run(&mut hosts).await;
+    let id = site.rest().started().await;
+    hosts[1].await_said("upgrade-begins").await;
+    site.rest().await_status("h02", "upgrading").await;
+    eventually("the history to have it", async || {
+        let run = site.rest().run(&id).await;
+        run.facts().iter().any(|fact| fact == "h02 command-sent upgrade").then_some(())
+    })
+    .await;
+    (site, hosts, id)
+}
+
+/// Stops everything but the workers, and starts the bus without what it had.
+async fn lose_the_bus(site: &mut Site) {
+    site.orchestrator.kill().await;
+    site.nats.kill();
+    site.nats.lose_everything();
+    site.nats.start_again().await;
+}
+
+fn saved_files(orchestrator: &Orchestrator) -> Vec<PathBuf> {
+    let entries = fs::read_dir(orchestrator.directory().join("data")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.to_string_lossy().contains("/saved-")).collect()
+}
+
+/// After a restoration in the middle of a run: it is over, h02 keeps its slot until it says that it is done, and a new
+/// run upgrades all of them.
+async fn assert_goes_on(site: &mut Site, hosts: &[Host], id: &str, before: &[String]) {
+    let rest = site.rest();
+    site.orchestrator.start_ready().await;
+    site.orchestrator.leads().await;
+    let run = rest.ended(id).await;
+    assert_eq!(run.result(), Some("failed"));
+    assert_eq!(
+        run.statuses(),
+        BTreeMap::from([("h01", "upgraded"), ("h02", "failed"), ("h03", "cancelled")])
+    );
+    let reason = "the site was restored by os-upgrade restore; what became of the host is not known";
+    assert_eq!(run.reasons(), BTreeMap::from([("h02", reason), ("h03", reason)]));
+    let facts = run.facts();
+    assert_eq!(facts[..before.len()], *before, "the history is kept");
+    // What becomes of h02's command may already follow.
+    let over = ["h02 failed", "h03 cancelled", "run-stopping", "run-ended"];
+    assert_eq!(facts[before.len()..][..over.len()], over);
+
+    // Their announcements were lost too; workers notice.
+    rest.await_scheduled(&["h01", "h02", "h03"]).await;
+    // It may be at work, and is: nobody else gets its slot.
+    let second = rest.started().await;
+    eventually("all others to be prepared", async || {
+        let (_, state) = rest.get("/v1/state/os-upgrade").await;
+        let hosts = state["current-upgrade-info"]["hosts"].as_array()?.clone();
+        let ready =
+            |name: &str| hosts.iter().any(|host| host["hostname"] == name && host["status"] == "prepared");
+        (ready("h01") && ready("h03")).then_some(())
+    })
+    .await;
+    assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins"]);
+    assert_eq!(hosts[2].said(), ["prepare", "prepare"]);
+    hosts[1].let_go("upgrade");
+    let run = rest.ended(&second).await;
+    assert_eq!(run.result(), Some("completed"), "{:?}", run.reasons());
+    let count = |host: &Host| host.said().iter().filter(|said| *said == "upgrade-begins").count();
+    assert_eq!(hosts.iter().map(count).collect::<Vec<_>>(), [2, 2, 1]);
+}
+
+#[tokio::test]
+async fn after_everything_is_lost_the_store_is_enough_to_go_on() {
+    let (mut site, hosts, id) = in_the_middle().await;
+    let before = site.rest().run(&id).await.facts();
+    let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
+    let control = site.last_sequence(subject::CONTROL_STREAM).await;
+    lose_the_bus(&mut site).await;
+
+    let dry =
+        printed(&site.orchestrator, &["restore", "--from-store", "--dry-run", "--output", "json"]).await;
+    assert_eq!(dry["outcome"], "planned");
+    let plan = &dry["plan"];
+    assert_eq!(plan["known-to"], journal);
+    assert_eq!(plan["journal-from"], journal + 1);
+    assert_eq!(plan["control-kept"], false);
+    assert!(plan["control-from"].as_u64().unwrap() > control - 1, "{plan}");
+    assert_eq!(plan["run-ended"], id.as_str());
+    assert_eq!(plan["under-way"], json!(["h02"]));
+    assert_eq!(plan["held"], json!(["h02"]));
+    let because: Vec<_> =
+        plan["because"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
+    assert_eq!(
+        because[0],
+        format!("the journal is not there, messages up to {journal} had been acknowledged")
+    );
+    assert!(because[2].contains(&format!("run {id} started by api")), "{because:?}");
+    assert!(saved_files(&site.orchestrator).is_empty(), "nothing has been done");
+
+    let done = printed(&site.orchestrator, FROM_STORE).await;
+    assert_eq!(done["outcome"], "restored");
+    let saved = site.orchestrator.directory().join(done["saved"].as_str().unwrap());
+    assert_eq!(saved_files(&site.orchestrator), [saved]);
+    let again = printed(&site.orchestrator, FROM_STORE).await;
+    assert_eq!(again["outcome"], "nothing-missing");
+    assert_goes_on(&mut site, &hosts, &id, &before).await;
+    // And the journal is whole: an instance without a store comes to the same state.
+    site.orchestrator.terminate().await;
+    let state = site.rest();
+    let mut other = Orchestrator::new(&site.nats.url(), "");
+    other.start_ready().await;
+    other.leads().await;
+    drop(state);
+    assert_eq!(other.rest.runs().await.len(), 2);
+}
+
+#[tokio::test]
+async fn after_an_end_is_lost_the_control_stream_stays_and_late_answers_count() {
+    let site = Site::start().await;
+    let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
+    hosts[1].hold("upgrade");
+    let mut site = site;
+    site.run(&mut hosts).await;
+    // The journal alone loses its end: its files are put back, the control stream's are not.
+    site.nats.kill();
+    let saved = site.nats.save_stream(subject::JOURNAL_STREAM);
+    site.nats.start_again().await;
+    site.orchestrator.ready().await;
+    let id = site.rest().started().await;
+    hosts[1].await_said("upgrade-begins").await;
+    eventually("the history to have it", async || {
+        let run = site.rest().run(&id).await;
+        run.facts().iter().any(|fact| fact == "h02 command-sent upgrade").then_some(())
+    })
+    .await;
+    let before = site.rest().run(&id).await.facts();
+    site.orchestrator.kill().await;
+    site.nats.kill();
+    site.nats.put_stream_back(subject::JOURNAL_STREAM, &saved);
+    site.nats.start_again().await;
+    let control = site.last_sequence(subject::CONTROL_STREAM).await;
+
+    let done = printed(&site.orchestrator, FROM_STORE).await;
+    assert_eq!(done["plan"]["control-kept"], true, "{done}");
+    assert_eq!(done["plan"]["control-from"], control + 1);
+    assert_eq!(done["plan"]["held"], json!(["h02"]));
+    assert_goes_on(&mut site, &hosts, &id, &before).await;
+}
+
+/// The settings of an instance, for what is called here without its process.
+fn settings(orchestrator: &Orchestrator) -> Settings {
+    let directory = orchestrator.directory();
+    let environment = [("OS_UPGRADE_STORE__PATH".into(), directory.join("data").into_os_string())];
+    config::load(Some(&directory.join("os-upgrade.toml")), environment).unwrap()
+}
+
+/// Cut off after each of its steps, as by kill -9 or a power cut, and run again.
+#[tokio::test]
+async fn a_restoration_that_is_cut_off_anywhere_is_finished_by_the_next() {
+    for cut_after in 0..5 {
+        let (mut site, hosts, id) = in_the_middle().await;
+        let before = site.rest().run(&id).await.facts();
+        lose_the_bus(&mut site).await;
+        let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
+        let Work::Restore(plan) = Plan::make(&exclusive, &Source::Store).await.unwrap() else {
+            panic!("there is something to do");
+        };
+        let mut steps: Vec<Step> = Vec::new();
+        let cut = restore::carry_out(&exclusive, &plan, |step| {
+            steps.push(step.clone());
+            if steps.len() > cut_after { Err(RecoveryError::LeaseLost) } else { Ok(()) }
+        });
+        assert!(cut.await.is_err());
+        assert_eq!(steps.len(), cut_after + 1);
+        exclusive.close().await;
+
+        // Nobody takes a half-made journal for a whole one, whether with this store or without any.
+        if cut_after >= 2 {
+            let mut other = Orchestrator::new(&site.nats.url(), "");
+            other.start();
+            let (code, said) = other.exited().await;
+            assert_eq!(code, Some(1));
+            let text = "error: the stream os-upgrade:journal has not been restored to its end: run `os-upgrade restore` \
+                        again, as before";
+            assert!(said.contains(text), "{said}");
+        }
+        let done = printed(&site.orchestrator, FROM_STORE).await;
+        let expected = if cut_after == 4 { "finished" } else { "restored" };
+        assert_eq!(done["outcome"], expected, "{steps:?}: {done}");
+        assert_goes_on(&mut site, &hosts, &id, &before).await;
+    }
+}
+
+#[tokio::test]
+async fn it_is_refused_while_an_orchestrator_is_at_work_and_without_an_answer() {
+    let mut site = Site::start().await;
+    let refused = async |orchestrator: &Orchestrator| {
+        let (code, _, said) = orchestrator.command(FROM_STORE).await;
+        assert_eq!(code, Some(1), "{said}");
+        said
+    };
+    let said = refused(&site.orchestrator).await;
+    assert_eq!(said, "error: the data directory data is in use by another orchestrator");
+    // Another instance leads.
+    let mut other = Orchestrator::new(&site.nats.url(), "");
+    other.start();
+    other.follows(&site.orchestrator).await;
+    site.orchestrator.terminate().await;
+    other.leads().await;
+    let said = refused(&site.orchestrator).await;
+    assert!(said.starts_with(&format!("error: instance {} holds the lease: ", other.instance())), "{said}");
+    other.terminate().await;
+
+    let (code, printed, _) = site.orchestrator.command(&["restore", "--from-store"]).await;
+    let text = "nothing is missing: the journal has everything that the store has, up to message ";
+    assert_eq!(code, Some(0));
+    assert!(printed.starts_with(text), "{printed}");
+    site.nats.kill();
+    site.nats.lose_everything();
+    site.nats.start_again().await;
+    let (code, _, said) = site.orchestrator.command(&["restore", "--from-store"]).await;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("  slots stay held for: nobody"), "{said}");
+    assert!(
+        said.ends_with("error: nothing was done: `--yes` confirms it where nobody can be asked"),
+        "{said}"
+    );
+
+    // Without a store there is nothing to go on from.
+    let empty = Orchestrator::new(&site.nats.url(), "");
+    assert_eq!(refused(&empty).await, "error: there is no data directory data: check [store] path");
+    fs::create_dir(empty.directory().join("data")).unwrap();
+    let said = refused(&empty).await;
+    assert!(said.starts_with("error: the store data/os-upgrade.db is empty or missing"), "{said}");
+}
+
+/// The store is always a little behind the journal. Where the journal is whole, what it has beyond is gone on from too.
+#[tokio::test]
+async fn what_the_journal_has_beyond_the_store_is_kept_when_only_the_control_stream_is_lost() {
+    let mut site = Site::start().await;
+    site.rest().configure("os-upgrade-test").await;
+    site.orchestrator.terminate().await;
+    let copy = tempfile::tempdir().unwrap();
+    let files = ["os-upgrade.db", "os-upgrade.db-wal", "os-upgrade.db-shm"];
+    let at = |site: &Site, name: &str| site.orchestrator.store_file().with_file_name(name);
+    for name in files {
+        let _ = fs::copy(at(&site, name), copy.path().join(name));
+    }
+    site.orchestrator.start_ready().await;
+    site.orchestrator.leads().await;
+    assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-7").await, Some(200));
+    site.orchestrator.kill().await;
+    for name in files {
+        let _ = fs::remove_file(at(&site, name));
+        let _ = fs::copy(copy.path().join(name), at(&site, name));
+    }
+    site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
+
+    let done = printed(&site.orchestrator, FROM_STORE).await;
+    assert!(done.to_string().contains("the control stream"), "{done}");
+    site.orchestrator.start_ready().await;
+    site.orchestrator.leads().await;
+    assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-8").await, Some(409));
+    assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-7").await, Some(200));
+}

@@ -1,0 +1,155 @@
+//! Streams that are there and not as they have to be: one line each, which names the setting, and nothing is changed.
+
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::jetstream::stream::{
+    Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType, SubjectTransform,
+};
+use harness::nats_server::NatsServer;
+use harness::orchestrator::Orchestrator;
+use os_upgrade_protocol::subject;
+
+/// A setting that differs: what is changed, and what is said of it.
+type Case = (&'static str, fn(&mut Config), &'static str);
+
+const ANY: &[Case] = &[
+    ("subjects", |config| drop(config.subjects.pop()), "subjects = "),
+    ("storage", |config| config.storage = StorageType::Memory, "storage = Memory; File is needed"),
+    (
+        "retention",
+        |config| config.retention = RetentionPolicy::Interest,
+        "retention = Interest; Limits is needed",
+    ),
+    (
+        "persist-mode",
+        |config| config.persist_mode = Some(PersistenceMode::Async),
+        "persist-mode = async; default is needed",
+    ),
+    ("max-msgs", |config| config.max_messages = 1_000_000, "max-msgs = 1000000; 0 is needed"),
+    ("max-bytes", |config| config.max_bytes = 1_000_000, "max-bytes = 1000000; 0 is needed"),
+    ("max-age", |config| config.max_age = Duration::from_hours(24), "max-age = 86400s; 0ns is needed"),
+    (
+        "max-msgs-per-subject",
+        |config| config.max_messages_per_subject = 10,
+        "max-msgs-per-subject = 10; 0 is needed",
+    ),
+    ("max-msg-size", |config| config.max_message_size = 1_000, "max-msg-size = 1000; 0 is needed"),
+    ("no-ack", |config| config.no_ack = true, "no-ack = true; false is needed"),
+    ("deny-delete", |config| config.deny_delete = true, "deny-delete = true; false is needed"),
+    ("deny-purge", |config| config.deny_purge = true, "deny-purge = true; false is needed"),
+    ("allow-rollup-hdrs", |config| config.allow_rollup = true, "allow-rollup-hdrs = true; false is needed"),
+    ("allow-direct", |config| config.allow_direct = true, "allow-direct = true; false is needed"),
+    (
+        "subject-transform",
+        |config| {
+            let (source, destination) = (">".to_owned(), "moved.>".to_owned());
+            config.subject_transform = Some(SubjectTransform { source, destination });
+        },
+        "subject-transform = true; false is needed",
+    ),
+    ("max-consumers", |config| config.max_consumers = 500, "max-consumers = 500; at least 1"),
+    ("no max-consumers", |config| config.max_consumers = -1, "max-consumers = -1; at least 1"),
+];
+
+const JOURNAL: &[Case] =
+    &[("discard", |config| config.discard = DiscardPolicy::Old, "discard = Old; New is needed")];
+const CONTROL: &[Case] =
+    &[("discard", |config| config.discard = DiscardPolicy::New, "discard = New; Old is needed")];
+
+/// Starts an instance that cannot start: its exit code, and the one line it says.
+async fn refused(nats: &NatsServer, more: &str) -> String {
+    let mut orchestrator = Orchestrator::new(&nats.url(), more);
+    orchestrator.start();
+    let (code, output) = orchestrator.exited().await;
+    let said: Vec<_> = output.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect();
+    assert_eq!((code, said.len()), (Some(1), 1), "{output}");
+    said[0].clone()
+}
+
+/// The streams' configurations, as the orchestrator makes them.
+async fn made_by_an_orchestrator() -> (NatsServer, jetstream::Context) {
+    let nats = NatsServer::start().await;
+    let mut orchestrator = Orchestrator::new(&nats.url(), "");
+    orchestrator.start_ready().await;
+    orchestrator.terminate().await;
+    let jetstream = jetstream::new(nats.client().await);
+    (nats, jetstream)
+}
+
+async fn every_case(stream: &str, cases: impl Iterator<Item = &Case>) {
+    let (nats, jetstream) = made_by_an_orchestrator().await;
+    let good = jetstream.get_stream(stream).await.unwrap().cached_info().config.clone();
+    for (name, change, expected) in cases {
+        jetstream.delete_stream(stream).await.unwrap();
+        let mut config = good.clone();
+        change(&mut config);
+        let before = jetstream.create_stream(config).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let said = refused(&nats, "").await;
+        assert!(said.starts_with(&format!("error: the stream {stream} has {expected}")), "{name}: {said}");
+        assert!(
+            said.ends_with("It is left as it is: change it, or use another NATS account"),
+            "{name}: {said}"
+        );
+        let after = jetstream.get_stream(stream).await.unwrap().cached_info().clone();
+        assert_eq!(
+            (&after.config, after.created),
+            (&before.cached_info().config, before.cached_info().created),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_setting_of_the_journal_that_matters_is_looked_at() {
+    every_case(subject::JOURNAL_STREAM, ANY.iter().chain(JOURNAL)).await;
+}
+
+#[tokio::test]
+async fn every_setting_of_the_control_stream_that_matters_is_looked_at() {
+    every_case(subject::CONTROL_STREAM, ANY.iter().chain(CONTROL)).await;
+}
+
+#[tokio::test]
+async fn too_few_replicas_are_said() {
+    let (nats, _) = made_by_an_orchestrator().await;
+    let mut orchestrator = Orchestrator::new(&nats.url(), "replicas = 3");
+    orchestrator.start();
+    let (code, output) = orchestrator.exited().await;
+    let text = "error: the stream os-upgrade:journal has replicas = 1; at least 3 is needed. It is left as it is: change \
+                it, or use another NATS account";
+    assert_eq!(code, Some(1));
+    assert!(output.contains(text), "{output}");
+}
+
+#[tokio::test]
+async fn streams_of_another_site_are_said() {
+    let (nats, jetstream) = made_by_an_orchestrator().await;
+    let expected = |stream: &str| {
+        format!(
+            "error: the stream {stream} is of site \"site\", not of \"lund\": check [site] name and [nats] url"
+        )
+    };
+    let lund = "[site]\nname = \"lund\"";
+    assert_eq!(refused(&nats, lund).await, expected(subject::JOURNAL_STREAM));
+    jetstream.delete_stream(subject::JOURNAL_STREAM).await.unwrap();
+    assert_eq!(refused(&nats, lund).await, expected(subject::CONTROL_STREAM));
+}
+
+/// Streams that an older version made do not say whose they are yet.
+#[tokio::test]
+async fn a_stream_that_does_not_say_whose_it_is_is_marked_and_keeps_its_messages() {
+    let (nats, jetstream) = made_by_an_orchestrator().await;
+    let before = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap().cached_info().clone();
+    let mut config = before.config.clone();
+    config.metadata.remove("os-upgrade.site");
+    jetstream.update_stream(config).await.unwrap();
+    let mut orchestrator = Orchestrator::new(&nats.url(), "");
+    orchestrator.start_ready().await;
+    orchestrator.leads().await;
+    let after = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap().cached_info().clone();
+    assert_eq!(after.config.metadata.get("os-upgrade.site").map(String::as_str), Some("site"));
+    assert_eq!(after.created, before.created);
+    assert!(after.state.messages > before.state.messages);
+    assert!(refused(&nats, "[site]\nname = \"lund\"").await.contains("is of site \"site\""));
+}

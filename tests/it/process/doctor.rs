@@ -1,0 +1,226 @@
+//! `os-upgrade doctor`: each fault is a row that says what to do, and nothing is changed by looking.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use harness::nats_server::NatsServer;
+use harness::orchestrator::Orchestrator;
+use harness::site::Site;
+use harness::wait::eventually;
+use os_upgrade_protocol::subject;
+use serde_json::Value;
+
+/// Every check by its name: verdict and what was found. Advice stands where there is something to do.
+async fn examined(orchestrator: &Orchestrator) -> (Option<i32>, BTreeMap<String, (String, String)>) {
+    let (code, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
+    let rows: Vec<Value> = serde_json::from_str(&printed).unwrap();
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    let rows = rows.iter().map(|row| {
+        assert_eq!(row["verdict"] == "ok", row.get("advice").is_none(), "{row}");
+        (text(row, "check"), (text(row, "verdict"), text(row, "found")))
+    });
+    (code, rows.collect())
+}
+
+fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(content(&path));
+        } else if !path.to_string_lossy().ends_with("-shm") {
+            // That one is not content: SQLite keeps there who reads at the moment.
+            all.push((path.clone(), fs::read(path).unwrap()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn a_healthy_site_has_no_problem_whether_it_runs_or_not() {
+    let mut site = Site::start().await;
+    let hosts = site.hosts(1).await;
+    let id = site.rest().started().await;
+    site.rest().ended(&id).await;
+    drop(hosts);
+    let (code, rows) = examined(&site.orchestrator).await;
+    assert_eq!(code, Some(0), "{rows:?}");
+    assert!(rows.values().all(|(verdict, _)| verdict == "ok"), "{rows:?}");
+    let found = |name: &str| rows[name].1.as_str();
+    assert_eq!(
+        found("used by"),
+        format!("process {}, an orchestrator or a restoration", site.orchestrator.pid())
+    );
+    assert_eq!(found("lease"), format!("instance {} leads", site.orchestrator.instance()));
+    let last = site.last_sequence(subject::JOURNAL_STREAM).await;
+    assert_eq!(found("journal"), format!("readable up to its end, message {last}"));
+    assert_eq!(found("acknowledged data"), "everything that the store has is in the streams");
+    assert!(found("store").starts_with("site site, "), "{rows:?}");
+    for stream in ["journal", "control", "versions", "workers"] {
+        assert_eq!(found(&format!("stream os-upgrade:{stream}")), "as it has to be");
+    }
+    site.orchestrator.terminate().await;
+    let before = content(&site.orchestrator.directory().join("data"));
+    let (code, rows) = examined(&site.orchestrator).await;
+    assert_eq!((code, rows["used by"].1.as_str()), (Some(0), "nobody"));
+    assert_eq!(content(&site.orchestrator.directory().join("data")), before, "looking changes nothing");
+}
+
+/// Which settings are in force is the leader's to say, so that windows would move with the lease.
+#[tokio::test]
+async fn instances_that_differ_in_their_settings_are_said() {
+    let site = Site::start().await;
+    let (_, rows) = examined(&site.orchestrator).await;
+    assert_eq!(rows["instances"], ("ok".to_owned(), "1 heard".to_owned()));
+    let mut other = Orchestrator::new(&site.nats.url(), "[site]\ntimezone = \"Europe/Stockholm\"");
+    other.start();
+    other.follows(&site.orchestrator).await;
+    let (us, them) = (site.orchestrator.instance(), other.instance());
+    let difference = "the instances differ in [site] timezone, and what the one that leads has is in force:";
+    for asked in [&site.orchestrator, &other] {
+        let expected = format!("{difference} Europe/Stockholm ({them}), UTC ({us})");
+        let status = eventually("both to have been heard", async || {
+            asked.cluster_status().await.filter(|status| status["warnings"][0] == expected.as_str())
+        })
+        .await;
+        let zones: Vec<_> =
+            status["instances"].as_array().unwrap().iter().map(|row| &row["timezone"]).collect();
+        assert!(zones.contains(&&"UTC".into()) && zones.contains(&&"Europe/Stockholm".into()), "{status}");
+    }
+    let (_, shown, _) = other.ask(&["cluster", "status"], "").await;
+    assert!(shown.contains(&format!("\nwarning: {difference} ")), "{shown}");
+    let (code, rows) = examined(&other).await;
+    let expected = format!("2 heard; {difference} Europe/Stockholm ({them}, this configuration), UTC ({us})");
+    assert_eq!((code, &rows["instances"]), (Some(0), &("warning".to_owned(), expected)));
+}
+
+#[tokio::test]
+async fn before_the_first_start_nothing_is_made() {
+    let nats = NatsServer::start().await;
+    let orchestrator = Orchestrator::new(&nats.url(), "");
+    let (code, rows) = examined(&orchestrator).await;
+    assert_eq!(code, Some(0), "{rows:?}");
+    assert_eq!(rows["data directory"].0, "warning");
+    assert_eq!(rows["stream os-upgrade:journal"].1, "not there yet");
+    let managed = Orchestrator::managed();
+    let (code, rows) = examined(&managed).await;
+    assert_eq!(code, Some(0), "{rows:?}");
+    assert_eq!(rows["NATS"], ("warning".to_owned(), "the managed nats-server does not run".to_owned()));
+    assert!(rows["nats-server"].1.contains("nats-server 2."), "{rows:?}");
+    for directory in [orchestrator.directory(), managed.directory()] {
+        let names: Vec<_> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["os-upgrade.toml"]);
+    }
+}
+
+/// What is done to a site whose orchestrator does not run.
+type Fault = fn(&mut Site);
+
+fn store(site: &Site) -> PathBuf {
+    site.orchestrator.store_file()
+}
+
+/// A fault, the check that must find it, and what that must say.
+const FAULTS: &[(&str, Fault, &str, &str)] = &[
+    (
+        "a configuration with a mistake",
+        |site| {
+            let file = site.orchestrator.directory().join("os-upgrade.toml");
+            fs::write(&file, fs::read_to_string(&file).unwrap() + "\n[bus]\n").unwrap();
+        },
+        "configuration",
+        "unknown section [bus]",
+    ),
+    (
+        "a data directory that is a file",
+        |site| {
+            let data = site.orchestrator.directory().join("data");
+            fs::remove_dir_all(&data).unwrap();
+            fs::write(&data, "mine").unwrap();
+        },
+        "data directory",
+        "data is not a directory",
+    ),
+    (
+        "a store that is text",
+        |site| fs::write(store(site), "Lorem ipsum dolor sit amet ".repeat(200)).unwrap(),
+        "store",
+        "is damaged or not an SQLite database",
+    ),
+    (
+        "half a store",
+        |site| {
+            let bytes = fs::read(store(site)).unwrap();
+            fs::write(store(site), &bytes[..bytes.len() / 2]).unwrap();
+        },
+        "store",
+        "damaged",
+    ),
+    (
+        "an authority of the lock server that is not there",
+        |site| {
+            let file = site.orchestrator.directory().join("os-upgrade.toml");
+            let lock_server = "\n[fleet-lock]\nurl = \"https://user:secret@h\"\nca = \"ca.pem\"\n";
+            fs::write(&file, fs::read_to_string(&file).unwrap() + lock_server).unwrap();
+        },
+        "lock server",
+        "cannot read ca.pem, the `ca` of [fleet-lock]: No such file or directory (os error 2)",
+    ),
+    ("no NATS", |site| site.nats.kill(), "NATS", "cannot connect to NATS at "),
+];
+
+#[tokio::test]
+async fn each_fault_is_found() {
+    for (name, fault, check, expected) in FAULTS {
+        let mut site = Site::start().await;
+        site.orchestrator.terminate().await;
+        // Whatever was in the log is in the file.
+        let copy = store(&site).with_extension("copy");
+        assert!(os_upgrade_orchestrator::store::copy(&store(&site), "site", &copy).await.unwrap());
+        for suffix in ["db-wal", "db-shm"] {
+            let _ = fs::remove_file(store(&site).with_extension(suffix));
+        }
+        fs::rename(copy, store(&site)).unwrap();
+        fault(&mut site);
+        let (code, rows) = examined(&site.orchestrator).await;
+        assert_eq!(code, Some(1), "{name}: {rows:?}");
+        let (verdict, found) = &rows[*check];
+        assert!(verdict == "problem" && found.contains(expected), "{name}: {rows:?}");
+    }
+}
+
+#[tokio::test]
+async fn lost_data_changed_streams_and_other_sites_are_found() {
+    let mut site = Site::start().await;
+    site.orchestrator.terminate().await;
+    let stream = site.jetstream().get_stream(subject::CONTROL_STREAM).await.unwrap();
+    let mut config = stream.cached_info().config.clone();
+    config.deny_delete = true;
+    site.jetstream().update_stream(config).await.unwrap();
+    let (code, rows) = examined(&site.orchestrator).await;
+    let (verdict, found) = &rows["stream os-upgrade:control"];
+    assert_eq!((code, verdict.as_str()), (Some(1), "problem"), "{rows:?}");
+    assert!(found.contains("deny-delete = true; false is needed"), "{found}");
+
+    site.jetstream().delete_stream(subject::JOURNAL_STREAM).await.unwrap();
+    let (code, rows) = examined(&site.orchestrator).await;
+    let (verdict, found) = &rows["acknowledged data"];
+    assert_eq!((code, verdict.as_str()), (Some(1), "problem"), "{rows:?}");
+    assert!(found.starts_with("the journal is not there, messages up to "), "{found}");
+
+    let other = Orchestrator::new(&site.nats.url(), "[site]\nname = \"lund\"");
+    std::os::unix::fs::symlink(site.orchestrator.directory().join("data"), other.directory().join("data"))
+        .unwrap();
+    let (code, rows) = examined(&other).await;
+    assert_eq!(code, Some(1));
+    assert!(rows["store"].1.contains("is of site \"site\", not of \"lund\""), "{rows:?}");
+    let control = &rows["stream os-upgrade:control"].1;
+    assert!(control.contains("is of site \"site\", not of \"lund\""), "{rows:?}");
+    // And for people: what to do stands below.
+    let (_, printed, said) = other.command(&["doctor"]).await;
+    assert!(printed.contains("\n         check [store] path and [site] name"), "{printed}");
+    assert!(said.ends_with("problems found"), "{said}");
+}

@@ -1,0 +1,267 @@
+//! Instances that are asked to end: within 5 s, whatever hangs, with a true answer for everybody who asked, and with
+//! the lease handed over.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::kv::Operation;
+use futures::StreamExt;
+use harness::orchestrator::Orchestrator;
+use harness::site::Site;
+use harness::wait::eventually;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use os_upgrade_kernel::LockOutcome;
+use os_upgrade_orchestrator::fleetlock::client::{FleetLockClient, Timeouts};
+use os_upgrade_protocol::{GroupName, HostName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// How long ending may take.
+const LIMIT: Duration = Duration::from_secs(5);
+/// A group with slots for everybody.
+const LOAD: &str = "[fleet-lock.groups]\ndefault = 1\nload = 10000";
+
+/// Asks it to end; it has to do so in time, in order.
+async fn stop(orchestrator: &mut Orchestrator) -> Duration {
+    let asked = Instant::now();
+    orchestrator.signal(Signal::SIGTERM);
+    let (code, log) = orchestrator.exited().await;
+    let took = asked.elapsed();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(took < LIMIT, "{took:?}");
+    took
+}
+
+/// A client of the FleetLock endpoint at `address`.
+fn locks(address: SocketAddr) -> FleetLockClient {
+    FleetLockClient::new(&format!("http://{address}/").parse().unwrap(), Timeouts::default(), None).unwrap()
+}
+
+/// Takes one slot after the other until it is not granted one any more; the ids that were, and what it heard last.
+fn take_slots(
+    address: SocketAddr,
+    worker: usize,
+) -> impl Future<Output = (Vec<String>, String, LockOutcome)> {
+    let client = locks(address);
+    async move {
+        let group = GroupName::new("load").unwrap();
+        let mut granted = Vec::new();
+        loop {
+            let id = format!("client-{worker}-{}", granted.len());
+            let outcome = client.lock(&group, &HostName::new(&id).unwrap()).await;
+            if outcome != LockOutcome::Granted {
+                return (granted, id, outcome);
+            }
+            granted.push(id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_in_flight_are_answered_truly_and_what_was_granted_is_there() {
+    let mut site = Site::start_with(LOAD).await;
+    let hosts = site.hosts(2).await;
+    hosts[0].hold("upgrade");
+    let id = site.rest().started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    let (mut known, mut refused, mut longest) = (BTreeSet::new(), 0, Duration::ZERO);
+    for round in 0..5 {
+        let address = site.orchestrator.address();
+        let workers: Vec<_> =
+            (0..16).map(|worker| tokio::spawn(take_slots(address, round * 16 + worker))).collect();
+        // In the middle of it.
+        eventually("slots to be taken", async || {
+            let state = site.journal().await;
+            let taken = |number| state.iter().any(|fact| fact["id"] == format!("client-{number}-3"));
+            (0..16).all(|worker| taken(round * 16 + worker)).then_some(())
+        })
+        .await;
+        longest = longest.max(stop(&mut site.orchestrator).await);
+        let facts = site.journal().await;
+        let locked: BTreeSet<_> = facts
+            .iter()
+            .filter(|fact| fact["type"] == "lock-granted")
+            .map(|fact| fact["id"].as_str().unwrap().to_owned())
+            .collect();
+        for worker in workers {
+            let (granted, last, outcome) = worker.await.unwrap();
+            for id in granted {
+                assert!(locked.contains(&id), "{id} was granted a slot");
+                known.insert(id);
+            }
+            match &outcome {
+                LockOutcome::Denied { lock_kind, value } => {
+                    assert_eq!(lock_kind, "backend_unavailable");
+                    assert!(value.ends_with("nothing was changed"), "{value}");
+                    assert!(!locked.contains(&last), "{last} was told: {value}");
+                    refused += 1;
+                }
+                LockOutcome::Unreachable { .. } => assert!(!locked.contains(&last), "{last} could not ask"),
+                LockOutcome::Granted | LockOutcome::Protocol { .. } => panic!("{outcome:?}"),
+            }
+        }
+        site.orchestrator.start_ready().await;
+    }
+    hosts[0].let_go("upgrade");
+    assert_eq!(site.rest().ended(&id).await.result(), Some("completed"));
+    for host in &hosts {
+        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    }
+    println!("{} grants, all there; {refused} refusals; at most {longest:?} to end", known.len());
+}
+
+#[tokio::test]
+async fn the_lease_is_handed_over() {
+    let mut site = Site::start().await;
+    let mut second = Orchestrator::new(&site.nats.url(), "");
+    second.start();
+    second.follows(&site.orchestrator).await;
+    let hosts = site.hosts(2).await;
+    hosts[0].hold("upgrade");
+    let id = site.rest().started().await;
+    hosts[0].await_said("upgrade-begins").await;
+    let leases = site.jetstream().get_key_value("os-upgrade-lease").await.unwrap();
+    let mut longest = Duration::ZERO;
+    for _ in 0..3 {
+        let mut changes = leases.watch("leader").await.unwrap();
+        let asked = Instant::now();
+        stop(&mut site.orchestrator).await;
+        second.leads().await;
+        longest = longest.max(asked.elapsed());
+        // It was given back, before it could run out: of that there would be no message, but of every renewal.
+        let mut seen = Vec::new();
+        while seen.last() != Some(&Operation::Delete) {
+            seen.push(changes.next().await.unwrap().unwrap().operation);
+            assert!(seen.len() < 10, "{seen:?}");
+        }
+        site.orchestrator.start();
+        site.orchestrator.follows(&second).await;
+        std::mem::swap(&mut site.orchestrator, &mut second);
+    }
+    hosts[0].let_go("upgrade");
+    assert_eq!(site.rest().ended(&id).await.result(), Some("completed"));
+    for host in &hosts {
+        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    }
+    println!("another leads at most {longest:?} after the leader was asked to end");
+}
+
+#[tokio::test]
+async fn a_bus_that_hangs_holds_up_nobody() {
+    let mut site = Site::start_with(LOAD).await;
+    site.nats.signal(Signal::SIGSTOP);
+    let lock = tokio::spawn(take_slots(site.orchestrator.address(), 1));
+    // The journal does not answer, so the request is under way.
+    eventually("the request to be under way", async || {
+        site.orchestrator.readiness().await?.starts_with("the journal does not answer").then_some(())
+    })
+    .await;
+    stop(&mut site.orchestrator).await;
+    let (granted, _, outcome) = lock.await.unwrap();
+    assert_eq!(granted, [""; 0]);
+    let LockOutcome::Denied { lock_kind, value } = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(lock_kind, "backend_unavailable");
+    assert!(value.ends_with("may still come to be, look at the state"), "{value}");
+    site.nats.signal(Signal::SIGCONT);
+    site.orchestrator.start_ready().await;
+}
+
+#[tokio::test]
+async fn a_managed_bus_that_hangs_is_gone_too() {
+    let mut orchestrator = Orchestrator::managed();
+    orchestrator.start_ready().await;
+    let directory = orchestrator.directory().join("data/nats");
+    let ports = |name: String| name.strip_prefix("nats-server_")?.strip_suffix(".ports")?.parse().ok();
+    let mut names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let pid: i32 = names.find_map(|name| ports(name.into_string().unwrap())).unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+    stop(&mut orchestrator).await;
+    assert!(kill(Pid::from_raw(pid), None).is_err(), "the nats-server is gone");
+    orchestrator.start_ready().await;
+    stop(&mut orchestrator).await;
+}
+
+#[tokio::test]
+async fn clients_that_keep_their_connections_hold_up_nobody() {
+    let mut site = Site::start().await;
+    let mut connections = Vec::new();
+    let lock =
+        "POST /v1/pre-reboot HTTP/1.1\r\nHost: x\r\nfleet-lock-protocol: true\r\nContent-Length: 99\r\n\r\n{";
+    for request in ["", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", "GET /heal", lock] {
+        let mut connection = TcpStream::connect(site.orchestrator.address()).await.unwrap();
+        connection.write_all(request.as_bytes()).await.unwrap();
+        if request.ends_with("\r\n\r\n") {
+            let mut answer = [0; 64];
+            assert_ne!(connection.read(&mut answer).await.unwrap(), 0);
+        }
+        connections.push(connection);
+    }
+    stop(&mut site.orchestrator).await;
+}
+
+#[tokio::test]
+async fn one_that_has_not_come_up_yet_ends_too() {
+    // It takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("nats://{}", silent.local_addr().unwrap());
+    let mut orchestrator = Orchestrator::new(&url, "");
+    orchestrator.start();
+    let _connection = silent.accept().await.unwrap();
+    stop(&mut orchestrator).await;
+}
+
+/// What stands in the messages of a service that tells its manager how it stands.
+#[tokio::test]
+async fn the_service_manager_is_told_how_it_stands() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let heard = |messages: &mut Vec<String>| {
+        let mut buffer = [0; 4096];
+        while let Ok(length) = socket.recv(&mut buffer) {
+            let text = String::from_utf8(buffer[..length].to_vec()).unwrap();
+            messages.extend(text.lines().map(str::to_owned));
+        }
+    };
+    let mut site = Site::start().await;
+    stop(&mut site.orchestrator).await;
+    site.orchestrator.set_environment("NOTIFY_SOCKET", path.to_str().unwrap());
+    site.orchestrator.set_environment("WATCHDOG_USEC", "400000");
+    site.orchestrator.start_ready().await;
+    let mut messages = Vec::new();
+    eventually("it to be alive for a while", async || {
+        heard(&mut messages);
+        (messages.iter().filter(|line| *line == "WATCHDOG=1").count() >= 5).then_some(())
+    })
+    .await;
+    assert_eq!(messages.iter().filter(|line| *line == "READY=1").count(), 1, "{messages:?}");
+    assert!(messages.contains(&"STATUS=ready".to_owned()), "{messages:?}");
+    // A bus that is away is said, and is no reason to be ended by the watchdog.
+    site.nats.kill();
+    messages.clear();
+    eventually("the loss to be told", async || {
+        heard(&mut messages);
+        let told = messages.iter().position(|line| line == "STATUS=the bus is away")?;
+        messages[told..].iter().any(|line| line == "WATCHDOG=1").then_some(())
+    })
+    .await;
+    site.nats.start_again().await;
+    messages.clear();
+    eventually("its return to be told", async || {
+        heard(&mut messages);
+        messages.contains(&"STATUS=ready".to_owned()).then_some(())
+    })
+    .await;
+    assert!(!messages.contains(&"READY=1".to_owned()), "it is said once: {messages:?}");
+    messages.clear();
+    stop(&mut site.orchestrator).await;
+    heard(&mut messages);
+    assert_eq!(messages.iter().filter(|line| *line == "STOPPING=1").count(), 1, "{messages:?}");
+    assert_eq!(messages.last().map(String::as_str), Some("STATUS=stopping"));
+}

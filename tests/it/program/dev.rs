@@ -1,0 +1,132 @@
+//! `os-upgrade dev`: a whole site on one machine, of which nothing is left behind.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use harness::orchestrator::own_address;
+use harness::programs;
+use harness::rest::Rest;
+use harness::secured_nats::SecuredNats;
+use harness::wait::eventually;
+use os_upgrade_platform::child::{self, Child};
+
+fn dev(command: &mut Command, listen: &str, data: &Path, more: &[&str]) {
+    command.args(["dev", "--hosts", "2", "--listen", listen, "--data-dir"]).arg(data).args(more);
+    command.current_dir(data).env_remove("RUST_LOG");
+}
+
+/// Processes whose arguments have this in them.
+fn processes_with(text: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").expect("a /proc").flatten();
+    let arguments = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = arguments.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(text)).collect()
+}
+
+fn processes(directory: &Path) -> Vec<String> {
+    processes_with(directory.to_str().expect("a path in UTF-8"))
+}
+
+/// Files in `directory` that have this in them. What a running server removes meanwhile has it not.
+fn files_with(directory: &Path, text: &str) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(files_with(&entry.path(), text));
+        } else if fs::read(entry.path()).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text)) {
+            found.insert(entry.path());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn dev_once_upgrades_its_hosts_and_leaves_no_process_behind() {
+    let data = tempfile::tempdir().expect("a directory");
+    let listen = own_address().to_string();
+    for _ in 0..2 {
+        let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+        dev(command.as_std_mut(), &listen, data.path(), &["--once"]);
+        let output = command.kill_on_drop(true).stdin(Stdio::null()).output().await.expect("started");
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{out}\n{err}");
+        assert!(out.contains("h01") && out.contains("h02"), "{out}");
+        assert_eq!(processes(data.path()), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn dev_shows_nobody_its_password_and_leaves_no_process_behind_when_it_is_killed() {
+    let data = tempfile::tempdir().expect("a directory");
+    let address = own_address();
+    let mut command = child::command(programs::path(programs::ORCHESTRATOR));
+    dev(&mut command, &address.to_string(), data.path(), &[]);
+    let log = File::create(data.path().join("log")).expect("made");
+    command.env("RUST_LOG", "debug").stdout(log.try_clone().expect("cloned")).stderr(log);
+    let child = Child::start(command).expect("started");
+    let rest = Rest::new(address);
+    eventually("the hosts", async || {
+        let (_, state) = rest.try_call(reqwest::Method::GET, "/v1/state/os-upgrade", "").await?;
+        (state["scheduled-workers"].as_array()?.len() == 2).then_some(())
+    })
+    .await;
+    assert!(processes(data.path()).len() >= 4, "{:?}", processes(data.path()));
+
+    // A second one, on a port of its own, is told what else it needs.
+    let mut second = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+    dev(second.as_std_mut(), &own_address().to_string(), data.path(), &[]);
+    let output = second.kill_on_drop(true).stdin(Stdio::null()).output().await.expect("started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.trim_end().ends_with("give this one a directory of its own with --data-dir"), "{said}");
+
+    // The password of its nats-server, which others could read in arguments, and which logs are no place for.
+    let url = fs::read_to_string(data.path().join("nats/url")).expect("a URL");
+    let password = url.split([':', '@']).nth(2).expect("a password");
+    assert_eq!(processes_with(password), [""; 0]);
+    let known = ["nats/nats-server.conf", "nats/url"].map(|file| data.path().join(file));
+    assert_eq!(files_with(data.path(), password), BTreeSet::from(known));
+    for log in ["log", "hosts/h01/worker.log", "nats/nats-server.log"] {
+        assert!(fs::metadata(data.path().join(log)).expect("a log").len() > 0, "{log}");
+    }
+    child.kill().await;
+    eventually("all processes to be gone", async || processes(data.path()).is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn dev_gives_its_hosts_the_credentials_that_a_nats_of_yours_wants() {
+    let nats = SecuredNats::start(1).await;
+    nats.admit("h01").await;
+    let ca = nats.issued().ca();
+    let site = ca.parent().and_then(Path::to_str).expect("a directory");
+    let data = tempfile::tempdir().expect("a directory");
+    let listen = own_address().to_string();
+    let run = async |environment: &[(&str, &str)], more: &[&str]| -> Output {
+        let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+        dev(command.as_std_mut(), &listen, data.path(), &[&["--once"], more].concat());
+        command.envs(environment.iter().copied()).kill_on_drop(true).stdin(Stdio::null());
+        command.output().await.expect("started")
+    };
+    let refused = async |environment: &[(&str, &str)], more: &[&str], what: &str| {
+        let output = run(environment, more).await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(what), "{said}");
+    };
+    let urls = nats.urls();
+    let url = ("OS_UPGRADE_NATS__URL", urls.as_str());
+    let credentials = nats.issued().orchestrator_credentials().display().to_string();
+    let own = ("OS_UPGRADE_NATS__CREDENTIALS", credentials.as_str());
+    let option = ["--nats-config", site];
+    refused(&[url, own], &[], "the hosts would have no credentials for this NATS").await;
+    refused(&[], &option, "set OS_UPGRADE_NATS__URL").await;
+    let advice = format!("os-upgrade nats-config host h02 --dir {site} --nats {urls}");
+    refused(&[url], &option, &advice).await;
+
+    nats.admit("h02").await;
+    let output = run(&[url], &option).await;
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{out}\n{err}");
+    assert!(out.contains("h01: upgraded") && out.contains("h02: upgraded"), "{out}");
+}

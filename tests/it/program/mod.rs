@@ -1,0 +1,6 @@
+//! The command line, the documentation, the API's description and the benchmarks, as users meet them.
+
+mod api;
+mod bench;
+mod dev;
+mod readme;

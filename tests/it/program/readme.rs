@@ -1,0 +1,105 @@
+//! What the documentation tells people to type does what it says.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use harness::programs;
+use harness::rest::Rest;
+use harness::site::Site;
+use os_upgrade_protocol::{Announcement, ApplicationName, HostName, subject};
+use reqwest::Method;
+
+const README: &str = include_str!("../../../README.md");
+const CONTRIBUTING: &str = include_str!("../../../CONTRIBUTING.md");
+const MAKEFILE: &str = include_str!("../../../Makefile");
+
+/// What begins the text that a command is given on its standard input, and what ends it.
+const HERE_DOCUMENT: (&str, &str) = ("<<EOF", "EOF");
+
+/// The commands in the `sh` blocks of `text`, with continued lines joined. What one is given is its last word.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let blocks = text.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
+    let joined: Vec<String> = blocks.map(|block| block.replace("\\\n", " ")).collect();
+    let mut lines = joined.iter().flat_map(|block| block.lines());
+    let mut commands = Vec::new();
+    while let Some(line) = lines.next() {
+        let mut words = shlex::split(line).unwrap_or_default();
+        if words.last().is_some_and(|word| word == HERE_DOCUMENT.0) {
+            let given: Vec<&str> = lines.by_ref().take_while(|line| *line != HERE_DOCUMENT.1).collect();
+            words.push(given.join("\n"));
+        }
+        commands.extend((!words.is_empty()).then_some(words));
+    }
+    commands
+}
+
+/// The value of the option `name`.
+fn option<'a>(words: &'a [String], name: &str) -> Option<&'a str> {
+    words.iter().skip_while(|word| *word != name).nth(1).map(String::as_str)
+}
+
+async fn curl(rest: &Rest, words: &[String]) -> u16 {
+    let url = words.iter().find(|word| word.starts_with("http")).expect("an address");
+    let path = url.strip_prefix("http://127.0.0.1:8646").expect("the default address");
+    let method = option(words, "-X").map_or(Method::GET, |method| method.parse().expect("a method"));
+    let content_type = option(words, "-H").and_then(|header| header.strip_prefix("Content-Type: "));
+    let given = option(words, "--data-binary").and(words.last()).map(String::as_str);
+    let body = option(words, "-d").or(given).unwrap_or_default();
+    rest.try_send(method, path, content_type.unwrap_or("application/json"), body).await.expect("an answer").0
+}
+
+#[tokio::test]
+async fn an_operator_may_type_what_the_readme_says() {
+    let site = Site::start().await;
+    let (host, application) =
+        (HostName::new("h01").unwrap(), ApplicationName::new("os-upgrade-debian").unwrap());
+    let announcement = Announcement::new(host.clone(), application.clone());
+    let to = subject::worker(&application, &host);
+    site.jetstream().publish(to, announcement.to_payload().into()).await.unwrap().await.unwrap();
+    let rest = site.rest();
+    harness::wait::eventually("the host is seen", async || rest.try_host("h01").await.map(drop)).await;
+
+    let commands = commands(README);
+    let mut statuses = Vec::new();
+    for words in commands.iter().filter(|words| words[0] == "curl") {
+        statuses.push(curl(&rest, words).await);
+    }
+    // The site had a configuration before, or the first would be a 201.
+    assert_eq!(statuses, [204, 204, 204, 200, 200, 204, 200, 200, 200]);
+}
+
+#[test]
+fn the_programs_know_the_arguments_shown() {
+    let commands = commands(README);
+    let mut seen = BTreeSet::new();
+    for words in &commands {
+        let (name, arguments) = match words[0].rsplit('/').next().unwrap() {
+            name @ ("os-upgrade" | "os-upgrade-worker") => (name, &words[1..]),
+            _ => continue,
+        };
+        let help =
+            Command::new(programs::path(name)).args([arguments[0].as_str(), "--help"]).output().unwrap();
+        assert!(help.status.success(), "{words:?}");
+        let help = String::from_utf8(help.stdout).unwrap();
+        for argument in arguments.iter().filter(|argument| argument.starts_with("--")) {
+            assert!(help.contains(argument.as_str()), "{name} {} does not know {argument}", arguments[0]);
+        }
+        seen.insert(format!("{name} {}", arguments[0]));
+    }
+    assert_eq!(seen.len(), 3, "{seen:?}");
+}
+
+#[test]
+fn every_make_target_named_is_there() {
+    let is_target = |word: &str| MAKEFILE.lines().any(|line| line.starts_with(&format!("{word}:")));
+    let mut named = BTreeSet::new();
+    for text in [README, CONTRIBUTING] {
+        let words: Vec<&str> = text.split(|c: char| !c.is_ascii_lowercase()).collect();
+        named.extend(words.windows(2).filter(|pair| pair[0] == "make").map(|pair| pair[1]));
+    }
+    let targets: Vec<&str> = named.iter().copied().filter(|word| is_target(word)).collect();
+    assert_eq!(
+        targets,
+        ["absence", "bench", "chaos", "deb", "demo", "fmt", "fuzz", "lint", "oracle", "races", "sim", "test"]
+    );
+}

@@ -1,0 +1,192 @@
+//! Replies and commands that nobody expects: recorded, never a crash, never a wrong state.
+
+use std::collections::BTreeMap;
+
+use async_nats::HeaderMap;
+use harness::raw_worker::RawWorker;
+use harness::rest::{Rest, Run};
+use harness::site::Site;
+use serde_json::{Value, json};
+
+/// A site with one plain worker on `h01`, and a run whose `prepare` stands in the stream.
+async fn site_with_a_run() -> (Site, Rest, RawWorker, String) {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let worker = RawWorker::start(site.nats.client().await, "h01").await;
+    rest.await_scheduled(&["h01"]).await;
+    let id = rest.started().await;
+    rest.await_status("h01", "preparing").await;
+    (site, rest, worker, id)
+}
+
+/// Lets the run come to its end as it should, and returns it.
+async fn completed(rest: &Rest, worker: &RawWorker, id: &str) -> Run {
+    worker.answer("prepare", "done").await;
+    worker.answer("upgrade", "done").await;
+    let run = rest.ended(id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded")]));
+    run
+}
+
+fn ignored(entries: &[(&str, &str)]) -> Vec<(String, String)> {
+    entries.iter().map(|(host, why)| ((*host).to_owned(), (*why).to_owned())).collect()
+}
+
+#[tokio::test]
+async fn replies_that_cannot_be_read_are_recorded_and_change_nothing() {
+    let (_site, rest, worker, id) = site_with_a_run().await;
+    // As much as a message may hold, all of it a string that would be an error message.
+    let mut huge = br#"{"action":"prepare","result":""#.to_vec();
+    huge.resize(1024 * 1024 - 1024, b'x');
+    huge.extend_from_slice(br#""}"#);
+    let unreadable: [&[u8]; 8] = [
+        b"",
+        b"done",
+        b"\xff\xfe",
+        b"[]",
+        br#"{"action":"dance","result":"done"}"#,
+        br#"{"action":"prepare"}"#,
+        br#"{"action":"prepare","result":"done","host":"h02"}"#,
+        &huge,
+    ];
+    for payload in unreadable {
+        worker.say(payload).await;
+    }
+    let run = completed(&rest, &worker, &id).await;
+    assert_eq!(run.ignored(), ignored(&[("h01", "malformed"); 8]));
+    let detail = |text: &str| run.0.to_string().contains(text);
+    assert!(detail(r#"the reply of h01 names another host, \"h02\""#), "{}", run.0);
+    assert!(run.0.to_string().len() < 64 * 1024, "a fact is bounded");
+}
+
+#[tokio::test]
+async fn what_a_reply_has_beyond_the_specification_is_no_matter() {
+    let (_site, rest, worker, id) = site_with_a_run().await;
+    let payload = br#"{"x":[{}],"result":"done","host":"h01","action":"prepare","not-after":7}"#;
+    worker.expect("prepare").await.ack().await;
+    worker.say(payload).await;
+    worker.answer("upgrade", "done").await;
+    let run = rest.ended(&id).await;
+    assert_eq!((run.result(), run.ignored()), (Some("completed"), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_reply_given_twice_counts_once() {
+    let (_site, rest, worker, id) = site_with_a_run().await;
+    let command = worker.expect("prepare").await;
+    worker.reply("prepare", "done").await;
+    worker.reply("prepare", "done").await;
+    command.ack().await;
+    let command = worker.expect("upgrade").await;
+    worker.reply("upgrade", "reboot-required").await;
+    worker.reply("upgrade", "reboot-required").await;
+    worker.reply("upgrade", "done").await;
+    command.ack().await;
+    let command = worker.expect("reboot").await;
+    worker.reply("reboot", "done").await;
+    worker.reply("reboot", "it did not come up").await;
+    command.ack().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded")]));
+    let facts = run.facts_of("h01").into_iter().filter(|fact| fact != "ignored").collect::<Vec<_>>();
+    let expected = [
+        "command-sent prepare",
+        "prepared",
+        "slot-granted",
+        "command-sent upgrade",
+        "reboot-required",
+        "command-sent reboot",
+        "upgraded",
+        "slot-released",
+    ];
+    assert_eq!(facts, expected);
+}
+
+#[tokio::test]
+async fn replies_to_what_was_never_asked_are_recorded_and_change_nothing() {
+    let (site, rest, worker, id) = site_with_a_run().await;
+    // Of the host's own, ahead of their commands.
+    worker.reply("upgrade", "done").await;
+    worker.reply("reboot", "done").await;
+    // Of a host that nobody knows, and of one that cannot be.
+    let publish = async |subject: &str| {
+        let payload = r#"{"action":"prepare","result":"it exploded"}"#;
+        let sent = site.jetstream().publish(subject.to_owned(), payload.into()).await;
+        sent.expect("sent").await.expect("stored");
+    };
+    publish("os-upgrade:control.reply.h99").await;
+    publish("os-upgrade:control.reply.%zz").await;
+    let run = completed(&rest, &worker, &id).await;
+    assert_eq!(run.ignored(), ignored(&[("h01", "nothing-outstanding"); 2]));
+    // The others belong to no run; the journal has them.
+    let facts = site.journal().await;
+    let has = |host: Value, why: Value| {
+        let ignored = facts.iter().filter(|fact| fact["type"] == "ignored");
+        ignored.filter(|fact| fact["host"] == host && fact["why"] == why).count()
+    };
+    assert_eq!(has(json!("h99"), json!({ "kind": "nothing-outstanding" })), 1);
+    let subject = "os-upgrade:control.reply.%zz";
+    assert_eq!(has(Value::Null, json!({ "kind": "unknown-subject", "subject": subject })), 1);
+}
+
+#[tokio::test]
+async fn a_reply_to_an_earlier_run_says_nothing_of_this_one() {
+    let (site, rest, worker, first) = site_with_a_run().await;
+    let command = worker.expect("prepare").await;
+    command.ack().await;
+    let commands = site.control("os-upgrade:control.command.h01").await;
+    let late = commands.first().expect("the command").sequence.to_string();
+    assert_eq!(rest.cancel().await.0, 204);
+    assert_eq!(rest.ended(&first).await.result(), Some("cancelled"));
+
+    let second = rest.started().await;
+    rest.await_status("h01", "preparing").await;
+    let mut headers = HeaderMap::new();
+    headers.insert("Os-Upgrade-In-Reply-To", late.as_str());
+    let payload = r#"{"action":"prepare","result":"no space"}"#;
+    let subject = "os-upgrade:control.reply.h01";
+    let sent = site.jetstream().publish_with_headers(subject, headers, payload.into()).await;
+    sent.expect("sent").await.expect("stored");
+    let run = completed(&rest, &worker, &second).await;
+    assert_eq!(run.ignored(), ignored(&[("h01", "nothing-outstanding")]));
+}
+
+#[tokio::test]
+async fn an_error_after_done_still_stops_the_host_before_its_upgrade() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let first = RawWorker::start(site.nats.client().await, "h01").await;
+    let second = RawWorker::start(site.nats.client().await, "h02").await;
+    rest.await_scheduled(&["h01", "h02"]).await;
+    let id = rest.started().await;
+    first.answer("prepare", "done").await;
+    rest.await_status("h01", "prepared").await;
+    first.reply("prepare", "the disk is full after all").await;
+    second.answer("prepare", "done").await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("failed"));
+    assert_eq!(run.reasons()["h01"], "prepare failed: the disk is full after all");
+    assert_eq!(site.commands_to("upgrade").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn commands_that_nobody_here_decided_are_recorded_and_change_nothing() {
+    let (site, rest, worker, id) = site_with_a_run().await;
+    worker.answer("prepare", "done").await;
+    let received = worker.expect("upgrade").await;
+    // As an intruder, or an operator's hand, might.
+    let publish = async |payload: &str| {
+        let sent =
+            site.jetstream().publish("os-upgrade:control.command.h01", payload.to_owned().into()).await;
+        sent.expect("sent").await.expect("stored");
+    };
+    publish(r#"{"action":"reboot","host":"h01"}"#).await;
+    publish("not JSON").await;
+    worker.reply("upgrade", "done").await;
+    received.ack().await;
+    let run = rest.ended(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert_eq!(run.ignored(), ignored(&[("h01", "foreign-command"); 2]));
+}

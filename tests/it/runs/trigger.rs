@@ -1,0 +1,169 @@
+//! The trigger's answers, and what they promise.
+
+use std::time::{Duration, Instant};
+
+use harness::host::APPLICATION;
+use harness::nats_server::NatsServer;
+use harness::orchestrator::Orchestrator;
+use harness::site::Site;
+use harness::wait::eventually;
+use nix::sys::signal::Signal;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const TRIGGER: &str = "/v1/state/os-upgrade/trigger-upgrade-site";
+
+fn message(body: &Value) -> &str {
+    body["errors"][0]["error-message"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn without_a_configuration_it_is_404_and_without_a_host_409() {
+    let nats = NatsServer::start().await;
+    let mut orchestrator = Orchestrator::new(&nats.url(), "");
+    orchestrator.start_ready().await;
+    let rest = &orchestrator.rest;
+    assert_eq!(rest.trigger("").await.0, 404);
+    assert_eq!(rest.get("/v1/config/os-upgrade").await.0, 404);
+    let validate = format!("{TRIGGER}?validate=true");
+    assert_eq!(rest.call(Method::POST, &validate, "").await.0, 404);
+    rest.configure(APPLICATION).await;
+    let (status, body) = rest.trigger("").await;
+    assert_eq!((status, message(&body).is_empty()), (409, false), "{body}");
+    assert_eq!(rest.runs().await, [Value::Null; 0]);
+}
+
+#[tokio::test]
+async fn bodies_are_taken_or_refused_whole() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(1).await;
+    let bad = [
+        r#"{"timeout":"soon"}"#,
+        r#"{"timeout":"-1s"}"#,
+        r#"{"timeout":"0s"}"#,
+        r#"{"timeout":5}"#,
+        r#"{"timeout":""}"#,
+        r#"{"time-out":"1h"}"#,
+        r#"{"timeout":"1h"} more"#,
+        "[]",
+        "now",
+        "\u{0}",
+    ];
+    for body in bad {
+        let (status, answer) = rest.trigger(body).await;
+        assert_eq!((status, message(&answer).is_empty()), (400, false), "{body}: {answer}");
+    }
+    let unknown = format!("{TRIGGER}?force=true");
+    assert_eq!(rest.call(Method::POST, &unknown, "").await.0, 400);
+    // Checked, and not done.
+    let validate = format!("{TRIGGER}?validate=true");
+    for body in ["", "{}", r#"{"timeout":"1h30m"}"#] {
+        assert_eq!(rest.call(Method::POST, &validate, body).await, (204, Value::Null), "{body}");
+    }
+    assert_eq!(rest.call(Method::POST, &validate, bad[0]).await.0, 400);
+    assert_eq!(rest.runs().await, [Value::Null; 0]);
+    assert_eq!(rest.state().await["status"], "idle");
+    assert_eq!(site.commands().await, [""; 0]);
+
+    for (body, seconds) in [("", 4 * 3600), ("{}", 4 * 3600), (r#"{"timeout":"90m"}"#, 90 * 60)] {
+        assert_eq!(rest.trigger(body).await, (204, Value::Null), "{body}");
+        let id = rest.newest_run().await;
+        let run = rest.ended(&id).await;
+        let time = |key: &str| {
+            let text = run.0[key].as_str().expect("a time");
+            text.parse::<chrono::DateTime<chrono::Utc>>().expect("a time")
+        };
+        assert_eq!((time("not-after") - time("start-time")).num_seconds(), seconds, "{body}");
+        assert_eq!(run.0["trigger"], "operator");
+        assert!(run.0["actor"].as_str().expect("an actor").starts_with("api"), "{}", run.0);
+    }
+    assert_eq!(rest.runs().await.len(), 3);
+    assert_eq!(hosts[0].said().len(), 9);
+}
+
+#[tokio::test]
+async fn while_a_run_is_active_it_is_409_also_to_validate() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(1).await;
+    hosts[0].hold("prepare");
+    let id = rest.started().await;
+    let refusals =
+        [rest.trigger("").await, rest.call(Method::POST, &format!("{TRIGGER}?validate=true"), "").await];
+    for (status, body) in refusals {
+        assert_eq!(status, 409);
+        assert_eq!(body["errors"][0]["error-info"]["run"], json!(id), "{body}");
+    }
+    hosts[0].let_go("prepare");
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(rest.runs().await.len(), 1);
+}
+
+#[tokio::test]
+async fn of_many_triggers_at_once_one_starts_a_run() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(1).await;
+    hosts[0].hold("prepare");
+    let answers = futures::future::join_all((0..20).map(|_| rest.trigger(""))).await;
+    let mut statuses: Vec<u16> = answers.into_iter().map(|(status, _)| status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [&[204][..], &[409; 19]].concat());
+    hosts[0].let_go("prepare");
+    let id = rest.newest_run().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(rest.runs().await.len(), 1);
+}
+
+/// A trigger is refused with 503 in good time; reading goes on.
+async fn assert_refused(site: &Site) {
+    let rest = site.rest();
+    let asked = Instant::now();
+    let (status, body) = rest.trigger("").await;
+    assert_eq!((status, message(&body).is_empty()), (503, false), "{body}");
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert_eq!(rest.get("/healthz").await.0, 200);
+    assert_eq!(rest.get("/v1/state/os-upgrade").await.0, 200);
+}
+
+#[tokio::test]
+async fn without_the_bus_it_is_503_in_time_and_starts_nothing_later() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(1).await;
+    site.nats.kill();
+    eventually("the loss to be seen", async || {
+        (site.orchestrator.readiness().await? == "the bus is away").then_some(())
+    })
+    .await;
+    assert_refused(&site).await;
+    site.nats.start_again().await;
+    site.orchestrator.ready().await;
+    // Whatever was still on its way would have come before this.
+    let validate = format!("{TRIGGER}?validate=true");
+    assert_eq!(rest.call(Method::POST, &validate, "").await, (204, Value::Null));
+    assert_eq!(rest.runs().await, [Value::Null; 0]);
+    assert_eq!(hosts[0].said(), [""; 0]);
+    let id = rest.started().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+}
+
+#[tokio::test]
+async fn with_a_bus_that_hangs_it_is_503_in_time_and_never_half_a_run() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    let hosts = site.hosts(1).await;
+    site.nats.signal(Signal::SIGSTOP);
+    assert_refused(&site).await;
+    site.nats.signal(Signal::SIGCONT);
+    site.orchestrator.ready().await;
+    // The append had been begun, so it may have been stored: a 503 leaves that open. Then it is a whole run.
+    let (status, _) = rest.trigger("").await;
+    assert!(status == 204 || status == 409, "{status}");
+    let id = rest.newest_run().await;
+    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    eventually("the site to be idle", async || (rest.state().await["status"] == "idle").then_some(())).await;
+    let begun = hosts[0].said().into_iter().filter(|said| said == "upgrade-begins").count();
+    assert_eq!(begun, rest.runs().await.len());
+}

@@ -1,0 +1,339 @@
+//! The test kit for workers: it passes those that keep the rules, and finds each that breaks one.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use harness::nats_server::NatsServer;
+use harness::secured_nats::SecuredNats;
+use harness::worker::{WorkerHost, worker_binary, worker_example};
+use harness::wrong_worker::{Fault, WrongWorker};
+use os_upgrade_protocol::Reply;
+use os_upgrade_worker_sdk::testing::{self, Access, Check, CheckError, Report, Rule, Verdict};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// How many wrong workers are checked at the same time; most of a check is waiting.
+const AT_ONCE: usize = 10;
+/// How long a wrong worker may take; what it does not do takes so long to be found out.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// The check of a worker that can be restarted and rebooted.
+async fn checked(fault: Option<Fault>, wait: Duration) -> Report {
+    let server = testing::NatsServer::start().await.unwrap();
+    let worker = WrongWorker::start(server.url(), "h01", fault);
+    check_of(&worker, wait).run_at(server.url()).await.unwrap()
+}
+
+fn check_of(worker: &Arc<WrongWorker>, wait: Duration) -> Check {
+    let worker = Arc::clone(worker);
+    let restarted = Arc::clone(&worker);
+    let rebooted = Arc::clone(&worker);
+    Check::new("h01")
+        .unwrap()
+        .patience(wait)
+        .work_wait(wait)
+        .on_restart(move || {
+            let worker = Arc::clone(&restarted);
+            async move {
+                worker.restart().await;
+                Ok(())
+            }
+        })
+        .on_reboot(move || {
+            let worker = Arc::clone(&rebooted);
+            async move {
+                worker.reboot().await;
+                Ok(())
+            }
+        })
+}
+
+#[tokio::test]
+async fn a_worker_that_keeps_all_rules_passes() {
+    let report = checked(None, Duration::from_mins(1)).await;
+    assert!(report.all_hold(), "{report}");
+    assert_eq!(report.rows.len(), Rule::ALL.len());
+}
+
+#[tokio::test]
+async fn every_rule_that_is_broken_is_found() {
+    let others =
+        [Fault::UnconfirmedReplies, Fault::SkipsCommands, Fault::AnnouncesAnother, Fault::RepeatsVersions];
+    let faults = Rule::ALL.into_iter().map(Fault::Of).chain(others);
+    let checks = futures::stream::iter(faults).map(|fault| async move {
+        let report = checked(Some(fault), SHORT).await;
+        let verdict = report.row(fault.breaks()).map(|row| row.verdict);
+        (verdict != Some(Verdict::Broken)).then(|| format!("{fault:?}\n{report}"))
+    });
+    let missed: Vec<_> = checks.buffer_unordered(AT_ONCE).filter_map(async |missed| missed).collect().await;
+    assert!(missed.is_empty(), "not found:\n{}", missed.join("\n"));
+}
+
+#[tokio::test]
+async fn without_a_worker_or_with_an_orchestrator_nothing_is_checked() {
+    let server = NatsServer::with_streams().await;
+    let check = || Check::new("h01").unwrap().patience(Duration::from_millis(200));
+    let report = check().run_at(&server.url()).await.unwrap();
+    assert_eq!(report.count(Verdict::Holds), 0, "{report}");
+    assert_eq!(report.row(Rule::DurableConsumer).unwrap().verdict, Verdict::Broken);
+    assert_eq!(report.row(Rule::Prepare).unwrap().verdict, Verdict::Skipped);
+
+    let jetstream = async_nats::jetstream::new(server.client().await);
+    let journal = async_nats::jetstream::stream::Config {
+        name: "os-upgrade:journal".to_owned(),
+        ..async_nats::jetstream::stream::Config::default()
+    };
+    jetstream.create_stream(journal).await.unwrap();
+    assert!(matches!(check().run_at(&server.url()).await, Err(CheckError::InUse)));
+    let nobody = check().run_at("nats://127.0.0.1:1").await;
+    assert!(matches!(nobody, Err(CheckError::Nats(_))), "{nobody:?}");
+}
+
+/// What keeps the check from making a consumer is seen where the consumer is missed.
+#[tokio::test]
+async fn a_consumer_that_cannot_be_made_is_said() {
+    let server = NatsServer::with_streams().await;
+    let client = server.client().await;
+    let asks = async {
+        loop {
+            let answer = client.request("os-upgrade.consumer.h01", r#"{"from":"the first"}"#.into()).await;
+            if answer.is_ok() {
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    let check = Check::new("h01").unwrap().patience(Duration::from_secs(1));
+    let url = server.url();
+    let report = tokio::select! {
+        report = check.run_at(&url) => report.unwrap(),
+        () = asks => unreachable!("it asks for ever"),
+    };
+    let row = report.row(Rule::DurableConsumer).unwrap();
+    assert_eq!(row.verdict, Verdict::Broken);
+    assert!(row.seen.starts_with("no consumer within 1 s; the one asked for is not made: "), "{report}");
+}
+
+/// A worker of any kind, started again whenever it ends, as an init system would.
+struct Supervised {
+    directory: TempDir,
+    supervisor: Child,
+}
+
+impl Supervised {
+    /// A worker with scripts: its command line, to be run in a directory with `scripts` and `boot-id`.
+    fn start(worker: &str, scripts: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        std::fs::create_dir(path.join("scripts")).unwrap();
+        for (name, body) in scripts {
+            let script = path.join("scripts").join(name);
+            std::fs::write(&script, format!("#!/bin/sh\n{body}\n")).unwrap();
+            std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::fs::write(path.join("boot-id"), "boot-1\n").unwrap();
+        let again = format!("while :; do {worker} >>log 2>&1 & echo $! >pid; wait $!; sleep 0.1; done");
+        let supervisor = Command::new("sh").args(["-c", &again]).current_dir(path).kill_on_drop(true).spawn();
+        Self { supervisor: supervisor.unwrap(), directory }
+    }
+
+    /// The commands that restart it, and its host.
+    fn commands(&self) -> [String; 2] {
+        let at = self.directory.path().display();
+        let restart = format!("kill -9 $(cat '{at}/pid')");
+        let reboot = format!("cat /proc/sys/kernel/random/uuid >'{at}/boot-id'; {restart}");
+        [restart, reboot]
+    }
+
+    /// Checks it by the command, all rules, and it has to keep them. The check itself is given `access`.
+    async fn passes(&self, url: &str, access: &[&str]) {
+        let [restart, reboot] = self.commands();
+        let more = ["--restart-command", &restart, "--reboot-command", &reboot, "--output", "json"];
+        let (code, text) = check_command(url, &[&more, access].concat()).await;
+        let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
+        assert_eq!(code, 0, "{text}\n{log}");
+        let report: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(report["holds"], Rule::ALL.len());
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let pid = std::fs::read_to_string(self.directory.path().join("pid")).unwrap_or_default();
+        // The supervisor first, or it would start another.
+        let supervisor = self.supervisor.id().map(|id| id.to_string()).unwrap_or_default();
+        let _ = std::process::Command::new("kill").args(["-9", &supervisor, pid.trim()]).status();
+    }
+}
+
+/// Runs `os-upgrade-worker check`, and returns its exit code and what it printed.
+fn check(url: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(worker_binary());
+    command.args(["check", "--nats", url, "--host", "h01"]).args(more).env_remove("RUST_LOG");
+    command
+}
+
+async fn check_command(url: &str, more: &[&str]) -> (i32, String) {
+    let output = check(url, more).output().await.unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+const EXEC: &str =
+    "exec --host h01 --application test --dir scripts --state-dir state --boot-id-file boot-id";
+/// Once longer than half the time after which a command comes again.
+const SLOW: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
+const UPGRADE: (&str, &str) = ("upgrade", "sleep 0.3; exit 3");
+const REBOOT: (&str, &str) = ("reboot", "true");
+const VERSIONS: (&str, &str) = ("versions", r#"echo '{"linux":"1"}'"#);
+
+#[tokio::test]
+async fn the_sdks_own_worker_passes_the_command() {
+    let server = NatsServer::start().await;
+    let worker = format!("{} {EXEC} --nats {}", worker_binary().display(), server.url());
+    let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&server.url(), &[]).await;
+
+    // Without the commands there is something that nobody has seen.
+    let (code, text) = check_command(&server.url(), &[]).await;
+    assert_eq!(code, 1, "{text}");
+    assert!(text.lines().last().unwrap().contains(" 0 broken, "), "{text}");
+    assert!(text.contains("SKIPPED  rebooted") && !text.contains('\u{1b}'), "{text}");
+    let (code, text) = check_command(&server.url(), &["--allow-skipped"]).await;
+    assert_eq!(code, 0, "{text}");
+}
+
+#[tokio::test]
+async fn the_full_example_passes_the_command() {
+    let server = NatsServer::start().await;
+    let example = worker_example("full");
+    let worker = format!("OS_UPGRADE_NATS_URL={} {} h01 .", server.url(), example.display());
+    let worker = Supervised::start(&worker, &[]);
+    let [restart, reboot] = worker.commands();
+    let more = ["--restart-command", &restart, "--reboot-command", &reboot];
+    let (_, text) = check_command(&server.url(), &more).await;
+    let end = "27 hold, 0 broken, 1 skipped";
+    assert!(text.contains("SKIPPED  in-progress") && text.trim_end().ends_with(end), "{text}");
+}
+
+/// It has no reboots, no versions, and nothing that takes long; everything else it keeps like any other.
+#[tokio::test]
+async fn the_smallest_example_passes_the_command() {
+    let server = NatsServer::start().await;
+    let example = worker_example("smallest");
+    let worker = format!("OS_UPGRADE_NATS_URL={} {} h01", server.url(), example.display());
+    let worker = Supervised::start(&worker, &[]);
+    let [restart, _] = worker.commands();
+    let (code, text) =
+        check_command(&server.url(), &["--restart-command", &restart, "--allow-skipped"]).await;
+    assert_eq!(code, 0, "{text}");
+    let skipped: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("SKIPPED  ")).collect();
+    let names: Vec<_> = skipped.iter().filter_map(|line| line.split(' ').next()).collect();
+    let reboots = ["reboot-pending", "restart-is-no-reboot", "rebooted", "reboot-twice"];
+    assert_eq!(names, [&reboots[..], &["in-progress", "versions"]].concat(), "{text}");
+}
+
+#[tokio::test]
+async fn the_worker_in_python_passes_the_command() {
+    assert!(std::fs::read_to_string(PYTHON_WORKER).unwrap().lines().count() < 80);
+    let server = NatsServer::start().await;
+    let url = server.url();
+    let worker = Supervised::start(&python(&url), &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&url, &[]).await;
+    // One who mends a worker checks it again.
+    let again = check(&url, &[]).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut rows = BufReader::new(again.stdout.unwrap()).lines();
+    while let Some(row) = rows.next_line().await.unwrap() {
+        assert!(row.starts_with("HOLDS"), "{row}");
+        if row.contains("upgrade-unprepared") {
+            return;
+        }
+    }
+    panic!("the check has ended too early");
+}
+
+/// A script that ends the worker and not the boot would otherwise be run again whenever the command comes again.
+#[tokio::test]
+async fn the_worker_in_python_gives_up_a_reboot_and_leaves_alone_what_it_does_not_know() {
+    let server = NatsServer::with_streams().await;
+    let host = WorkerHost::new(&server, "h01").await;
+    let reboot = ("reboot", "echo >>../reboots; kill -9 $PPID");
+    let worker = Supervised::start(&python(&server.url()), &[("prepare", "true"), UPGRADE, reboot, VERSIONS]);
+    let unknown = [r#"{"host":"h01"}"#, r#"{"action":"dance","host":"h01"}"#].map(str::to_owned);
+    let known =
+        [("r1", host.prepare("")), ("r2", host.upgrade()), ("r1", host.upgrade()), ("r1", host.reboot())];
+    for (run, command) in unknown.map(|command| ("r1", command)).into_iter().chain(known) {
+        host.await_acked(host.send(run, &command).await).await;
+    }
+    let replies = host.replies().await.into_iter().map(|reply| Reply::parse(&reply.payload).unwrap());
+    let results: Vec<_> = replies.map(|reply| reply.result.as_str().to_owned()).collect();
+    assert_eq!(results, ["done", "reboot-required", "the host does not reboot"]);
+    assert_eq!(std::fs::read(worker.directory.path().join("reboots")).unwrap().len(), 3);
+}
+
+const PYTHON_WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../worker-sdk/examples/python/worker.py");
+const SLOW_IN_PYTHON: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 6; }");
+
+/// The command line of the worker in Python.
+fn python(url: &str) -> String {
+    const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools/nats-py");
+    assert!(Path::new(LIBRARY).join("nats").is_dir(), "nats-py is missing: run `make tools`");
+    let environment = format!("OS_UPGRADE_NATS_URL={url} BOOT_ID_FILE=boot-id PYTHONPATH='{LIBRARY}'");
+    format!("{environment} python3 '{PYTHON_WORKER}' h01 scripts")
+}
+
+/// A NATS with accounts, what the worker of `h01` is given in its environment, and the check on its command line.
+async fn secured() -> (SecuredNats, String, [String; 4]) {
+    let nats = SecuredNats::start(1).await;
+    let [own, ca] = [nats.admit("h01").await, nats.issued().ca()].map(|path| path.display().to_string());
+    let environment = format!("OS_UPGRADE_NATS_CREDENTIALS='{own}' OS_UPGRADE_NATS_CA='{ca}'");
+    let orchestrator = nats.issued().orchestrator_credentials().display().to_string();
+    let access = ["--credentials".to_owned(), orchestrator, "--tls-ca".to_owned(), ca];
+    (nats, environment, access)
+}
+
+/// One that cannot read back what it has said may say it once more after each start, and not at other times, though it
+/// does so less often than it is started.
+#[tokio::test]
+async fn versions_that_are_said_again_though_not_after_a_start_are_found() {
+    let nats = SecuredNats::start(1).await;
+    let access = |credentials| Access {
+        credentials: Some(credentials),
+        ca: Some(nats.issued().ca()),
+        ..Access::default()
+    };
+    let own = access(nats.admit("h01").await);
+    let everything = access(nats.issued().orchestrator_credentials());
+    let worker = WrongWorker::start_with(&nats.urls(), own, "h01", Some(Fault::RepeatsVersions));
+    let client = testing::connect(&nats.urls(), everything).await.unwrap();
+    let report = check_of(&worker, SHORT).run(client, |_| ()).await.unwrap();
+    assert_eq!(report.row(Rule::Versions).unwrap().verdict, Verdict::Broken, "{report}");
+    assert_eq!(report.count(Verdict::Holds), Rule::ALL.len() - 1, "{report}");
+}
+
+#[tokio::test]
+async fn the_sdks_own_worker_passes_with_credentials() {
+    let (nats, environment, access) = secured().await;
+    let worker = format!("{environment} {} {EXEC} --nats {}", worker_binary().display(), nats.urls());
+    let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
+    // Neither without credentials nor with those of a host.
+    let (code, text) = check_command(&nats.urls(), &["--tls-ca", &access[3]]).await;
+    assert_eq!((code, text.as_str()), (1, ""));
+    let of_host = nats.issued().host_credentials("h01").display().to_string();
+    let (code, text) =
+        check_command(&nats.urls(), &["--tls-ca", &access[3], "--credentials", &of_host]).await;
+    assert_eq!((code, text.as_str()), (1, ""));
+}
+
+#[tokio::test]
+async fn the_worker_in_python_passes_with_credentials() {
+    let (nats, environment, access) = secured().await;
+    let worker = format!("{environment} {}", python(&nats.urls()));
+    let worker = Supervised::start(&worker, &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
+    worker.passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
+}

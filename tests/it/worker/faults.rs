@@ -1,0 +1,245 @@
+//! Worker processes that are killed, NATS that goes away, files that are torn: every command is executed once, and
+//! answered.
+
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::{AckPolicy, pull};
+use chrono::{DateTime, Utc};
+use futures::StreamExt;
+use harness::nats_server::{NatsServer, create_streams};
+use harness::proxy::Proxy;
+use harness::wait::eventually;
+use harness::worker::WorkerHost;
+use os_upgrade_protocol::{Action, Outcome, Reply, header, subject};
+use os_upgrade_worker_rules::{Current, Phase, Position, StateFile, limits};
+
+/// Counts its starts, and waits until it may end. A resumed one that was cut off has nothing more to do.
+const UPGRADE: &str = r#"
+exec 2>/dev/null # Its worker may be dead; what the shell says of that must not end it.
+if [ -n "$OS_UPGRADE_RESUME" ]; then echo "resumed rebooted=$OS_UPGRADE_REBOOTED" >> ../calls; exit 0; fi
+echo upgraded >> ../calls
+trap 'echo stopped >> ../calls; exit 1' TERM
+while [ ! -e ../go ]; do echo alive > ../alive; sleep 0.05; done"#;
+
+async fn upgrading(server: &NatsServer) -> (WorkerHost, u64) {
+    let mut host = WorkerHost::new(server, "h1").await;
+    host.script("upgrade", UPGRADE);
+    host.start();
+    host.prepared("r1").await;
+    let upgrade = host.send("r1", &host.upgrade()).await;
+    host.await_file("alive").await;
+    (host, upgrade)
+}
+
+#[tokio::test]
+async fn a_worker_killed_in_an_upgrade_resumes_it() {
+    let server = NatsServer::with_streams().await;
+    let (mut host, upgrade) = upgrading(&server).await;
+    host.kill();
+    let restarted = Instant::now();
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    host.await_acked(upgrade).await;
+    // From the state file, not by redelivery.
+    assert!(restarted.elapsed() < limits::ACK_WAIT.to_std().unwrap() / 2);
+    // The script that outlived its worker was ended before it was started again.
+    assert_eq!(host.lines("calls"), ["upgraded", "stopped", "resumed rebooted="]);
+    std::fs::remove_file(host.path("alive")).unwrap();
+    assert_eq!(host.replies_to(upgrade).await, 1);
+    assert!(!host.path("alive").exists());
+}
+
+#[tokio::test]
+async fn an_upgrade_that_reboots_the_host_is_told_so() {
+    let server = NatsServer::with_streams().await;
+    let (mut host, upgrade) = upgrading(&server).await;
+    host.kill();
+    host.boot("boot-2");
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    assert_eq!(host.lines("calls"), ["upgraded", "stopped", "resumed rebooted=1"]);
+}
+
+#[tokio::test]
+async fn a_worker_asked_to_end_leaves_its_upgrade_for_the_next_start() {
+    let server = NatsServer::with_streams().await;
+    let (mut host, upgrade) = upgrading(&server).await;
+    assert!(host.terminate().await.success());
+    assert_eq!(host.lines("calls"), ["upgraded", "stopped"]);
+    assert_eq!(host.replies_to(upgrade).await, 0);
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    assert_eq!(host.lines("calls"), ["upgraded", "stopped", "resumed rebooted="]);
+    // One that has nothing to do ends at once.
+    host.await_acked(upgrade).await;
+    assert!(host.terminate().await.success());
+}
+
+#[tokio::test]
+async fn nats_restarted_in_an_upgrade_loses_nothing() {
+    let mut server = NatsServer::with_streams().await;
+    let (host, upgrade) = upgrading(&server).await;
+    server.kill();
+    // The handler ends while nobody can be told.
+    host.touch("go");
+    host.await_log("the reply to command 3 is not stored yet").await;
+    server.start_again().await;
+    assert_eq!(host.result_of(upgrade).await, "done");
+    host.await_acked(upgrade).await;
+    assert_eq!(host.lines("calls"), ["upgraded"]);
+
+    // And once more, with the handler running on all the while.
+    std::fs::remove_file(host.path("go")).unwrap();
+    host.prepared("r2").await;
+    let upgrade = host.send("r2", &host.upgrade()).await;
+    eventually("the second upgrade", async || (host.lines("calls").len() == 2).then_some(())).await;
+    server.kill();
+    server.start_again().await;
+    host.touch("go");
+    assert_eq!(host.result_of(upgrade).await, "done");
+    host.await_acked(upgrade).await;
+    assert_eq!(host.lines("calls"), ["upgraded", "upgraded"]);
+}
+
+#[tokio::test]
+async fn a_worker_killed_between_reply_and_ack_executes_nothing_again() {
+    let server = NatsServer::with_streams().await;
+    let mut host = WorkerHost::new(&server, "h1").await;
+    host.script("prepare", "echo prepared >> ../calls");
+    let prepare = host.send("r1", &host.prepare("")).await;
+
+    // As the worker would have left it: delivered, answered, not acknowledged.
+    let stream = host.jetstream().get_stream(subject::CONTROL_STREAM).await.unwrap();
+    let config = pull::Config {
+        durable_name: Some(subject::consumer(&host.host)),
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: limits::ACK_WAIT.to_std().unwrap(),
+        max_ack_pending: 1,
+        filter_subject: subject::command(&host.host),
+        num_replicas: 1,
+        ..pull::Config::default()
+    };
+    let consumer = stream.create_consumer(config).await.unwrap();
+    let mut messages = consumer.fetch().max_messages(1).messages().await.unwrap();
+    let message = messages.next().await.unwrap().unwrap();
+    let published = std::time::SystemTime::from(message.info().unwrap().published);
+    let outcome = Outcome::Done;
+    let reply = Reply { action: Action::Prepare, result: outcome.clone() };
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert(header::IN_REPLY_TO, prepare.to_string());
+    let stored =
+        host.jetstream().publish_with_headers(subject::reply(&host.host), headers, reply.to_payload().into());
+    stored.await.unwrap().await.unwrap();
+    let mut state = StateFile::new(host.host.clone());
+    state.current = Some(Current {
+        position: Position { sequence: prepare, published: DateTime::<Utc>::from(published) },
+        ack_subject: message.reply.as_ref().unwrap().to_string(),
+        action: Action::Prepare,
+        run: None,
+        not_after: None,
+        phase: Phase::Answered { outcome },
+        attempts: 1,
+    });
+    std::fs::create_dir(host.path("state")).unwrap();
+    std::fs::write(host.path("state/h1.json"), state.to_bytes()).unwrap();
+
+    let started = Instant::now();
+    host.start();
+    host.await_acked(prepare).await;
+    // Through the stored subject, not after a redelivery.
+    assert!(started.elapsed() < limits::ACK_WAIT.to_std().unwrap() / 2);
+    // It cannot know that the first reply was stored.
+    assert_eq!(host.replies_to(prepare).await, 2);
+    assert_eq!(host.lines("calls"), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_torn_state_file_fails_closed() {
+    let server = NatsServer::with_streams().await;
+    let mut host = WorkerHost::new(&server, "h1").await;
+    host.script("upgrade", "echo upgraded >> ../calls");
+    host.start();
+    host.prepared("r1").await;
+    host.await_acked(1).await;
+    eventually("the settled state", async || {
+        let text = std::fs::read_to_string(host.path("state/h1.json")).unwrap();
+        text.contains("settled").then_some(())
+    })
+    .await;
+    host.kill();
+    std::fs::write(host.path("state/h1.json"), "{\"format\":1,\"hos").unwrap();
+    host.start();
+    let refused = host.send("r1", &host.upgrade()).await;
+    host.await_acked(refused).await;
+    assert!(host.path("state/h1.json.corrupt").exists());
+    assert_eq!(host.log().matches("the state file cannot be used").count(), 1);
+    host.prepared("r2").await;
+    let upgrade = host.send("r2", &host.upgrade()).await;
+    assert_eq!(host.result_of(upgrade).await, "done");
+    assert_eq!(host.replies_to(refused).await, 0);
+    assert_eq!(host.lines("calls"), ["upgraded"]);
+}
+
+#[tokio::test]
+async fn a_stream_made_anew_is_served_from_its_beginning() {
+    let server = NatsServer::with_streams().await;
+    let mut host = WorkerHost::new(&server, "h1").await;
+    host.start();
+    for run in ["r1", "r2", "r3"] {
+        host.prepared(run).await;
+    }
+    host.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
+    host.jetstream().delete_stream(subject::VERSIONS_STREAM).await.unwrap();
+    host.jetstream().delete_stream(subject::WORKERS_STREAM).await.unwrap();
+    create_streams(host.jetstream()).await;
+    // Its sequences are below those that the worker has settled.
+    host.prepared("r4").await;
+}
+
+#[tokio::test]
+async fn a_worker_killed_again_and_again_executes_each_upgrade_once() {
+    let server = NatsServer::with_streams().await;
+    let mut host = WorkerHost::new(&server, "h1").await;
+    host.script("upgrade", r#"[ -n "$OS_UPGRADE_RESUME" ] || echo "$OS_UPGRADE_RUN" >> ../calls"#);
+    host.start();
+    let mut runs = Vec::new();
+    // Killed at moments spread over a whole step, which takes some tens of milliseconds.
+    for number in 0..12_u64 {
+        let run = format!("r{number}");
+        let prepare = host.send(&run, &host.prepare("")).await;
+        if number == 0 {
+            // A consumer without a state file starts at the last message of its subject.
+            host.result_of(prepare).await;
+        }
+        let upgrade = host.send(&run, &host.upgrade()).await;
+        let moment = Instant::now() + Duration::from_millis(number * 7);
+        eventually("the moment", async || (Instant::now() >= moment).then_some(())).await;
+        host.kill();
+        host.start();
+        assert_eq!(host.result_of(prepare).await, "done");
+        assert_eq!(host.result_of(upgrade).await, "done");
+        host.await_acked(upgrade).await;
+        runs.push(run);
+    }
+    // One that was cut off before its first line is not counted, and one that was not is counted once.
+    let calls = host.lines("calls");
+    let mut once = calls.clone();
+    once.dedup();
+    assert_eq!(calls, once);
+    assert!(calls.iter().all(|run| runs.contains(run)));
+}
+
+/// A server that hangs keeps its connections; nothing tells the worker but that it does not answer.
+#[tokio::test]
+async fn a_worker_goes_to_another_server_when_its_own_hangs() {
+    let server = NatsServer::with_streams().await;
+    let lines = [Proxy::start(server.address()).await, Proxy::start(server.address()).await];
+    let urls = lines.iter().map(|line| format!("nats://{}", line.address())).collect::<Vec<_>>().join(",");
+    let mut host = WorkerHost::new(&server, "h1").await.with_url(urls);
+    host.start();
+    host.prepared("r1").await;
+    let used: Vec<_> = lines.iter().filter(|line| line.is_in_use()).collect();
+    assert_eq!(used.len(), 1);
+    used[0].cut();
+    host.prepared("r2").await;
+}

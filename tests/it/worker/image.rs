@@ -1,0 +1,398 @@
+//! The worker of hosts that run images, with bootc, rpm-ostree and systemctl played by scripts that say what the real
+//! ones do; and reboots, which are the same for every kind of host.
+
+use std::fmt::Write;
+
+use futures::StreamExt;
+use harness::nats_server::NatsServer;
+use harness::wait::{PATIENCE, eventually};
+use harness::worker::WorkerHost;
+use os_upgrade_protocol::{Progress, subject};
+
+/// An entry of `bootc status`.
+fn entry(digest: &str, version: &str, more: &str) -> String {
+    format!(
+        r#"{{"image": {{"image": {{"image": "registry.example/os:stable", "transport": "registry"}}, "version": "{version}",
+        "timestamp": "2026-09-01T10:00:00Z", "imageDigest": "sha256:{digest}", "architecture": "amd64"}}, "cachedUpdate": null,
+        "incompatible": false, "pinned": false, "softRebootCapable": false{more}, "store": "ostreeContainer",
+        "ostree": {{"checksum": "{digest}", "deploySerial": 0, "stateroot": "default"}}, "composefs": null}}"#
+    )
+}
+
+fn bootc_status(booted: &str, staged: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "org.containers.bootc/v1", "kind": "BootcHost", "metadata": {{"name": "host"}},
+        "spec": {{"bootOrder": "default", "image": {{"image": "registry.example/os:stable", "transport": "registry"}}}},
+        "status": {{"staged": {staged}, "booted": {booted}, "rollback": null, "rollbackQueued": false, "type": "bootcHost",
+        "usrOverlay": null, "readOnly": false}}}}"#
+    )
+}
+
+/// An entry of `rpm-ostree status`.
+fn deployment(checksum: &str, version: &str, booted: bool) -> String {
+    format!(
+        r#"{{"booted": {booted}, "checksum": "{checksum}", "version": "{version}", "id": "fedora-coreos-{checksum}.0",
+        "container-image-reference": "ostree-image-signed:docker://registry.example/os:stable",
+        "container-image-reference-digest": "sha256:{checksum}", "osname": "fedora-coreos", "serial": 0, "staged": {},
+        "pinned": false, "unlocked": "none", "timestamp": 1788220800, "packages": [], "requested-packages": [],
+        "base-commit-meta": {{"ostree.manifest-digest": "sha256:{checksum}", "ostree.manifest": "{{}}"}}}}"#,
+        !booted
+    )
+}
+
+fn rpm_ostree_status(deployments: &[&str]) -> String {
+    format!(
+        r#"{{"deployments": [{}], "transaction": null, "cached-update": null, "update-driver": null}}"#,
+        deployments.join(",")
+    )
+}
+
+const LOCKED: &str = r#", "downloadOnly": true"#;
+const UNLOCKED: &str = r#", "downloadOnly": false"#;
+
+/// What every script begins with: a line in `calls`.
+const PLAYED: &str = r#"cd "$(dirname "$0")/.."; echo "${0##*/} $*" >>calls"#;
+
+const SYSTEMCTL: &str = r#"
+case $1 in
+is-system-running) cat systemd ;;
+list-units) cat failed 2>/dev/null; exit 0 ;;
+reboot)
+    if [ -e inhibited ] && [ "$2" != --check-inhibitors=no ]; then
+        echo 'Operation inhibited by "borg" (PID 4711 "borg", user root), reason is "nightly backup".' >&2
+        echo 'Please retry operation after closing inhibitors and logging out other users.' >&2
+        exit 1
+    fi
+    touch rebooting ;;
+esac"#;
+
+/// `status.json` is what it says; `found.json`, once something newer is downloaded; `next.json`, once it is to boot.
+const BOOTC: &str = r#"
+case "$*" in
+"status --format json") cat status.json ;;
+"upgrade --download-only")
+    if [ -e old-bootc ]; then echo "error: unexpected argument '--download-only' found" >&2; exit 2; fi
+    if [ -e unreachable ]; then echo "error: Upgrading: Pulling: dial tcp: connection refused" >&2; exit 1; fi
+    if [ -e found.json ]; then cp found.json status.json; fi ;;
+"upgrade --check") printf 'Update available for: docker://registry.example/os:stable\n  Version: 41.2\n  Digest: sha256:bbbb\n' ;;
+"upgrade --from-downloaded"|upgrade) cp next.json status.json ;;
+*) exit 64 ;;
+esac"#;
+
+const RPM_OSTREE: &str = r#"
+case "$*" in
+"status --json") cat status.json ;;
+"upgrade --download-only")
+    if [ -e busy ]; then rm busy; echo "error: System transaction in progress" >&2; exit 1; fi ;;
+"upgrade --cache-only --unchanged-exit-77")
+    [ -e next.json ] || exit 77
+    cp next.json status.json ;;
+*) exit 64 ;;
+esac"#;
+
+/// A host that has these tools only, whose worker does not run yet.
+async fn host(server: &NatsServer, tools: &[(&str, &str)], more: &[&str]) -> WorkerHost {
+    let host = WorkerHost::new(server, "i1").await.with_kind(&["image"]).with_options(more);
+    for (name, body) in [("systemctl", SYSTEMCTL)].iter().chain(tools) {
+        host.script(name, &format!("{PLAYED}\n{body}"));
+    }
+    std::fs::write(host.path("systemd"), "running\n").unwrap();
+    // Before those of this machine, whose systemctl must not be asked.
+    let path = format!("{}:{}", host.scripts().display(), std::env::var("PATH").unwrap());
+    host.with_environment("PATH", &path)
+}
+
+fn write(host: &WorkerHost, name: &str, text: &str) {
+    std::fs::write(host.path(name), text).unwrap();
+}
+
+fn bootc(host: &WorkerHost, newer: bool) {
+    let (first, second) = (entry("aaaa", "41.1", UNLOCKED), |more| entry("bbbb", "41.2", more));
+    write(host, "status.json", &bootc_status(&first, "null"));
+    if newer {
+        write(host, "found.json", &bootc_status(&first, &second(LOCKED)));
+        write(host, "next.json", &bootc_status(&first, &second(UNLOCKED)));
+        write(host, "booted.json", &bootc_status(&second(UNLOCKED), "null"));
+    }
+}
+
+async fn upgraded(host: &WorkerHost, run: &str) -> String {
+    let upgrade = host.send(run, &host.upgrade()).await;
+    host.result_of(upgrade).await
+}
+
+/// Lets the host come up again with what it says now being in this file.
+fn boot(host: &mut WorkerHost, status: &str) {
+    host.kill();
+    std::fs::copy(host.path(status), host.path("status.json")).unwrap();
+    host.boot("boot-2");
+    host.start();
+}
+
+/// What was called that changes something.
+fn calls(host: &WorkerHost) -> Vec<String> {
+    let reading = ["bootc status", "rpm-ostree status", "systemctl is-system", "systemctl list"];
+    let calls = host.lines("calls").into_iter();
+    calls.filter(|call| !reading.iter().any(|start| call.starts_with(start))).collect()
+}
+
+#[tokio::test]
+async fn a_bootc_host_gets_what_was_downloaded_and_is_rebooted_into_it() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
+    bootc(&host, true);
+    host.start();
+    host.prepared("run-1").await;
+    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    let reboot = host.send("run-1", &host.reboot()).await;
+    host.await_file("rebooting").await;
+    boot(&mut host, "booted.json");
+    assert_eq!(host.result_of(reboot).await, "done");
+    let expected = [
+        "bootc upgrade --download-only",
+        "bootc upgrade --from-downloaded",
+        "systemctl reboot --check-inhibitors=yes",
+    ];
+    assert_eq!(calls(&host), expected);
+    eventually("versions", async || {
+        let versions = host.versions().await;
+        let last = &versions.last()?.0;
+        let image = [last.get("image")?.as_str(), last.get("image-version")?, last.get("image-id")?];
+        (image == ["registry.example/os:stable", "41.2", "sha256:bbbb"]).then_some(())
+    })
+    .await;
+
+    // And there is nothing newer after it.
+    std::fs::remove_file(host.path("found.json")).unwrap();
+    host.prepared("run-2").await;
+    assert_eq!(upgraded(&host, "run-2").await, "done");
+}
+
+/// What bootc says before it does anything, until it is let go.
+const TALKS: &str = r#"
+case "$*" in
+*--download-only)
+    echo 'layers already present: 63; layers needed: 2 (150.3 MB)'
+    echo 'Fetching layers: 40% (1/2)' >&2
+    while [ ! -e downloaded ]; do sleep 0.02; done ;;
+*--from-downloaded)
+    echo 'Deploying'
+    while [ ! -e deployed ]; do sleep 0.02; done ;;
+esac"#;
+
+#[tokio::test]
+async fn operators_see_what_the_tools_say() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", &format!("{TALKS}\n{BOOTC}"))], &[]).await;
+    bootc(&host, true);
+    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    host.client().flush().await.unwrap();
+    let mut say = async |expected: Progress| {
+        while tokio::time::timeout(PATIENCE, told.next())
+            .await
+            .unwrap()
+            .is_some_and(|message| Progress::parse(&message.payload).unwrap() != expected)
+        {}
+    };
+    host.start();
+    let prepare = host.send("run-1", &host.prepare("")).await;
+    say(Progress::new(prepare, 40, "Fetching layers: 40% (1/2)")).await;
+    host.touch("downloaded");
+    assert_eq!(host.result_of(prepare).await, "done");
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    say(Progress::new(upgrade, None, "Deploying")).await;
+    host.touch("deployed");
+    assert_eq!(host.result_of(upgrade).await, "reboot-required");
+}
+
+#[tokio::test]
+async fn a_host_that_boots_what_it_ran_before_has_failed() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
+    bootc(&host, true);
+    std::fs::copy(host.path("status.json"), host.path("before.json")).unwrap();
+    host.start();
+    host.prepared("run-1").await;
+    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    let reboot = host.send("run-1", &host.reboot()).await;
+    host.await_file("rebooting").await;
+    boot(&mut host, "before.json");
+    assert_eq!(
+        host.result_of(reboot).await,
+        "the host runs 41.1 (sha256:aaaa) and not sha256:bbbb, which it was upgraded to: it did not boot, or was rolled \
+         back"
+    );
+}
+
+#[tokio::test]
+async fn what_was_downloaded_and_is_gone_is_not_taken_for_an_upgrade() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
+    bootc(&host, true);
+    std::fs::copy(host.path("status.json"), host.path("before.json")).unwrap();
+    host.start();
+    host.touch("unreachable");
+    let prepare = host.send("run-1", &host.prepare("")).await;
+    let failed = "bootc upgrade failed: Upgrading: Pulling: dial tcp: connection refused";
+    assert_eq!(host.result_of(prepare).await, failed);
+    std::fs::remove_file(host.path("unreachable")).unwrap();
+    host.prepared("run-2").await;
+    boot(&mut host, "before.json");
+    let gone =
+        "what was prepared is not there any more, because the host was booted since; start another run";
+    assert_eq!(upgraded(&host, "run-2").await, gone);
+    host.prepared("run-3").await;
+    assert_eq!(upgraded(&host, "run-3").await, "reboot-required");
+}
+
+#[tokio::test]
+async fn an_older_bootc_downloads_when_it_upgrades() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
+    bootc(&host, true);
+    host.touch("old-bootc");
+    host.start();
+    host.prepared("run-1").await;
+    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    assert_eq!(calls(&host), ["bootc upgrade --download-only", "bootc upgrade --check", "bootc upgrade"]);
+}
+
+#[tokio::test]
+async fn an_rpm_ostree_host_waits_for_other_transactions_and_is_upgraded_from_its_cache() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("rpm-ostree", RPM_OSTREE)], &["--tool", "rpm-ostree"]).await;
+    let old = deployment("aaaa", "41.1", true);
+    write(&host, "status.json", &rpm_ostree_status(&[&old]));
+    host.touch("busy");
+    host.start();
+    host.prepared("run-1").await;
+    host.await_log("waits for another transaction").await;
+    assert_eq!(upgraded(&host, "run-1").await, "done");
+
+    write(&host, "next.json", &rpm_ostree_status(&[&deployment("bbbb", "41.2", false), &old]));
+    host.prepared("run-2").await;
+    assert_eq!(upgraded(&host, "run-2").await, "reboot-required");
+    let (new, old) = (deployment("bbbb", "41.2", true), deployment("aaaa", "41.1", false));
+    write(&host, "booted.json", &rpm_ostree_status(&[&new, &old]));
+    let reboot = host.send("run-2", &host.reboot()).await;
+    host.await_file("rebooting").await;
+    boot(&mut host, "booted.json");
+    assert_eq!(host.result_of(reboot).await, "done");
+}
+
+#[tokio::test]
+async fn an_rpm_ostree_host_is_not_rebooted_into_what_waited_for_it_before() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("rpm-ostree", RPM_OSTREE)], &["--tool", "rpm-ostree"]).await;
+    let (runs, waits) = (deployment("bbbb", "41.2", true), deployment("aaaa", "41.1", false));
+    // After `rpm-ostree rollback`, or what was laid out and never booted.
+    write(&host, "status.json", &rpm_ostree_status(&[&waits, &runs]));
+    write(&host, "next.json", &rpm_ostree_status(&[&deployment("cccc", "41.3", false), &runs]));
+    host.start();
+    host.prepared("run-1").await;
+    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    assert_eq!(
+        calls(&host),
+        ["rpm-ostree upgrade --download-only", "rpm-ostree upgrade --cache-only --unchanged-exit-77"]
+    );
+    host.await_log("a reboot is required: 41.3 (cccc) is to run, and 41.2 (bbbb) runs").await;
+}
+
+#[tokio::test]
+async fn what_rpm_ostree_has_laid_out_on_a_bootc_host_is_not_overlooked() {
+    let server = NatsServer::with_streams().await;
+    let tools = [("bootc", "cat bootc.json"), ("rpm-ostree", RPM_OSTREE)];
+    let mut host = host(&server, &tools, &[]).await;
+    let foreign = r#"{"image": null, "cachedUpdate": null, "incompatible": true, "pinned": false, "store": null,
+        "ostree": {"checksum": "bbbb", "deploySerial": 0, "stateroot": "default"}}"#;
+    write(&host, "bootc.json", &bootc_status(&entry("aaaa", "41.1", UNLOCKED), foreign));
+    let (waits, runs) = (deployment("bbbb", "41.1", false), deployment("aaaa", "41.1", true));
+    write(&host, "status.json", &rpm_ostree_status(&[&waits, &runs]));
+    host.start();
+    host.prepared("run-1").await;
+    // There is nothing newer, and what waits for a reboot is not nothing.
+    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    let called = calls(&host);
+    assert!(called.iter().all(|call| call.starts_with("rpm-ostree upgrade ")), "{called:?}");
+}
+
+#[tokio::test]
+async fn a_host_of_another_kind_says_so() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", "echo 'error: not booted via bootc' >&2; exit 1")], &[]).await;
+    host.start();
+    let prepare = host.send("run-1", &host.prepare("")).await;
+    assert_eq!(
+        host.result_of(prepare).await,
+        "neither bootc nor rpm-ostree upgrades this host: bootc status failed: not booted via bootc; cannot run \
+         rpm-ostree: No such file or directory (os error 2)"
+    );
+}
+
+/// A host that is to be rebooted.
+async fn to_be_rebooted(server: &NatsServer, more: &[&str]) -> WorkerHost {
+    let mut host = host(server, &[("bootc", BOOTC)], more).await;
+    bootc(&host, true);
+    write(&host, "failed", "old.service loaded failed failed It failed long ago\n");
+    host.start();
+    host.prepared("run-1").await;
+    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    host
+}
+
+#[tokio::test]
+async fn a_reboot_waits_for_what_holds_it_up_and_names_it() {
+    let server = NatsServer::with_streams().await;
+    let host = to_be_rebooted(&server, &["--inhibitor-wait", "1s"]).await;
+    host.touch("inhibited");
+    let reboot = host.send("run-1", &host.reboot()).await;
+    assert_eq!(
+        host.result_of(reboot).await,
+        "systemctl reboot failed: Operation inhibited by \"borg\" (PID 4711 \"borg\", user root), reason is \"nightly \
+         backup\".; Please retry operation after closing inhibitors and logging out other users."
+    );
+    assert!(!host.path("rebooting").exists());
+
+    let server = NatsServer::with_streams().await;
+    let mut hasty = to_be_rebooted(&server, &["--ignore-inhibitors"]).await;
+    hasty.touch("inhibited");
+    let reboot = hasty.send("run-1", &hasty.reboot()).await;
+    hasty.await_file("rebooting").await;
+    boot(&mut hasty, "booted.json");
+    assert_eq!(hasty.result_of(reboot).await, "done");
+}
+
+#[tokio::test]
+async fn a_reboot_is_answered_once_the_host_is_well() {
+    let server = NatsServer::with_streams().await;
+    let mut host = to_be_rebooted(&server, &[]).await;
+    host.script("is-well", "test -e ../well || { echo 'the shop is closed' >&2; exit 1; }");
+    let script = host.scripts().join("is-well");
+    host = host.with_options(&["--health-script", script.to_str().unwrap()]);
+    let reboot = host.send("run-1", &host.reboot()).await;
+    host.await_file("rebooting").await;
+    write(&host, "systemd", "starting\n");
+    boot(&mut host, "booted.json");
+    host.await_log("not well yet: systemd is still starting units").await;
+    write(&host, "systemd", "degraded\n");
+    host.await_log("not well yet: the shop is closed").await;
+    assert_eq!(host.replies_to(reboot).await, 0);
+    host.touch("well");
+    assert_eq!(host.result_of(reboot).await, "done");
+}
+
+#[tokio::test]
+async fn only_units_that_have_failed_since_make_a_host_unwell() {
+    let server = NatsServer::with_streams().await;
+    let mut host = to_be_rebooted(&server, &["--health-wait", "1s"]).await;
+    let reboot = host.send("run-1", &host.reboot()).await;
+    host.await_file("rebooting").await;
+    let mut failed = std::fs::read_to_string(host.path("failed")).unwrap();
+    writeln!(failed, "new.service loaded failed failed It worked before").unwrap();
+    write(&host, "failed", &failed);
+    boot(&mut host, "booted.json");
+    assert_eq!(
+        host.result_of(reboot).await,
+        "units have failed since the upgrade began: new.service; see systemctl status"
+    );
+}

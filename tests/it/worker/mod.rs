@@ -1,0 +1,8 @@
+//! The worker program, the library, and the check of any worker.
+
+mod check;
+mod commands;
+mod faults;
+mod handlers;
+mod image;
+mod library;

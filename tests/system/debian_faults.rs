@@ -1,0 +1,399 @@
+//! The Debian worker with real APT and dpkg when something is wrong: each ends in a message that says what, and in a
+//! host that can be tried again.
+
+use std::fs::File;
+use std::net::TcpListener;
+
+use futures::StreamExt;
+use harness::debian::{Archive, CACHE, Mount, Package, Tree, host, run};
+use harness::nats_server::NatsServer;
+use harness::wait::{PATIENCE, eventually};
+use harness::worker::WorkerHost;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{F_WRLCK, flock};
+use os_upgrade_protocol::{Progress, subject};
+
+/// A system with `foo` 1.0 installed, whose archive has another version.
+fn system(newer: Package) -> (Tree, Archive) {
+    let tree = Tree::new();
+    let mut archive = Archive::new(&tree);
+    archive.publish(&[Package::new("foo", "1.0")]);
+    tree.must(&["apt-get", "--quiet=2", "update"]);
+    tree.must(&["apt-get", "--quiet=2", "--assume-yes", "install", "foo"]);
+    archive.publish(&[newer]);
+    (tree, archive)
+}
+
+async fn preparation_of(host: &WorkerHost, run: &str) -> String {
+    let prepare = host.send(run, &host.prepare("")).await;
+    host.result_of(prepare).await
+}
+
+#[tokio::test]
+async fn each_source_that_fails_is_named() {
+    let (tree, mut archive) = system(Package::new("foo", "2.0"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+
+    // Nothing listens at the first; the second is another directory without a list.
+    Archive::add_source(&tree, "http://127.0.0.1:1/debian");
+    Archive::add_source(&tree, "copy:/srv/nothing");
+    let result = preparation_of(&host, "run-1").await;
+    let unreachable = "http://127.0.0.1:1/debian cannot be reached; look at the network, the proxy and the source's address: ";
+    assert!(result.contains(unreachable), "{result}");
+    assert!(result.contains("copy:/srv/nothing"), "{result}");
+    assert!(!result.contains("copy:/srv/archive"), "{result}");
+
+    archive.be_the_source(&tree);
+    archive.change_key();
+    archive.publish(&[Package::new("foo", "2.0")]);
+    let result = preparation_of(&host, "run-2").await;
+    let unsigned = "copy:/srv/archive is not signed by its key; do not trust it, or renew the key that the source names: ";
+    assert!(result.starts_with(unsigned), "{result}");
+    assert_eq!(tree.package("foo"), "ii 1.0");
+
+    archive.trust_key(&tree);
+    assert_eq!(run(&host, "run-3").await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_found_before_anything_is_changed() {
+    let (tree, _archive) = system(Package::new("foo", "2.0"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    // The lists do not fit.
+    let disk = tree.disk(CACHE, "64k");
+    host.start();
+    let result = preparation_of(&host, "run-1").await;
+    assert!(result.contains("because the disk is full; make room: "), "{result}");
+
+    // Nor does what is to stay free.
+    disk.resize("16m");
+    drop(host);
+    let server = NatsServer::with_streams().await;
+    let mut careful = harness::debian::host(&server, &tree, &[]).await.with_kind(&[
+        "debian",
+        "--root",
+        tree.root().to_str().unwrap(),
+        "--free-space",
+        "20",
+    ]);
+    careful.start();
+    let result = preparation_of(&careful, "run-2").await;
+    assert!(result.starts_with("the disk is too full: the upgrade needs "), "{result}");
+    assert!(result.contains(CACHE) && result.ends_with("are free; make room"), "{result}");
+    assert_eq!(tree.package("foo"), "ii 1.0");
+
+    disk.resize("64m");
+    assert_eq!(run(&careful, "run-3").await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+}
+
+#[tokio::test]
+async fn a_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
+    let noise: Vec<u8> = (0..1_000_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+    let (tree, _archive) = system(Package::new("foo", "2.0").file("usr/share/foo/noise", noise));
+    let disk = tree.disk("/usr/share/foo", "64k");
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    let result = host.result_of(upgrade).await;
+    assert!(
+        result.starts_with("the upgrade failed: the disk is full; make room and try again: package foo: "),
+        "{result}"
+    );
+    disk.resize("4m");
+    assert_eq!(run(&host, "run-2").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+}
+
+/// A disk of its own at `/boot`, with a kernel of 600 kB and what belongs to it.
+fn boot_disk(tree: &Tree, size: &str) -> Mount {
+    let disk = tree.disk("/boot", size);
+    for (name, length) in [("vmlinuz-6.1.0-1-amd64", 200_000), ("initrd.img-6.1.0-1-amd64", 400_000)] {
+        tree.write(&format!("/boot/{name}"), &"x".repeat(length));
+    }
+    disk
+}
+
+#[tokio::test]
+async fn a_boot_disk_without_room_for_another_kernel_is_found_before_anything_is_changed() {
+    let newer = Package::new("foo", "2.0").field("Depends: linux-image-6.1.0-2-amd64");
+    let (tree, mut archive) = system(newer.clone());
+    let kernel = Package::new("linux-image-6.1.0-2-amd64", "6.1.2");
+    archive.publish(&[newer, kernel.file("boot/vmlinuz-6.1.0-2-amd64", vec![b'x'; 200_000])]);
+    // A kernel more, the initial RAM disk once more while it is written, and 1 MB that stays free: 2 MB, and some pages.
+    let disk = boot_disk(&tree, "2400k");
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let result = preparation_of(&host, "run-1").await;
+    assert!(result.starts_with("the disk is too full: the upgrade needs 1.0 MB in "), "{result}");
+    assert!(
+        result.contains("/boot and leaves 1.0 MB free as --free-space says, and 1.8 MB are free"),
+        "{result}"
+    );
+    assert_eq!(tree.package("foo"), "ii 1.0");
+
+    disk.resize("3m");
+    assert_eq!(run(&host, "run-2").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+    assert!(tree.path("/boot/vmlinuz-6.1.0-2-amd64").is_file());
+}
+
+#[tokio::test]
+async fn a_boot_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
+    // What is written there after a kernel was installed is in no list.
+    let postinst = "head --bytes=1500000 /dev/zero >/boot/initrd.img-6.1.0-1-amd64.new\n\
+                    mv /boot/initrd.img-6.1.0-1-amd64.new /boot/initrd.img-6.1.0-1-amd64";
+    let (tree, _archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let disk = boot_disk(&tree, "2m");
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    let result = host.result_of(upgrade).await;
+    assert!(
+        result.starts_with("the upgrade failed: the disk is full; make room and try again: package foo: "),
+        "{result}"
+    );
+    assert_eq!(tree.package("foo"), "iF 2.0");
+    disk.resize("4m");
+    assert_eq!(run(&host, "run-2").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+    assert_eq!(tree.read("/boot/initrd.img-6.1.0-1-amd64").len(), 1_500_000);
+}
+
+#[tokio::test]
+async fn a_package_that_cannot_be_configured_is_named_with_what_it_said() {
+    let postinst = "test -e /etc/gizmo || { echo 'no gizmo here' >&2; exit 3; }";
+    let (tree, mut archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let failed = "the upgrade failed: package foo: installed foo package post-installation script subprocess returned \
+                  error exit status 3; it said: no gizmo here";
+    assert_eq!(run(&host, "run-1").await, failed);
+    assert_eq!(tree.package("foo"), "iF 2.0");
+
+    // Nothing is mended, and the next run says so, too.
+    assert_eq!(run(&host, "run-2").await, failed);
+
+    // The operator mends it.
+    tree.write("/etc/gizmo", "");
+    assert_eq!(run(&host, "run-3").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+
+    // Or the package's maintainer does.
+    let broken = Package::new("foo", "3.0").script("postinst", "exit 1");
+    archive.publish(&[broken]);
+    assert!(run(&host, "run-4").await.starts_with("the upgrade failed: package foo: "));
+    archive.publish(&[Package::new("foo", "3.1")]);
+    assert_eq!(run(&host, "run-5").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 3.1".to_owned(), String::new()));
+}
+
+/// Holds dpkg's lock, until the file is closed, as this process.
+fn lock(tree: &Tree) -> File {
+    let file = File::options().write(true).open(tree.path("/var/lib/dpkg/lock-frontend")).unwrap();
+    let whole = flock { l_type: F_WRLCK.try_into().unwrap(), l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
+    fcntl(&file, FcntlArg::F_SETLK(&whole)).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn somebody_else_who_uses_dpkg_is_waited_for_and_named() {
+    let (tree, _archive) = system(Package::new("foo", "2.0"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &["--lock-wait", "1s"]).await;
+    host.start();
+    let held = lock(&tree);
+    // It changes nothing, so it needs no lock.
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    let result = host.result_of(upgrade).await;
+    let named = format!("/var/lib/dpkg/lock-frontend is held by process {} (", std::process::id());
+    assert!(result.starts_with(&named), "{result}");
+    assert!(result.ends_with("for longer than 1s; end that, or wait longer with --lock-wait"), "{result}");
+    assert_eq!(tree.package("foo"), "ii 1.0");
+    drop(host);
+
+    let server = NatsServer::with_streams().await;
+    let mut patient = harness::debian::host(&server, &tree, &[]).await;
+    patient.start();
+    patient.prepared("run-2").await;
+    let upgrade = patient.send("run-2", &patient.upgrade()).await;
+    patient.await_log("waits for /var/lib/dpkg/lock-frontend, held by process ").await;
+    drop(held);
+    assert_eq!(patient.result_of(upgrade).await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+}
+
+/// A version whose configuration begins with `/begun` and waits for `/go`.
+fn slow() -> Package {
+    let postinst = "echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
+    Package::new("foo", "2.0").script("postinst", postinst)
+}
+
+async fn begun(tree: &Tree, times: usize) {
+    let lines = async || (tree.read("/begun").lines().count() == times).then_some(());
+    eventually("dpkg is in the middle", lines).await;
+}
+
+#[tokio::test]
+async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
+    let (tree, _archive) = system(slow());
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    let mut progress = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    host.client().flush().await.unwrap();
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    // What APT says it does is what operators are shown.
+    let configuring = async {
+        loop {
+            let told = Progress::parse(&progress.next().await.unwrap().payload).unwrap();
+            if told.command == upgrade && told.text.starts_with("Configuring foo") {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, configuring).await.unwrap();
+    host.kill();
+    tree.kill_all();
+    assert_eq!(tree.package("foo"), "iF 2.0");
+    tree.write("/go", "");
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    host.await_log("an earlier installation did not end").await;
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+    assert_eq!(host.replies_to(upgrade).await, 1);
+}
+
+#[tokio::test]
+async fn a_boot_loader_that_reads_no_journal_finds_the_new_menu_while_dpkg_is_still_at_work() {
+    // As update-grub writes it.
+    let postinst = "yes 'new menu' | head --lines=3000 >/boot/grub/grub.cfg.new\n\
+                    cat /boot/grub/grub.cfg.new >/boot/grub/grub.cfg; rm /boot/grub/grub.cfg.new\n\
+                    echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
+    let (tree, _archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let disk = tree.ext4_disk("/boot");
+    tree.write("/boot/grub/grub.cfg", "old menu\n");
+    tree.must(&["sync", "--file-system", "/boot"]);
+    assert_eq!(disk.read_as_boot_loader("/grub/grub.cfg"), "old menu\n");
+
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    let menu = tree.read("/boot/grub/grub.cfg");
+    assert_eq!(menu.lines().count(), 3000);
+    eventually("the new menu to be in its place", async || {
+        (disk.read_as_boot_loader("/grub/grub.cfg") == menu).then_some(())
+    })
+    .await;
+    tree.write("/go", "");
+    assert_eq!(host.result_of(upgrade).await, "done");
+}
+
+#[tokio::test]
+async fn what_is_only_recommended_comes_also_after_a_cut() {
+    let preinst = "echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
+    let recommended =
+        Package::new("extra", "1.0").field("Pre-Depends: foo (>= 2.0)").script("preinst", preinst);
+    let newer = Package::new("foo", "2.0").field("Recommends: extra");
+    let (tree, mut archive) = system(newer.clone());
+    archive.publish(&[newer, recommended]);
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    host.kill();
+    tree.kill_all();
+    assert_eq!(tree.package("foo"), "ii 2.0");
+    // As if the cut had come a moment earlier.
+    tree.must(&["dpkg", "--force-all", "--purge", "extra"]);
+    tree.write("/go", "");
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    host.await_log("installs what was prepared and is still missing: extra").await;
+    assert_eq!(tree.package("extra"), "ii 1.0");
+    assert!(tree.must(&["apt-mark", "showauto"]).contains("extra"));
+}
+
+#[tokio::test]
+async fn an_upgrade_goes_on_without_its_worker_and_is_not_begun_twice() {
+    let (tree, _archive) = system(slow());
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    host.kill();
+    host.start();
+    host.await_log("waits for what an earlier worker began").await;
+    // Asked to end, as when its own package is upgraded.
+    host.terminate().await;
+    host.start();
+    tree.write("/go", "");
+    assert_eq!(host.result_of(upgrade).await, "done");
+    begun(&tree, 1).await;
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+
+    // The next one finds no trace of it.
+    assert_eq!(run(&host, "run-2").await, "done");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_asked_to_end_leaves_dpkg_to_its_work() {
+    let (tree, _archive) = system(slow());
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    host.prepared("run-1").await;
+    let upgrade = host.send("run-1", &host.upgrade()).await;
+    begun(&tree, 1).await;
+    assert!(host.terminate().await.success());
+    tree.write("/go", "");
+    let installed = async || (tree.package("foo") == "ii 2.0").then_some(());
+    eventually("dpkg ends its work", installed).await;
+    host.start();
+    assert_eq!(host.result_of(upgrade).await, "done");
+    begun(&tree, 1).await;
+}
+
+#[tokio::test]
+async fn a_preparation_that_hangs_is_stopped_by_a_hint_and_does_not_outlive_a_killed_worker() {
+    let (tree, archive) = system(Package::new("foo", "2.0"));
+    // It takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    Archive::add_source(&tree, &format!("http://{address}"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let prepare = host.send("run-1", &host.prepare("")).await;
+    let connected = silent.accept().unwrap();
+    host.kill();
+    host.start();
+    host.await_log("an earlier worker left behind is ended").await;
+    silent.accept().unwrap();
+    host.client().publish(subject::hint(&host.host), "".into()).await.unwrap();
+    assert_eq!(host.result_of(prepare).await, "the preparation was stopped");
+    drop(connected);
+
+    archive.be_the_source(&tree);
+    assert_eq!(run(&host, "run-2").await, "done");
+}

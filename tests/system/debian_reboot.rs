@@ -1,0 +1,71 @@
+//! The Debian worker of the machine that it runs on, which here is a small system that it runs in: it looks at the kernel
+//! and at systemd, and has it reboot. systemctl is played by a script.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use harness::debian::{Archive, Package, Tree, run};
+use harness::nats_server::NatsServer;
+use harness::worker::{WorkerHost, worker_binary};
+
+const SYSTEMCTL: &str = "#!/bin/sh
+echo \"$*\" >>/calls
+case $1 in
+is-system-running) echo degraded ;;
+list-units) cat /failed ;;
+reboot) touch /rebooting ;;
+esac
+";
+
+#[tokio::test]
+async fn a_newer_kernel_is_booted_through_systemd_and_no_unit_may_fail_by_it() {
+    let mut tree = Tree::new();
+    tree.mount_proc();
+    let mut archive = Archive::new(&tree);
+    archive.publish(&[Package::new("foo", "1.0")]);
+    tree.must(&["apt-get", "--quiet=2", "update"]);
+    tree.must(&["apt-get", "--quiet=2", "--assume-yes", "install", "foo"]);
+    // A newer one of the kernel that runs.
+    let runs = nix::sys::utsname::uname().unwrap().release().to_str().unwrap().to_owned();
+    let (number, flavour) = runs
+        .split_once('-')
+        .map_or((runs.as_str(), String::new()), |(number, rest)| (number, format!("-{rest}")));
+    let newer = format!("{number}.1{flavour}");
+    archive.publish(&[Package::new("foo", "2.0").file(&format!("boot/vmlinuz-{newer}"), Vec::new())]);
+    tree.write("/usr/local/bin/systemctl", SYSTEMCTL);
+    fs::set_permissions(tree.path("/usr/local/bin/systemctl"), fs::Permissions::from_mode(0o755)).unwrap();
+    tree.write("/failed", "old.service loaded failed failed It failed long ago\n");
+    fs::copy(worker_binary(), tree.path("/worker")).unwrap();
+
+    let server = NatsServer::with_streams().await;
+    let host = WorkerHost::new(&server, "d1").await.with_kind(&["debian", "--free-space", "1"]);
+    let mut host = host.with_options(&["--health-wait", "1s"]).within(&tree.root(), Path::new("/worker"));
+    tree.bind(&host.path(""));
+    host.start();
+    assert_eq!(run(&host, "run-1").await, "reboot-required");
+    host.await_log(&format!("a reboot is required: kernel {newer} is installed, and {runs} runs")).await;
+    assert_eq!(tree.package("foo"), "ii 2.0");
+
+    let rebooted = async |host: &mut WorkerHost, run: &str, boot: &str| {
+        fs::remove_file(tree.path("/rebooting")).unwrap_or_default();
+        let reboot = host.send(run, &host.reboot()).await;
+        let asked = async || tree.path("/rebooting").exists().then_some(());
+        harness::wait::eventually("systemd is asked", asked).await;
+        host.kill();
+        host.boot(boot);
+        host.start();
+        host.result_of(reboot).await
+    };
+    assert_eq!(rebooted(&mut host, "run-1", "boot-2").await, "done");
+    assert!(tree.read("/calls").contains("reboot --check-inhibitors=yes\n"));
+
+    // Another kernel than the newest was booted, so the next run asks for a reboot again, and a unit fails by that.
+    assert_eq!(run(&host, "run-2").await, "reboot-required");
+    let failed = tree.read("/failed");
+    tree.write("/failed", &format!("{failed}new.service loaded failed failed It worked before\n"));
+    assert_eq!(
+        rebooted(&mut host, "run-2", "boot-3").await,
+        "units have failed since the upgrade began: new.service; see systemctl status"
+    );
+}
