@@ -3,7 +3,7 @@
 use os_upgrade_kernel::Settings;
 use os_upgrade_kernel::config::Rollout;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Leaves out of every rollout and all settings within `value` what is as by default. One of which nothing is left stays
 /// as `{}`.
@@ -26,16 +26,9 @@ pub(crate) fn leave_out(value: &mut Value) {
 }
 
 fn leave_out_of(value: &mut Value, default: &impl Serialize) {
-    let default = object(default);
+    let default = serde_json::to_value(default).unwrap();
     if let Value::Object(fields) = value {
         fields.retain(|key, value| default.get(key) != Some(value));
-    }
-}
-
-fn object(value: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(value).unwrap() {
-        Value::Object(fields) => fields,
-        other => panic!("{other} is no object"),
     }
 }
 
