@@ -1,9 +1,10 @@
 //! Stories: what a site is told, line by line, and everything the kernel makes of it.
 //!
 //! Each file in `stories/` is a script (see `common/script.rs`) together with its whole outcome: `+` facts in order,
-//! `=` the answer, `~` a hint to hosts at work, `!` all that should be under way, whenever that has changed. After a deliberate change of
-//! behaviour, `UPDATE_EXPECTED=1 cargo test -p os-upgrade-kernel --test stories` writes the outcomes anew, for the
-//! reader of the diff to judge.
+//! `=` the answer, `~` a hint to hosts at work, `!` all that should be under way, whenever that has changed. Of settings
+//! and rollouts only what differs from the defaults is shown, so that a new setting changes no story. After a deliberate
+//! change of behaviour, `UPDATE_EXPECTED=1 cargo test -p os-upgrade-kernel --test stories` writes the outcomes anew, for
+//! the reader of the diff to judge.
 
 mod common;
 

@@ -7,6 +7,7 @@ mod agenda;
 mod bug;
 mod bus;
 mod checker;
+mod corpus;
 mod describe;
 mod fault;
 mod host;
@@ -15,6 +16,7 @@ mod locks;
 mod operator;
 mod plan;
 mod request;
+mod search;
 mod tally;
 mod trace;
 mod world;
@@ -25,7 +27,9 @@ use std::time::Duration;
 
 pub use bug::Bug;
 pub use checker::Violation;
+pub use corpus::{CORPUS, Found};
 pub use fault::Fault;
+pub use search::{Finding, WITHIN};
 pub use tally::{Tally, replay};
 
 use crate::trace::Trace;

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::{Bug, Fault, Outcome, Violation, simulate};
@@ -45,15 +43,15 @@ pub struct Tally {
 
 impl Tally {
     /// Runs `seeds` on so many threads. `progress` is told after each how many are done.
-    pub fn of(seeds: Range<u64>, bug: Option<Bug>, jobs: usize, progress: impl Fn(u64) + Sync) -> Self {
+    pub fn of<S>(seeds: S, bug: Option<Bug>, jobs: usize, progress: impl Fn(u64) + Sync) -> Self
+    where
+        S: Iterator<Item = u64> + Send,
+    {
         let tally = Mutex::new(Self::default());
-        let next = AtomicU64::new(seeds.start);
+        let seeds = Mutex::new(seeds);
+        let next = || seeds.lock().expect("no thread panics with it").next();
         let work = || {
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds.end {
-                    return;
-                }
+            while let Some(seed) = next() {
                 let outcome = simulate(seed, bug, false);
                 let done = {
                     let mut tally = tally.lock().expect("no thread panics with it");

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in what it shares with others")]
 
 pub(crate) mod check;
+pub(crate) mod defaults;
 pub(crate) mod moves;
 pub(crate) mod play;
 pub(crate) mod render;

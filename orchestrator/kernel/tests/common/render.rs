@@ -1,8 +1,11 @@
-//! Facts, answers, effects and states as short lines of text. Facts are shown whole: their JSON without its noise.
+//! Facts, answers, effects and states as short lines of text. Facts are shown whole: their JSON without its noise, and
+//! without settings that are as by default.
 
 use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, State};
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
+
+use super::defaults;
 
 /// `{"type":"slot-released","host":"h1","why":"upgraded"}` as `slot-released host=h1 why=upgraded`.
 fn compact(value: &Value) -> String {
@@ -35,7 +38,9 @@ pub(crate) fn fact(fact: &Fact) -> String {
     if let Fact::Host { run, host, event } = fact {
         format!("{run} {host}: {}", compact(&serde_json::to_value(event).unwrap()))
     } else {
-        compact(&serde_json::to_value(fact).unwrap())
+        let mut fact = serde_json::to_value(fact).unwrap();
+        defaults::leave_out(&mut fact);
+        compact(&fact)
     }
 }
 

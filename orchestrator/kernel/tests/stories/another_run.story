@@ -2,14 +2,14 @@
 > host h1
 > host h2
 > put-config debian concurrent=2 failures=1
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2 max-failures=1) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:1
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=1 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2 max-failures=1) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -46,7 +46,7 @@
   + slot-released host=h2 why=upgraded
   + run-ended result=completed run=r1
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=1 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2 max-failures=1) run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z
 > deliver

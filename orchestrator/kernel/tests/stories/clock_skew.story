@@ -2,7 +2,7 @@
 > host h1
 > host h2
 > settings external
-  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
@@ -14,7 +14,7 @@
   = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree
 > skew -30
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -49,7 +49,7 @@
   + r1 h1: command-sent action=upgrade attempt=1 sequence=6
   ! nothing
 > settings embedded default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true)
 > skew 99
 > reply h1 upgrade done
   + r1 h1: upgraded

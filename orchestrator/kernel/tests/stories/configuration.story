@@ -16,32 +16,35 @@
 > put-config a,a expect=none
   = refused: the configuration is not the one you expect, it has become "2-60645047337390a6": read it again
 > put-config c concurrent=2 failures=3
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=3 unreachable=skip) worker-applications=[(name=c)]) difference=[(after=[(name=c)] before=[(name=b)] path=worker-applications) (after=(boot-timeout=30m max-concurrent=2 max-failures=3 unreachable=skip) path=rollout)]
+  + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=3) worker-applications=[(name=c)]) difference=[(after=[(name=c)] before=[(name=b)] path=worker-applications) (after=(max-concurrent=2 max-failures=3) path=rollout)]
   = done
 > put-config c concurrent=1 failures=3
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=3 unreachable=skip) worker-applications=[(name=c)]) difference=[(after=1 before=2 path=rollout/max-concurrent)]
+  + config-replaced actor=admin config=(rollout=(max-failures=3) worker-applications=[(name=c)]) difference=[(after=1 before=2 path=rollout/max-concurrent)]
+  = done
+> put-config c
+  + config-replaced actor=admin config=(worker-applications=[(name=c)]) difference=[(before=(max-failures=3) path=rollout)]
   = done
 > delete-config validate
   = valid
 > delete-config expect=none
-  = refused: the configuration is not the one you expect, it has become "4-b36b503e5e1c43b3": read it again
+  = refused: the configuration is not the one you expect, it has become "5-6bcdaee7d85b07a9": read it again
 > delete-config expect=1-0
-  = refused: the configuration is not the one you expect, it has become "4-b36b503e5e1c43b3": read it again
-> delete-config expect=1-0,4-791b72362789fc0b validate
-  = refused: the configuration is not the one you expect, it has become "4-b36b503e5e1c43b3": read it again
+  = refused: the configuration is not the one you expect, it has become "5-6bcdaee7d85b07a9": read it again
+> delete-config expect=1-0,5-6bcdaee7d85b07a9 validate
+  = valid
 # A run goes on with what it began with, and without a configuration.
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(boot-timeout=30m max-concurrent=1 max-failures=3 unreachable=skip) path=rollout) (after=[(name=debian)] before=[(name=c)] path=worker-applications)]
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=[(name=debian)] before=[(name=c)] path=worker-applications)]
   = done
 > host h1
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
 > put-config other concurrent=7
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=7 max-failures=0 unreachable=skip) worker-applications=[(name=other)]) difference=[(after=[(name=other)] before=[(name=debian)] path=worker-applications) (after=(boot-timeout=30m max-concurrent=7 max-failures=0 unreachable=skip) path=rollout)]
+  + config-replaced actor=admin config=(rollout=(max-concurrent=7) worker-applications=[(name=other)]) difference=[(after=[(name=other)] before=[(name=debian)] path=worker-applications) (after=(max-concurrent=7) path=rollout)]
   = done
 > delete-config
-  + config-replaced actor=admin config=null difference=[(before=(rollout=(boot-timeout=30m max-concurrent=7 max-failures=0 unreachable=skip) worker-applications=[(name=other)]) path=)]
+  + config-replaced actor=admin config=null difference=[(before=(rollout=(max-concurrent=7) worker-applications=[(name=other)]) path=)]
   = done
 > delete-config
   = refused: there is no configuration: PUT /v1/config/os-upgrade first

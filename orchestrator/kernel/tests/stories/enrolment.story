@@ -1,6 +1,6 @@
 # Hosts wait for approval, and are withdrawn.
 > settings embedded waiting default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=()
 > host h1
 > host h2
 > host h3 unreachable
@@ -29,7 +29,7 @@
   waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval
 # One runs; the others are named.
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(awaits-approval host=h2)) (application=debian group=default host=h3 skipped=(awaits-approval host=h3))] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(awaits-approval host=h2)) (application=debian group=default host=h3 skipped=(awaits-approval host=h3))] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z
 > state
@@ -80,10 +80,10 @@
 > explain h2
   withdrawn by eve: lost | reason=host-withdrawn
 > settings embedded default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true)
 > host h4
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(host-withdrawn actor=eve reason=lost)) (application=debian group=default host=h3 skipped=unreachable) (application=debian group=default host=h4)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(host-withdrawn actor=eve reason=lost)) (application=debian group=default host=h3 skipped=unreachable) (application=debian group=default host=h4)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h4/prepare/1 until 2026-11-21T05:00:00Z
 > state
@@ -112,7 +112,7 @@
 > withdraw h2 forget why=scrapped
   = done
 > settings embedded waiting default:1
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=()
 > host h2
 > explain h2
   waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval

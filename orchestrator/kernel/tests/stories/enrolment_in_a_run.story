@@ -1,13 +1,13 @@
 # Hosts that are withdrawn while a run is active.
 > settings external waiting
-  + settings-adopted settings=(default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(groups=() provider=external)
 > host h1
 > host h2
 > host h3
 > host h4
 > host h5
 > put-config debian concurrent=2
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) path=)]
   = created
 > approve h1 h2 h3 h4 h5
   + hosts-approved actor=admin hosts=[h1 h2 h3 h4 h5]
@@ -16,7 +16,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4) (application=debian group=default host=h5)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4) (application=debian group=default host=h5)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z, send r1/h4/prepare/1 until 2026-11-21T05:00:00Z, send r1/h5/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -140,7 +140,7 @@
   + host-withdrawn actor=admin host=h5 reason=moved
   = done
 > put-config debian windows=Saturday~01:00~4h
-  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=4h start-time=01:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(before=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) path=rollout) (after=[(days-of-week=Saturday duration=4h start-time=01:00 timezone=site-local)] path=maintenance-windows)]
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=4h start-time=01:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(before=(max-concurrent=2) path=rollout) (after=[(days-of-week=Saturday duration=4h start-time=01:00 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1
   withdrawn by admin: moved | reason=host-withdrawn
@@ -151,7 +151,7 @@
 > explain h3
   no run is active; the next starts by itself at 2026-11-21T01:00:00Z | until=2026-11-21T01:00:00Z
 > due r2
-  + run-started hosts=[(application=debian group=default host=h1 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h2 skipped=(host-withdrawn actor=admin reason=sold)) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h5 skipped=(host-withdrawn actor=admin reason=moved))] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(window end=2026-11-21T05:00:00Z start=2026-11-21T01:00:00Z)
+  + run-started hosts=[(application=debian group=default host=h1 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h2 skipped=(host-withdrawn actor=admin reason=sold)) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h5 skipped=(host-withdrawn actor=admin reason=moved))] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(window end=2026-11-21T05:00:00Z start=2026-11-21T01:00:00Z)
   ! send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, withdraw 6 of h5
 > state
   r2 active
@@ -169,14 +169,14 @@
   = done
   ! unlock h4 of default, withdraw 6 of h5
 > settings embedded hold default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true)
 > host h9
 > trigger r9
-  + run-started hosts=[(application=debian group=default host=h1 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h2 skipped=(host-withdrawn actor=admin reason=sold)) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h5 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h9)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r9 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h2 skipped=(host-withdrawn actor=admin reason=sold)) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h5 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h9)] not-after=2026-11-21T05:00:00Z rollout=() run=r9 trigger=(operator actor=admin)
   = done
   ! send r9/h3/prepare/1 until 2026-11-21T05:00:00Z, send r9/h9/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, withdraw 6 of h5
 > settings embedded hold default:1 waiting
-  + settings-adopted settings=(default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=()
 > gone h9
 > withdraw h9 forget
   + r9 h9: cancelled reason=(host-withdrawn actor=admin reason=moved)

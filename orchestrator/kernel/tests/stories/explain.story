@@ -4,14 +4,14 @@
 > host h3
 > host h4 unreachable
 > put-config debian concurrent=1 failures=1
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-failures=1) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:0
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=0) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(default=0))
 > explain h1
   no run is active; none starts by itself, as there are no maintenance windows
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(max-failures=1) run=r1 trigger=(operator actor=admin)
   = done
 > explain h1
   its prepare command is about to be sent | status=pending | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
@@ -49,7 +49,7 @@
   waiting for its turn: h1 is first: denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=prepared | since=2026-11-21T01:00:05Z | until=2026-11-21T05:00:00Z
 > wait 5
 > settings embedded default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true)
   + r1 h1: slot-granted group=default provider=embedded
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
 > explain h1
@@ -98,7 +98,7 @@
 > explain h1
   no run is active; none starts by itself, as there are no maintenance windows
 > put-config none
-  + config-replaced actor=admin config=(worker-applications=[]) difference=[(before=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) path=rollout) (after=[] before=[(name=debian)] path=worker-applications)]
+  + config-replaced actor=admin config=(worker-applications=[]) difference=[(before=(max-failures=1) path=rollout) (after=[] before=[(name=debian)] path=worker-applications)]
   = done
 > explain h1
   its worker's application is not among the configured ones

@@ -19,7 +19,7 @@
 > lock default z2
   = refused: the only slot is held by z1 since 2026-11-21T01:00:00Z
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:20Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:20Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:20Z, send r1/h2/prepare/1 until 2026-11-21T05:00:20Z
 > deliver

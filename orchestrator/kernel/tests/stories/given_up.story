@@ -12,7 +12,7 @@
 > give-up h1
   = refused: no run is active
 > trigger r1 timeout=2h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T03:00:00Z, send r1/h2/prepare/1 until 2026-11-21T03:00:00Z, send r1/h3/prepare/1 until 2026-11-21T03:00:00Z, send r1/h4/prepare/1 until 2026-11-21T03:00:00Z
 > give-up h9
@@ -117,12 +117,12 @@
   + ignored host=h2 reply=(action=reboot result=done) sequence=12 why=nothing-outstanding
 # Its slot is kept also where those of hosts that failed are released: the run goes on, perhaps beside it.
 > put-config debian failures=1
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) path=rollout)]
+  + config-replaced actor=admin config=(rollout=(max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(max-failures=1) path=rollout)]
   = done
 > settings embedded release default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
+  + settings-adopted settings=(auto-approve=true on-failure=release)
 > trigger r2 timeout=2h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=(max-failures=1) run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, send r2/h2/prepare/1 until 2026-11-21T03:00:00Z, send r2/h3/prepare/1 until 2026-11-21T03:00:00Z, send r2/h4/prepare/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
 > deliver

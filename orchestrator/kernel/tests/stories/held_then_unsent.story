@@ -7,7 +7,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T02:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T02:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T02:00:00Z
 > deliver
@@ -30,7 +30,7 @@
   + withdrawn deleted=false host=h1 sequence=4
   ! nothing
 > trigger r2 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z
 > deliver

@@ -3,16 +3,16 @@
 > host h2
 > host h3
 > put-config debian concurrent=2
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(default=2))
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 # Whose prepare fails has answered, and so has h2; h3 has not.
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -32,7 +32,7 @@
   ! withdraw 4 of h3
 # Two are upgraded at once, and one of them fails: the other is told, and comes to its end.
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, withdraw 4 of h3
 > deliver
@@ -69,7 +69,7 @@
   + run-ended result=failed run=r2
 # Nobody is at work any more, or has been told anything yet.
 > trigger r3
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r3 trigger=(operator actor=admin)
   = done
   ! send r3/h1/prepare/1 until 2026-11-21T05:00:00Z, send r3/h2/prepare/1 until 2026-11-21T05:00:00Z, send r3/h3/prepare/1 until 2026-11-21T05:00:00Z, withdraw 4 of h3
 > cancel

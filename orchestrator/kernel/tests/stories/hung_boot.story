@@ -4,13 +4,13 @@
 > put-config debian boot=0s
   = refused: rollout/boot-timeout: must be at least 1s; a run never lasts beyond its not-after, whatever this is
 > put-config debian boot=10m
-  + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(boot-timeout=10m) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=10m) worker-applications=[(name=debian)]) path=)]
   = created
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1 timeout=2h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=10m) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T03:00:00Z, send r1/h2/prepare/1 until 2026-11-21T03:00:00Z
 > deliver
@@ -65,12 +65,12 @@
   + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=nothing-outstanding
 # The time of an upgrade does not count, and one that answers in time is not touched.
 > put-config debian boot=10m failures=1
-  + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=1 before=0 path=rollout/max-failures)]
+  + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-failures=1) worker-applications=[(name=debian)]) difference=[(after=1 before=0 path=rollout/max-failures)]
   = done
 > settings embedded release default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
+  + settings-adopted settings=(auto-approve=true on-failure=release)
 > trigger r2 timeout=4h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:25:00Z rollout=(boot-timeout=10m max-concurrent=1 max-failures=1 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:25:00Z rollout=(boot-timeout=10m max-failures=1) run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T05:25:00Z, send r2/h2/prepare/1 until 2026-11-21T05:25:00Z
 > deliver
@@ -127,10 +127,10 @@
   h2 upgraded
 # It is back before its command was looked at, and is upgraded in the next run: the slot is held for that by now.
 > put-config debian boot=10m failures=0
-  + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=0 before=1 path=rollout/max-failures)]
+  + config-replaced actor=admin config=(rollout=(boot-timeout=10m) worker-applications=[(name=debian)]) difference=[(after=0 before=1 path=rollout/max-failures)]
   = done
 > trigger r3 timeout=4h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:44:59Z rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:44:59Z rollout=(boot-timeout=10m) run=r3 trigger=(operator actor=admin)
   = done
   ! send r3/h1/prepare/1 until 2026-11-21T06:44:59Z, send r3/h2/prepare/1 until 2026-11-21T06:44:59Z
 > deliver
@@ -161,7 +161,7 @@
   + run-ended result=failed run=r3
   ! withdraw 27 of h1
 > trigger r4 timeout=4h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:54:59Z rollout=(boot-timeout=10m max-concurrent=1 max-failures=0 unreachable=skip) run=r4 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:54:59Z rollout=(boot-timeout=10m) run=r4 trigger=(operator actor=admin)
   = done
   ! send r4/h1/prepare/1 until 2026-11-21T06:54:59Z, send r4/h2/prepare/1 until 2026-11-21T06:54:59Z, withdraw 27 of h1
 > deliver

@@ -3,15 +3,15 @@
 > host h2
 > host h3
 > put-config debian concurrent=2
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(default=2))
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:00:00Z rollout=(max-concurrent=2) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T02:00:00Z, send r1/h2/prepare/1 until 2026-11-21T02:00:00Z, send r1/h3/prepare/1 until 2026-11-21T02:00:00Z
 > sent h1 prepare
@@ -74,7 +74,7 @@
   h3 cancelled: the run's time was over before its turn came
 > wait 600
 > trigger r2 timeout=1m
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:17:40Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:17:40Z rollout=(max-concurrent=2) run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T02:17:40Z, send r2/h2/prepare/1 until 2026-11-21T02:17:40Z, send r2/h3/prepare/1 until 2026-11-21T02:17:40Z
 > wait 60

@@ -9,7 +9,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -46,7 +46,7 @@
   h2 cancelled: the run was ended by the failure of h1
   h3 cancelled: the run was ended by the failure of h1
 > trigger r2 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T02:00:00Z, send r2/h2/prepare/1 until 2026-11-21T02:00:00Z, send r2/h3/prepare/1 until 2026-11-21T02:00:00Z
 > deliver
@@ -97,7 +97,7 @@
   h3 cancelled: the run's time was over before its turn came
 # In the next run, before its turn.
 > trigger r3 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:00:00Z rollout=() run=r3 trigger=(operator actor=admin)
   = done
   ! send r3/h1/prepare/1 until 2026-11-21T03:00:00Z, send r3/h2/prepare/1 until 2026-11-21T03:00:00Z, send r3/h3/prepare/1 until 2026-11-21T03:00:00Z
 > deliver
@@ -128,7 +128,7 @@
   + withdrawn deleted=false host=h1 sequence=30
   ! nothing
 > trigger r4
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T07:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r4 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T07:00:00Z rollout=() run=r4 trigger=(operator actor=admin)
   = done
   ! send r4/h1/prepare/1 until 2026-11-21T07:00:00Z, send r4/h2/prepare/1 until 2026-11-21T07:00:00Z, send r4/h3/prepare/1 until 2026-11-21T07:00:00Z
 > deliver

@@ -8,7 +8,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > settings embedded default:1 edge:2
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1 edge=2) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(default=1 edge=2))
 > lock default node-7
   + lock-granted group=default id=node-7
   = done
@@ -29,7 +29,7 @@
   + lock-granted group=edge id=node-8
   = done
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -100,7 +100,7 @@
   ! nothing
 # No group of that name any more: who holds keeps, nobody gets.
 > settings embedded default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true)
 > lock edge node-9
   + lock-awaited group=edge id=node-9
   = refused: the group has no slots any more; still held by node-8 since 2026-11-21T01:00:00Z
@@ -121,7 +121,7 @@
   + lock-granted group=default id=node-7
   = done
 > settings external
-  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > lock default node-7
   = refused: the slots of this site are another lock server's: ask that one
 > lock default node-9

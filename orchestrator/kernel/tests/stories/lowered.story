@@ -9,12 +9,12 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > put-config debian concurrent=3
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=3 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(boot-timeout=30m max-concurrent=3 max-failures=0 unreachable=skip) path=rollout)]
+  + config-replaced actor=admin config=(rollout=(max-concurrent=3) worker-applications=[(name=debian)]) difference=[(after=(max-concurrent=3) path=rollout)]
   = done
 > settings embedded default:2
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(default=2))
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=3 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=3) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -38,7 +38,7 @@
   + r1 h2: command-sent action=upgrade attempt=1 sequence=9
   ! nothing
 > settings embedded other:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(other=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(other=1))
   + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots any more; still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z")
 > explain h3
   denied a slot of group default: the group has no slots any more; still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
@@ -47,7 +47,7 @@
   + slot-released host=h1 why=upgraded
   + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots any more; still held by h2 since 2026-11-21T01:00:00Z")
 > settings embedded default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true)
   + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h2 since 2026-11-21T01:00:00Z")
 > explain h3
   denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z

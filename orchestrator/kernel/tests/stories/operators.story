@@ -61,7 +61,7 @@
   + lock-released group=default id=node-1
   = done
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -104,7 +104,7 @@
 > reclaim default h2
   = refused: slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = "inventory", or release it with a reason
 > settings embedded default:1 reclaim
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded reclaim=inventory)
+  + settings-adopted settings=(auto-approve=true reclaim=inventory)
 > reclaim default h2
   = refused: h2 is in the inventory: its workers have announced themselves on debian
 > gone h2
@@ -133,7 +133,7 @@
 # A command that no worker has been given yet may still be: not before that is known.
 > host h2
 > trigger r0 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r0 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=() run=r0 trigger=(operator actor=admin)
   = done
   ! send r0/h1/prepare/1 until 2026-11-21T02:00:00Z, send r0/h2/prepare/1 until 2026-11-21T02:00:00Z
 > deliver
@@ -167,11 +167,11 @@
   = done
 # With another lock server the host's slot is given back there.
 > settings external
-  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > hold default rack-7 a disk
   = refused: the slots of this site are another lock server's: ask that one
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T06:00:00Z, send r2/h2/prepare/1 until 2026-11-21T06:00:00Z
 > deliver

@@ -2,7 +2,7 @@
 > host h1
 > host h2
 > settings external
-  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
@@ -10,7 +10,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -29,7 +29,7 @@
   waiting for its turn: h1 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
 # What was asked for is given back before the embedded semaphore is asked; an answer that comes late is not a slot.
 > settings embedded default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true)
   + slot-release-due host=h1 why=not-needed
   ! unlock h1 of default
 > explain h1
@@ -46,7 +46,7 @@
   ! nothing
 # Back to the lock server: who is under way keeps the slot it has, the next one asks there.
 > settings external
-  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
@@ -60,7 +60,7 @@
   slot h2: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
 # No slot at the embedded semaphore, so the host waits there; then it asks the lock server after all.
 > settings embedded default:0
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=0) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(default=0))
   + slot-release-due host=h2 why=not-needed
   + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots")
   ! unlock h2 of default
@@ -68,7 +68,7 @@
   + slot-released host=h2 why=not-needed
   ! nothing
 > settings external
-  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=hold provider=external)
+  + settings-adopted settings=(auto-approve=true groups=() provider=external)
   + slot-requested group=default host=h2 run=r1
   + r1 h2: waiting reason=(asking-for-slot group=default)
   ! lock h2 of default

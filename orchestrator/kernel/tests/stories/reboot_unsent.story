@@ -7,7 +7,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T02:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T02:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T02:00:00Z
 > deliver
@@ -43,9 +43,9 @@
   + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=nothing-outstanding
 # The same with `on-failure = release`: once it is certain that no reboot will be sent, the slot is free.
 > settings embedded release default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
+  + settings-adopted settings=(auto-approve=true on-failure=release)
 > trigger r2 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, withdraw 7 of h1
 > deliver

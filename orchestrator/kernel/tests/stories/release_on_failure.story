@@ -3,15 +3,15 @@
 > host h2
 > host h3
 > put-config debian failures=1
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-failures=1) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded release default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=release provider=embedded)
+  + settings-adopted settings=(auto-approve=true on-failure=release)
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:00:00Z rollout=(max-failures=1) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T02:00:00Z, send r1/h2/prepare/1 until 2026-11-21T02:00:00Z, send r1/h3/prepare/1 until 2026-11-21T02:00:00Z
 > deliver
@@ -58,9 +58,9 @@
   ! nothing
 # The same at a lock server.
 > settings external release
-  + settings-adopted settings=(auto-approve=true default-group=default groups=() on-failure=release provider=external)
+  + settings-adopted settings=(auto-approve=true groups=() on-failure=release provider=external)
 > trigger r2 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=1 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:00:00Z rollout=(max-failures=1) run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, send r2/h2/prepare/1 until 2026-11-21T03:00:00Z, send r2/h3/prepare/1 until 2026-11-21T03:00:00Z
 > deliver

@@ -11,7 +11,7 @@
 > reply h1 prepare done
   + ignored host=h1 reply=(action=prepare result=done) sequence=2 why=nothing-outstanding
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 # Before the command is seen, by a host that nobody knows, to another command, malformed, of no meaning.
@@ -86,7 +86,7 @@
   + run-ended result=cancelled run=r1
 # From the earlier run, in the next one.
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z
 > sent h2 prepare

@@ -53,7 +53,7 @@
   = refused: no run is active
 # Preparing:
 > trigger r1 timeout=1s
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=unreachable)] not-after=2026-11-21T01:00:01Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=unreachable)] not-after=2026-11-21T01:00:01Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
 > trigger r2
   = refused: run r1 is active

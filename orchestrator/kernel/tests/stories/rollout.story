@@ -5,15 +5,15 @@
 > host h4 unreachable
 > host h5 applications=other
 > put-config debian concurrent=2 failures=1
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=30m max-concurrent=2 max-failures=1 unreachable=skip) worker-applications=[(name=debian)]) path=)]
+  + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2 max-failures=1) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(default=2))
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=1 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2 max-failures=1) run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 > explain h4
@@ -23,7 +23,7 @@
 > explain h6
   no worker has announced itself on it | until=2026-11-21T05:00:00Z
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(boot-timeout=30m max-concurrent=2 max-failures=1 unreachable=skip) path=rollout)]
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(max-concurrent=2 max-failures=1) path=rollout)]
   = done
 > host h6
 > explain h6
@@ -55,10 +55,10 @@
 > deliver
 # Slots are taken away while they are held: nobody is stopped, and nobody else starts.
 > settings embedded default:1
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true)
   + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the slots were lowered to 1, 2 are still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z; h1: upgrade failed: smoke")
 > settings embedded default:3
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=3) on-failure=hold provider=embedded)
+  + settings-adopted settings=(auto-approve=true groups=(default=3))
   + r1 h3: slot-granted group=default provider=embedded
   ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z
 > reply h2 upgrade done
@@ -80,10 +80,10 @@
   slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # An unreachable host fails the run when the configuration says so.
 > put-config debian unreachable=fail
-  + config-replaced actor=admin config=(rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=fail) worker-applications=[(name=debian)]) difference=[(after=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=fail) path=rollout)]
+  + config-replaced actor=admin config=(rollout=(unreachable=fail) worker-applications=[(name=debian)]) difference=[(after=(unreachable=fail) path=rollout)]
   = done
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable) (application=debian group=default host=h6)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=fail) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable) (application=debian group=default host=h6)] not-after=2026-11-21T05:00:00Z rollout=(unreachable=fail) run=r2 trigger=(operator actor=admin)
   + run-stopping cause=(failed host=h4) run=r2
   + r2 h1: cancelled reason=(run-failed host=h4)
   + r2 h2: cancelled reason=(run-failed host=h4)
@@ -105,10 +105,10 @@
 > host h3 unreachable
 > host h6 unreachable
 > put-config debian
-  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=fail) path=rollout)]
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(unreachable=fail) path=rollout)]
   = done
 > trigger r3
-  + run-started hosts=[(application=debian group=default host=h1 skipped=unreachable) (application=debian group=default host=h2 skipped=unreachable) (application=debian group=default host=h3 skipped=unreachable) (application=debian group=default host=h4 skipped=unreachable) (application=debian group=default host=h6 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1 skipped=unreachable) (application=debian group=default host=h2 skipped=unreachable) (application=debian group=default host=h3 skipped=unreachable) (application=debian group=default host=h4 skipped=unreachable) (application=debian group=default host=h6 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=() run=r3 trigger=(operator actor=admin)
   + run-ended result=failed run=r3
   = done
 > state

@@ -6,7 +6,7 @@
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > trigger r1 timeout=10m
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T01:10:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T01:10:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
 > wait 599
 > tick
@@ -21,7 +21,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r2 timeout=10m
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T01:20:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T01:20:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T01:20:00Z, send r2/h2/prepare/1 until 2026-11-21T01:20:00Z, send r2/h3/prepare/1 until 2026-11-21T01:20:00Z
 > sent h1 prepare
@@ -48,7 +48,7 @@
 > withdrawn h2 at=3 given
 # While one is upgraded; the clock stepped backwards in between.
 > trigger r3 timeout=10m
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:20:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:20:00Z rollout=() run=r3 trigger=(operator actor=admin)
   = done
   ! send r3/h1/prepare/1 until 2026-11-21T02:20:00Z, send r3/h2/prepare/1 until 2026-11-21T02:20:00Z, send r3/h3/prepare/1 until 2026-11-21T02:20:00Z
 > deliver
@@ -88,7 +88,7 @@
   ! nothing
 # While one is rebooted.
 > trigger r4 timeout=10m
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:31:40Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r4 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:31:40Z rollout=() run=r4 trigger=(operator actor=admin)
   = done
   ! send r4/h1/prepare/1 until 2026-11-21T02:31:40Z, send r4/h2/prepare/1 until 2026-11-21T02:31:40Z, send r4/h3/prepare/1 until 2026-11-21T02:31:40Z
 > deliver
@@ -134,7 +134,7 @@
   + withdrawn deleted=false host=h1 sequence=21
   ! nothing
 > trigger r5 timeout=10m
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:41:40Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r5 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:41:40Z rollout=() run=r5 trigger=(operator actor=admin)
   = done
   ! send r5/h1/prepare/1 until 2026-11-21T02:41:40Z, send r5/h2/prepare/1 until 2026-11-21T02:41:40Z, send r5/h3/prepare/1 until 2026-11-21T02:41:40Z
 > wait 601
@@ -146,7 +146,7 @@
   = refused: no run is active
   ! nothing
 > trigger r6 timeout=10m
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:51:41Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r6 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:51:41Z rollout=() run=r6 trigger=(operator actor=admin)
   = done
   ! send r6/h1/prepare/1 until 2026-11-21T02:51:41Z, send r6/h2/prepare/1 until 2026-11-21T02:51:41Z, send r6/h3/prepare/1 until 2026-11-21T02:51:41Z
 > wait 601
@@ -155,7 +155,7 @@
   + r6 h2: timed-out reason=(not-sent action=prepare)
   + r6 h3: timed-out reason=(not-sent action=prepare)
   + run-ended result=timed-out run=r6
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:01:42Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r7 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:01:42Z rollout=() run=r7 trigger=(operator actor=admin)
   = done
   ! send r7/h1/prepare/1 until 2026-11-21T03:01:42Z, send r7/h2/prepare/1 until 2026-11-21T03:01:42Z, send r7/h3/prepare/1 until 2026-11-21T03:01:42Z
 > gone h2
@@ -169,7 +169,7 @@
   = done
   ! nothing
 > trigger r8 timeout=10m
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:01:42Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r8 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:01:42Z rollout=() run=r8 trigger=(operator actor=admin)
   = done
   ! send r8/h1/prepare/1 until 2026-11-21T03:01:42Z
 > deliver

@@ -8,7 +8,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T02:00:00Z, send r1/h2/prepare/1 until 2026-11-21T02:00:00Z
 > deliver
@@ -36,7 +36,7 @@
 # In the meantime the next run begins. The host is not told again before it is certain that the first upgrade is not
 # on its way.
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T06:00:00Z, send r2/h2/prepare/1 until 2026-11-21T06:00:00Z, new fence above 1
 > deliver

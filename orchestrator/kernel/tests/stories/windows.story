@@ -1,6 +1,6 @@
 # Runs that start by themselves. It is Saturday, 01:00 in UTC and 02:00 in Stockholm.
 > settings default:1 zone=Europe/Stockholm
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=1) on-failure=hold provider=embedded timezone=Europe/Stockholm)
+  + settings-adopted settings=(auto-approve=true timezone=Europe/Stockholm)
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
@@ -55,7 +55,7 @@
 > gone h2
 > host h1
 > due r1
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:30:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r1 trigger=(window end=2026-11-21T03:30:00Z start=2026-11-21T01:30:00Z)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:30:00Z rollout=() run=r1 trigger=(window end=2026-11-21T03:30:00Z start=2026-11-21T01:30:00Z)
 > due r2
 > explain h1
   its prepare command is about to be sent | status=pending | since=2026-11-21T01:30:00Z | until=2026-11-21T03:30:00Z
@@ -100,7 +100,7 @@
 > explain h1
   no run is active; the next starts by itself at 2026-11-28T01:00:00Z | until=2026-11-28T01:00:00Z
 > trigger r3 timeout=1h
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-28T01:30:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r3 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-28T01:30:00Z rollout=() run=r3 trigger=(operator actor=admin)
   = done
   ! send r3/h1/prepare/1 until 2026-11-28T01:30:00Z
 > due r4
@@ -136,7 +136,7 @@
   h1 cancelled: the run was cancelled by admin
 > wait 30m
 > due r6
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-05T02:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r6 trigger=(window end=2026-12-05T02:00:00Z start=2026-12-05T01:00:00Z)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-05T02:00:00Z rollout=() run=r6 trigger=(window end=2026-12-05T02:00:00Z start=2026-12-05T01:00:00Z)
   ! send r6/h1/prepare/1 until 2026-12-05T02:00:00Z
 > state
   r6 active
@@ -167,7 +167,7 @@
   = done
 > wait 1h
 > due r7
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-06T23:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r7 trigger=(window end=2026-12-06T23:00:00Z start=2026-12-05T23:00:00Z)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-06T23:00:00Z rollout=() run=r7 trigger=(window end=2026-12-06T23:00:00Z start=2026-12-05T23:00:00Z)
   ! send r7/h1/prepare/1 until 2026-12-06T23:00:00Z
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r7
@@ -181,20 +181,20 @@
 > due r8
 > wait 24h
 > due r8
-  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-07T23:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r8 trigger=(window end=2026-12-07T23:00:00Z start=2026-12-06T23:00:00Z)
+  + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-07T23:00:00Z rollout=() run=r8 trigger=(window end=2026-12-07T23:00:00Z start=2026-12-06T23:00:00Z)
   ! send r8/h1/prepare/1 until 2026-12-07T23:00:00Z
 # A cancel counts as well where the run has failed already, which it stays; said again, it is no news.
 > settings default:2 zone=Europe/Stockholm
-  + settings-adopted settings=(auto-approve=true default-group=default groups=(default=2) on-failure=hold provider=embedded timezone=Europe/Stockholm)
+  + settings-adopted settings=(auto-approve=true groups=(default=2) timezone=Europe/Stockholm)
 > put-config debian windows=Tuesday~02:00~4h concurrent=2
-  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] path=maintenance-windows) (after=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) path=rollout)]
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] rollout=(max-concurrent=2) worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] path=maintenance-windows) (after=(max-concurrent=2) path=rollout)]
   = done
 > host h2
 > wait 24h
 > trigger r9 timeout=8h
   + r8 h1: timed-out reason=(not-sent action=prepare)
   + run-ended result=timed-out run=r8
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-12-08T09:00:00Z rollout=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) run=r9 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-12-08T09:00:00Z rollout=(max-concurrent=2) run=r9 trigger=(operator actor=admin)
   = done
   ! send r9/h1/prepare/1 until 2026-12-08T09:00:00Z, send r9/h2/prepare/1 until 2026-12-08T09:00:00Z
 > deliver
@@ -238,7 +238,7 @@
   no run is active; the next starts by itself at 2026-12-15T01:00:00Z | until=2026-12-15T01:00:00Z
 # None starts in an occurrence of which less than minimum-remaining is left.
 > put-config debian windows=Wednesday~02:00~4h remaining=3h
-  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(boot-timeout=30m max-concurrent=2 max-failures=0 unreachable=skip) path=rollout) (after=3h path=minimum-remaining)]
+  + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2) path=rollout) (after=3h path=minimum-remaining)]
   = done
 > explain h2
   no run is active; the next starts by itself at 2026-12-09T01:00:00Z | until=2026-12-09T01:00:00Z
@@ -268,5 +268,5 @@
 > due r10
 > wait 1s
 > due r11
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-12-10T05:00:00Z rollout=(boot-timeout=30m max-concurrent=1 max-failures=0 unreachable=skip) run=r11 trigger=(window end=2026-12-10T05:00:00Z start=2026-12-10T01:00:00Z)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-12-10T05:00:00Z rollout=() run=r11 trigger=(window end=2026-12-10T05:00:00Z start=2026-12-10T01:00:00Z)
   ! send r11/h1/prepare/1 until 2026-12-10T05:00:00Z, send r11/h2/prepare/1 until 2026-12-10T05:00:00Z

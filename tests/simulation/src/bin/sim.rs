@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use os_upgrade_simulation::{Bug, Tally, replay, simulate};
+use os_upgrade_simulation::{Bug, Finding, Tally, WITHIN, replay, simulate};
 
 /// Simulates sites of every kind, with everything going wrong that can, and looks whether what must always hold does.
 #[derive(Debug, Parser)]
@@ -24,9 +24,19 @@ struct Options {
     /// Plant a bug: the checker should find it
     #[arg(long, value_name = "NAME", value_parser = bug)]
     bug: Option<Bug>,
+    /// Print for each bug the seed that finds it in the fewest steps, as `bug.rs` has it
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "from", "bug"])]
+    find_bugs: bool,
     /// How many seeds to run at once [default: one for each core]
     #[arg(long)]
     jobs: Option<usize>,
+}
+
+impl Options {
+    fn jobs(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.unwrap_or_else(cores)
+    }
 }
 
 fn bug(name: &str) -> Result<Bug, String> {
@@ -38,8 +48,28 @@ fn main() -> ExitCode {
     let options = Options::parse();
     match options.seed {
         Some(seed) => show(seed, options.bug),
+        None if options.find_bugs => find_bugs(options.jobs()),
         None => run(&options),
     }
+}
+
+fn find_bugs(jobs: usize) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for (bug, finding) in Bug::search_all(jobs, Bug::find) {
+        match finding {
+            Some(Finding { seed, steps }) if seed == bug.seed() => {
+                println!("{bug:<40} seed {seed:>4}, {steps:>7} steps");
+            }
+            Some(Finding { seed, steps }) => {
+                println!("{bug:<40} seed {seed:>4}, {steps:>7} steps; bug.rs has seed {}", bug.seed());
+            }
+            None => {
+                println!("{bug:<40} not found within {WITHIN} seeds");
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    code
 }
 
 fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
@@ -56,11 +86,10 @@ fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
 }
 
 fn run(options: &Options) -> ExitCode {
-    let jobs = options.jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
     let show_progress = std::io::stderr().is_terminal();
     let begun = std::time::Instant::now();
     let seeds = options.from..options.from.saturating_add(options.seeds);
-    let tally = Tally::of(seeds, options.bug, jobs.unwrap_or(1), |done| {
+    let tally = Tally::of(seeds, options.bug, options.jobs(), |done| {
         if show_progress && done.is_multiple_of(100) {
             eprint!("\r{done} of {} seeds", options.seeds);
         }
