@@ -151,7 +151,7 @@ sim: ## Run SEEDS=2000 seeds of the simulator, FROM=0 on
 	cargo run --quiet --package os-upgrade-simulation --bin sim -- --seeds $(SEEDS) --from $(FROM)
 
 oracle: ## Compare maintenance windows with a brute-force evaluation, all zones, every minute of 2000 to 2037 (ten minutes)
-	cargo test --release --package os-upgrade-kernel --test windows -- --ignored --nocapture
+	cargo test --release --package os-upgrade-kernel --test kernel -- --ignored --nocapture windows
 
 fmt: ## Format all code
 	cargo fmt --all

@@ -3,14 +3,10 @@
 //! A line here may be added and never changed. Each list is checked to have every variant: the functions named
 //! `…_variant` do not compile when one is missing, and the lists are compared with their number.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
-mod common;
-
 use std::collections::BTreeSet;
 
+use crate::common::{self, application, client, config, group, host, run, start};
 use chrono_tz::Tz;
-use common::{application, client, config, group, host, run, start};
 use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::{Difference, Rollout};
 use os_upgrade_kernel::duration::Duration;

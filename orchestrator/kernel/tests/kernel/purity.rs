@@ -1,7 +1,5 @@
 //! What decides stays pure: no clock, randomness, I/O, logging or tasks in it, nor in anything it depends on.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,8 +1,6 @@
 //! Facts that do not fit the state are refused with a typed error, and change nothing.
 
-mod common;
-
-use common::{Site, group, host, run, start};
+use crate::common::{self, Site, group, host, run, start};
 use os_upgrade_kernel::fact::ReleaseCause;
 use os_upgrade_kernel::{ApplyError, Fact, HostEvent, LockProvider, Record, RunResult};
 

@@ -1,10 +1,6 @@
 //! When windows are open, against an oracle that goes minute by minute, at the changes of the clocks of every zone.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
-#[path = "windows/oracle.rs"]
 mod oracle;
-#[path = "windows/properties.rs"]
 mod properties;
 
 use std::collections::HashSet;
@@ -13,7 +9,7 @@ use chrono::{Datelike, NaiveDate, Weekday};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use os_upgrade_kernel::{Calendar, Window};
 
-use crate::oracle::{Clocks, MINUTES_PER_DAY, Rule, instant_of, minute_of, shown};
+use self::oracle::{Clocks, MINUTES_PER_DAY, Rule, instant_of, minute_of, shown};
 
 const ALL_DAYS: [Weekday; 7] =
     [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];

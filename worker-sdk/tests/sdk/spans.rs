@@ -1,7 +1,5 @@
 //! What handlers log is in a span that says which command of which host and run they carry out.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
 use std::path::PathBuf;

@@ -1,8 +1,4 @@
 //! What the kernel's tests share: a site that is driven input by input, and what must hold after each of them.
-
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what it shares with others")]
-
 pub(crate) mod check;
 pub(crate) mod defaults;
 pub(crate) mod moves;
@@ -73,7 +69,7 @@ pub(crate) fn seen(group_name: Option<&str>) -> SeenHost {
 /// Compares `actual`, made from the file's own content, with the file at `path` below `tests/`. With
 /// `UPDATE_EXPECTED` in the environment the file is written anew instead, for the reader of the diff to judge.
 pub(crate) fn expect_file(path: &str, actual: impl FnOnce(&str) -> String) {
-    let file = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(path);
+    let file = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/kernel").join(path);
     let expected = std::fs::read_to_string(&file).unwrap();
     let actual = actual(&expected);
     if std::env::var_os("UPDATE_EXPECTED").is_some() {

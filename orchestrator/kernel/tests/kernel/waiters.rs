@@ -1,8 +1,6 @@
 //! Ten thousand clients that wait for one slot: what is remembered of them is bounded, and so is what the journal grows
 //! by.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::semaphore::{NOTED_AGAIN, REMEMBERED};
 use os_upgrade_kernel::{Batch, ClientId, Fact, Input, Request, Settings, State, View};

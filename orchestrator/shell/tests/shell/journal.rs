@@ -1,8 +1,6 @@
 //! The journal: what is encoded is read back, in parts and across snapshots; a broken chain is refused; an append
 //! whose answer is lost is resolved by reading.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
 use std::io::Write;
 use std::time::Duration;
 

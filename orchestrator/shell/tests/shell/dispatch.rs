@@ -1,7 +1,5 @@
 //! Dispatch: what has been decided to be over is not sent, also when that has been in the journal for long.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};

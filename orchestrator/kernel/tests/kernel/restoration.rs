@@ -1,12 +1,8 @@
 //! Going on from what was kept outside the bus: what was under way is given up, and what may be held is.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
-mod common;
-
 use std::sync::Arc;
 
-use common::{Site, group, host, run, script::perform, start};
+use crate::common::{Site, group, host, run, script::perform, start};
 use os_upgrade_kernel::slot::SentCommand;
 use os_upgrade_kernel::{
     Effect, Fact, HostStatus, LockProvider, OnFailure, Outstanding, Record, Restoration, RestoreSource,

@@ -1,7 +1,5 @@
 //! What counts as lost: everything that had been acknowledged and is not there, as it was, any more.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};

@@ -1,7 +1,5 @@
 //! What `os-upgrade-worker` says when it cannot connect to NATS: where, why, what to do, and not over and over.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
 use std::fs;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};

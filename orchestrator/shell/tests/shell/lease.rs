@@ -1,7 +1,5 @@
 //! The lease: gained, renewed, lost by time or to another, and taken back by the same instance.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
-
 use std::time::Duration;
 
 use chrono::DateTime;

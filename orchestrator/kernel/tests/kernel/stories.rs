@@ -3,12 +3,12 @@
 //! Each file in `stories/` is a script (see `common/script.rs`) together with its whole outcome: `+` facts in order,
 //! `=` the answer, `~` a hint to hosts at work, `!` all that should be under way, whenever that has changed. Of settings
 //! and rollouts only what differs from the defaults is shown, so that a new setting changes no story. After a deliberate
-//! change of behaviour, `UPDATE_EXPECTED=1 cargo test -p os-upgrade-kernel --test stories` writes the outcomes anew, for
+//! change of behaviour, `UPDATE_EXPECTED=1 cargo test -p os-upgrade-kernel --test kernel stories` writes the outcomes anew, for
 //! the reader of the diff to judge.
 
-mod common;
-
 use std::path::PathBuf;
+
+use crate::common;
 
 fn tell(name: &str) {
     common::expect_file(&format!("stories/{name}.story"), common::script::play);
@@ -24,7 +24,7 @@ macro_rules! stories {
         #[test]
         fn every_story_is_told() {
             let told = [$(concat!(stringify!($name), ".story")),+];
-            let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
+            let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/kernel/stories");
             for entry in std::fs::read_dir(folder).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
                 assert!(told.contains(&name.as_str()), "{name} is not in the list above");

@@ -1,9 +1,7 @@
 //! Random sites driven by random inputs, likely and hostile ones, checked after every input by `common/check.rs`.
 
-mod common;
-
-use common::moves::{Move, busy, moves};
-use common::play::{Play, World};
+use crate::common::moves::{Move, busy, moves};
+use crate::common::play::{Play, World};
 use proptest::prelude::*;
 
 proptest! {
