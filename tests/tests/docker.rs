@@ -1,209 +1,199 @@
-//! What is in `docker/`, by the tools that read it, and its compose file as a site: the containers that it describes are
-//! made of namespaces here, as no engine is needed for that, and upgrade their hosts. Images are not built.
+//! `docker/` with a container engine: its images, built with the programs of this build, and the site of its compose file,
+//! whose hosts are upgraded while its parts fail; and Debian hosts with systemd that join that site.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use os_upgrade_orchestrator::child::{self, Child};
-use os_upgrade_orchestrator::{config, managed_nats};
-use os_upgrade_tests::containers::{Brought, Containers, Dockerfile, Start, stage_of};
-use os_upgrade_tests::debian::Tree;
-use os_upgrade_tests::rest::Rest;
+use os_upgrade_tests::docker::{Fault, ORCHESTRATORS, PACKAGES, REBOOTS, Site, repository, tool};
+use os_upgrade_tests::rest::{Rest, Run};
 use os_upgrade_tests::wait::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-const ORCHESTRATORS: [&str; 2] = ["orchestrator1", "orchestrator2"];
-const HOSTS: [&str; 3] = ["h01", "h02", "h03"];
-const SERVERS: [&str; 3] = ["nats1", "nats2", "nats3"];
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
-
-/// A program that `make tools` fetches.
-fn tool(name: &str) -> Command {
-    let path = repository().join(".tools/docker/bin").join(name);
-    assert!(path.is_file(), "{} is missing: run `make tools`", path.display());
-    Command::new(path)
-}
-
-/// What `docker compose` makes of the compose file in `directory`.
-fn compose(directory: &Path) -> Value {
-    let file = directory.join("compose.yaml");
-    let mut command = tool("docker-compose");
-    command.arg("--file").arg(file).args(["--profile", "*", "config", "--format", "json"]);
-    let output = command.env_clear().env("HOME", directory).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "it warns of nothing");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+const DEMO_HOSTS: [&str; 3] = ["h01", "h02", "h03"];
+const DEBIAN_HOSTS: [&str; 3] = ["d01", "d02", "d03"];
+/// An upgrade that says that it has begun, and goes on once it may.
+const HOLD: &str = r#"rm -f begun go
+mv scripts/upgrade scripts/released
+cat >scripts/upgrade <<'EOF'
+#!/bin/sh
+touch "$(dirname "$0")/../begun"
+until [ -e "$(dirname "$0")/../go" ]; do sleep 0.1; done
+exec "$(dirname "$0")/released"
+EOF
+chmod 0755 scripts/upgrade"#;
 
 #[test]
-fn the_dockerfile_has_nothing_that_hadolint_finds() {
+fn dockerfile_passes_hadolint() {
     let output = tool("hadolint").arg(repository().join("docker/Dockerfile")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
-fn what_the_dockerfile_copies_is_there_and_not_left_out() {
-    let text = fs::read_to_string(repository().join("docker/Dockerfile")).unwrap();
-    let ignored = fs::read_to_string(repository().join(".dockerignore")).unwrap();
-    let copies = text.lines().filter_map(|line| line.strip_prefix("COPY "));
-    for source in copies
-        .filter(|rest| !rest.starts_with("--from="))
-        .filter_map(|rest| rest.split(' ').find(|word| !word.starts_with("--")))
-    {
-        assert!(repository().join(source).exists(), "{source}");
-        assert!(!ignored.lines().any(|line| source.starts_with(line)), "{source}");
-    }
-    for script in [".ci/worker-static", "docker/setup", "docker/demo-host"] {
-        let mode = fs::metadata(repository().join(script)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o111, 0o111, "{script} can be run");
-    }
-}
+fn compose_services_have_no_rights_they_do_not_need() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = tool("docker-compose");
+    command.arg("--file").arg(repository().join("docker/compose.yaml"));
+    command.args(["--profile", "*", "config", "--format", "json"]);
+    let output = command.env_clear().env("HOME", home.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "it warns of nothing");
 
-#[test]
-fn the_compose_file_says_what_the_programs_understand() {
-    let found = compose(&repository().join("docker"));
-    let services: BTreeMap<String, Value> = serde_json::from_value(found["services"].clone()).unwrap();
-    let mut expected: Vec<&str> = HOSTS.into_iter().chain(SERVERS).chain(ORCHESTRATORS).collect();
-    let all: Vec<&str> =
-        services.keys().map(String::as_str).filter(|name| !["setup", "accounts"].contains(name)).collect();
-    expected.sort_unstable();
-    assert_eq!(all, expected);
-
-    let dockerfile = Dockerfile::read(&repository().join("docker/Dockerfile"));
-    let settings: Vec<String> =
-        config::SECTIONS.iter().flat_map(|section| section.keys).map(config::Key::variable).collect();
-    let worker = Command::new(os_upgrade_tests::programs::path("os-upgrade-worker"))
-        .args(["exec", "--help"])
-        .output()
-        .unwrap();
-    let worker = String::from_utf8(worker.stdout).unwrap();
-    for (name, service) in &services {
-        let image = service["image"].as_str().unwrap();
-        let stage = stage_of(&services, image);
-        let builders = services.values().filter(|it| it["image"] == image && it["build"].is_object()).count();
-        assert!(stage.is_none_or(|stage| builders == 1 && dockerfile.stages().contains(&stage)), "{name}");
-        for variable in service["environment"].as_object().into_iter().flatten().map(|(variable, _)| variable)
-        {
-            let known = match stage {
-                Some("orchestrator") => settings.contains(variable),
-                _ => worker.contains(&format!("[env: {variable}")),
-            };
-            assert!(known, "{name}: {variable}");
-        }
-        for volume in service["volumes"].as_array().into_iter().flatten().filter(|it| it["type"] == "volume")
-        {
-            assert!(found["volumes"].get(volume["source"].as_str().unwrap()).is_some(), "{name}: {volume}");
-        }
-        // Who reaches these ports needs a token, which is sent in the clear: nobody but this machine does.
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut services: BTreeMap<String, Value> = serde_json::from_value(found["services"].clone()).unwrap();
+    // It has no network, and gives files to the users that read them.
+    assert_eq!(services.remove("setup").unwrap()["network_mode"], "none");
+    for (name, service) in services {
+        assert_eq!(service["read_only"], true, "{name}");
+        assert_eq!(service["cap_drop"], json!(["ALL"]), "{name}");
+        assert_eq!(service["security_opt"], json!(["no-new-privileges:true"]), "{name}");
+        // Who reaches these ports sends a token in the clear: nobody but this machine does.
         for port in service["ports"].as_array().into_iter().flatten() {
             assert_eq!((&port["host_ip"], &port["target"]), (&json!("127.0.0.1"), &json!(8646)), "{name}");
         }
-        if name != "setup" {
-            assert_eq!(
-                (&service["read_only"], &service["cap_drop"]),
-                (&json!(true), &json!(["ALL"])),
-                "{name}"
-            );
-        }
     }
 }
 
-/// What the image of NATS has that is used: the server, and its wget, which a few lines of bash play here.
-fn nats(tree: &Tree) -> Start {
-    let found =
-        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(managed_nats::find()));
-    fs::copy(found.unwrap().path, tree.path("/usr/local/bin/nats-server")).unwrap();
-    tree.write(
-        "/usr/local/bin/wget",
-        "#!/bin/bash\n[[ \"$*\" =~ http://([^:/]+):([0-9]+)(/.*)$ ]] || exit 2\n\
-         exec 3<>/dev/tcp/${BASH_REMATCH[1]}/${BASH_REMATCH[2]} || exit 1\n\
-         printf 'GET %s HTTP/1.0\\r\\n\\r\\n' \"${BASH_REMATCH[3]}\" >&3\nread -r _ status _ <&3\n[ \"$status\" = 200 ]\n",
-    );
-    tree.must(&["chmod", "0755", "/usr/local/bin/wget"]);
-    Start { entrypoint: vec!["nats-server".to_owned()], ..Start::default() }
+/// Runs `setup`, which must succeed.
+fn set_up(site: &Site) {
+    let output = site.set_up();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-#[test]
-fn the_site_of_the_compose_file_upgrades_its_hosts() {
-    // Networks, mounts and processes of its own, all of which end with it.
-    let mut command = child::command("unshare");
-    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-    command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "a_site_in_namespaces", "--ignored", "--nocapture"]);
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let appending = || fs::File::options().append(true).open(log.path()).unwrap();
-    command.stdout(appending()).stderr(appending());
-    let ended = tokio::runtime::Runtime::new().unwrap().block_on(Child::start(command).unwrap().exited());
-    assert!(ended.success(), "{}", fs::read_to_string(log.path()).unwrap());
+async fn configure(rest: &Rest, application: &str, hosts: &[&str]) {
+    let body = json!({ "worker-applications": [{ "name": application }] }).to_string();
+    let created = rest.call(Method::PUT, "/v1/config/os-upgrade", &body).await;
+    assert_eq!(created.0, 201, "{created:?}");
+    rest.await_scheduled(hosts).await;
 }
 
-/// Run by the test above, in namespaces of its own.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs the namespaces of `the_site_of_the_compose_file_upgrades_its_hosts`"]
-async fn a_site_in_namespaces() {
-    let directory = tempfile::tempdir().unwrap();
-    let docker = directory.path().join("docker");
-    fs::create_dir_all(docker.join("site")).unwrap();
-    for name in ["compose.yaml", "setup"] {
-        fs::copy(repository().join("docker").join(name), docker.join(name)).unwrap();
+/// That each of these hosts was upgraded, told so once, and none while another was.
+fn assert_upgraded_one_by_one(run: &Run, hosts: [&str; 3]) {
+    assert_eq!(run.result(), Some("completed"), "{:?}", run.0);
+    assert_eq!(run.statuses(), hosts.map(|host| (host, "upgraded")).into());
+    let all = run.facts();
+    let place = |fact: String| all.iter().position(|other| *other == fact).unwrap();
+    for host in hosts {
+        let told = run.facts_of(host);
+        assert_eq!(told.iter().filter(|fact| *fact == "command-sent upgrade").count(), 1, "{host}: {told:?}");
     }
-    let text = fs::read_to_string(docker.join("compose.yaml")).unwrap();
-    let with_domain = text.replace("[h01, h02, h03]", "[h01, h02, h03, h4.example.com]");
-    fs::write(docker.join("compose.yaml"), with_domain).unwrap();
-    // Whose clone it is reads these files, and nobody else.
-    for (name, mode) in [("compose.yaml", 0o600), ("setup", 0o700)] {
-        std::os::unix::fs::chown(docker.join(name), Some(4711), Some(4711)).unwrap();
-        fs::set_permissions(docker.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    for pair in hosts.windows(2) {
+        let (released, granted) = (format!("{} slot-released", pair[0]), format!("{} slot-granted", pair[1]));
+        assert!(place(released) < place(granted), "{all:?}");
     }
-    let brought = BTreeMap::from([("nats:2-alpine".to_owned(), nats as Brought)]);
-    let mut site = Containers::new(&compose(&docker), &repository(), brought);
+}
 
-    // Setup ends while it writes the token, as on a full disk, and is run again.
-    let token = docker.join("site/operator/token");
+#[tokio::test]
+#[ignore = "needs a container engine: make test-docker"]
+async fn setup_recovers_and_one_nats_server_may_be_missing() {
+    let site = Site::new();
+    site.make_images().await;
+    // Whose clone it is reads this file, and nobody else.
+    std::os::unix::fs::chown(site.path("setup"), Some(4711), Some(4711)).unwrap();
+    fs::set_permissions(site.path("setup"), fs::Permissions::from_mode(0o700)).unwrap();
+
+    // It ends while it writes the token, as on a full disk, and is run again.
+    let token = site.path("site/operator/token");
     fs::create_dir(token.parent().unwrap()).unwrap();
     symlink("/dev/full", &token).unwrap();
-    assert!(!site.run("setup").await.success());
-    assert!(site.log("setup").contains("nobody knows the secret of operator"), "{}", site.log("setup"));
+    let output = site.set_up();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(!output.status.success() && said.contains("nobody knows the secret of operator"), "{said}");
     fs::remove_file(&token).unwrap();
-    let status = site.run("setup").await;
-    assert!(status.success(), "{}", site.log("setup"));
-    assert!(docker.join("site/hosts/h4.example.com/nats.creds").is_file());
+    set_up(&site);
+    assert!(site.path("site/hosts/h4.example.com/nats.creds").is_file());
 
-    // One of three nats-servers keeps no host from being let in.
-    site.start_all_but(&["nats3"]).await;
-    for host in HOSTS {
-        site.is_well(host).await;
-    }
-    site.start("nats3");
-    site.all_are_well().await;
+    site.start_alone(&["nats1", "nats2", "accounts"]);
+    site.start_alone_healthy(&DEMO_HOSTS);
+    site.start(&[]);
+}
 
-    let token = fs::read_to_string(token).unwrap();
-    let [first, second] = ORCHESTRATORS
-        .map(|name| Rest::new(SocketAddr::new(site.address(name), 8646)).with_token(token.trim()));
-    let body = json!({ "worker-applications": [{ "name": "os-upgrade-demo" }] }).to_string();
-    let created = first.try_call(Method::PUT, "/v1/config/os-upgrade", &body).await.unwrap();
-    assert_eq!(created.0, 201, "{created:?}");
-    second.await_scheduled(&HOSTS).await;
-    let run = second.ended(&second.started().await).await;
-    assert_eq!(run.result(), Some("completed"), "{:?}", run.0);
-    assert_eq!(run.statuses(), HOSTS.map(|host| (host, "upgraded")).into());
-    for host in HOSTS {
-        assert_eq!(site.exec(host, &["cat", "current/version"]).trim(), "1.1.0", "{host}");
-        assert_eq!(site.starts(host), 2, "{host} has rebooted");
-        eventually("the new version", async || {
-            let known = first.try_host(host).await?;
-            known.to_string().contains("1.1.0").then_some(())
-        })
-        .await;
+#[tokio::test]
+#[ignore = "needs a container engine: make test-docker"]
+async fn site_upgrades_its_hosts_whatever_part_fails() {
+    let site = Site::new();
+    site.make_images().await;
+    set_up(&site);
+    site.start(&[]);
+    configure(&site.rest(ORCHESTRATORS[0]), "os-upgrade-demo", &DEMO_HOSTS).await;
+
+    let faults = [Fault::Killed, Fault::Paused, Fault::CutOff];
+    for (round, fault) in faults.into_iter().enumerate() {
+        let (server, host) = (["nats1", "nats2", "nats3"][round], DEMO_HOSTS[round]);
+        let before = site.restarts(host);
+        let run = upgrade_during(&site, fault, server, host).await;
+        assert_upgraded_one_by_one(&run, DEMO_HOSTS);
+        for name in DEMO_HOSTS {
+            let version = format!("1.{}.0", round + 1);
+            assert_eq!(site.exec(name, &["cat", "current/version"]).trim(), version, "{name}, {fault:?}");
+        }
+        let own = u32::from(fault == Fault::Killed);
+        assert_eq!(site.restarts(host) - before, 1 + own, "{host} has rebooted once, {fault:?}");
     }
+}
+
+/// A run in which a nats-server, the leader and a host in the middle of its upgrade fail at once.
+async fn upgrade_during(site: &Site, fault: Fault, server: &str, host: &str) -> Run {
+    site.exec(host, &["sh", "-c", HOLD]);
+    let leader = site.leader_among(&ORCHESTRATORS).await;
+    let others = ORCHESTRATORS.into_iter().filter(|name| *name != leader).collect::<Vec<_>>();
+    let id = site.rest(leader).started().await;
+    eventually(&format!("{host} to be in its upgrade"), async || {
+        site.try_exec(host, &["test", "-e", "begun"]).status.success().then_some(())
+    })
+    .await;
+    let parts = [server, leader, host];
+    for part in parts {
+        site.fault(part, fault);
+    }
+    let among = if fault == Fault::Killed { ORCHESTRATORS.to_vec() } else { others };
+    let leads = site.leader_among(&among).await;
+    for part in parts {
+        site.heal(part, fault);
+    }
+    if fault != Fault::Killed {
+        site.exec(host, &["touch", "go"]);
+    }
+    let run = site.rest(leads).ended(&id).await;
+    for part in parts {
+        site.healthy(part).await;
+    }
+    site.rest(leads).await_scheduled(&DEMO_HOSTS).await;
+    run
+}
+
+#[tokio::test]
+#[ignore = "needs a container engine: make test-docker"]
+async fn debian_hosts_upgrade_and_reboot_one_by_one() {
+    let site = Site::new();
+    site.make_images_with_debian().await;
+    set_up(&site);
+    site.start(&[&ORCHESTRATORS[..], &["nats1", "nats2", "nats3"], &DEBIAN_HOSTS].concat());
+    let rest = site.rest(ORCHESTRATORS[0]);
+    configure(&rest, "os-upgrade-debian", &DEBIAN_HOSTS).await;
+    let boots = DEBIAN_HOSTS.map(|host| site.exec(host, &["cat", "/run/boot-id"]));
+    assert_eq!(versions(&site, "d01"), vec!["1.0"; PACKAGES.len() + 1].join("\n"));
+
+    let run = rest.ended(&rest.started().await).await;
+    assert_upgraded_one_by_one(&run, DEBIAN_HOSTS);
+    for (host, boot) in DEBIAN_HOSTS.into_iter().zip(boots) {
+        assert!(run.facts_of(host).contains(&"command-sent reboot".to_owned()), "{:?}", run.facts_of(host));
+        assert_eq!(site.restarts(host), 1, "{host}");
+        assert_ne!(site.exec(host, &["cat", "/run/boot-id"]), boot, "{host}");
+        assert_eq!(versions(&site, host), vec!["2.0"; PACKAGES.len() + 1].join("\n"), "{host}");
+        assert_eq!(site.exec(host, &["systemctl", "is-system-running"]).trim(), "running", "{host}");
+        assert_eq!(
+            site.exec(host, &["stat", "--format=%a", "/etc/os-upgrade-worker/worker.env"]).trim(),
+            "600"
+        );
+    }
+}
+
+/// The installed versions of what the archive has, a line each.
+fn versions(site: &Site, host: &str) -> String {
+    let query = ["dpkg-query", "--show", "--showformat=${Version}\\n", REBOOTS];
+    site.exec(host, &[&query, &PACKAGES[..]].concat()).trim().to_owned()
 }
