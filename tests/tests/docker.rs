@@ -9,7 +9,6 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use os_upgrade_tests::docker::{Fault, ORCHESTRATORS, PACKAGES, REBOOTS, Site, repository, tool};
 use os_upgrade_tests::rest::{Rest, Run};
-use os_upgrade_tests::wait::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -118,51 +117,52 @@ async fn site_upgrades_its_hosts_whatever_part_fails() {
     site.make_images().await;
     set_up(&site);
     site.start(&[]);
-    configure(&site.rest(ORCHESTRATORS[0]), "os-upgrade-demo", &DEMO_HOSTS).await;
-
-    let faults = [Fault::Killed, Fault::Paused, Fault::CutOff];
-    for (round, fault) in faults.into_iter().enumerate() {
-        let (server, host) = (["nats1", "nats2", "nats3"][round], DEMO_HOSTS[round]);
-        let before = site.restarts(host);
-        let run = upgrade_during(&site, fault, server, host).await;
-        assert_upgraded_one_by_one(&run, DEMO_HOSTS);
-        for name in DEMO_HOSTS {
-            let version = format!("1.{}.0", round + 1);
-            assert_eq!(site.exec(name, &["cat", "current/version"]).trim(), version, "{name}, {fault:?}");
-        }
-        let own = u32::from(fault == Fault::Killed);
-        assert_eq!(site.restarts(host) - before, 1 + own, "{host} has rebooted once, {fault:?}");
+    let rest = site.rest(ORCHESTRATORS[0]);
+    configure(&rest, "os-upgrade-demo", &DEMO_HOSTS).await;
+    for host in DEMO_HOSTS {
+        site.exec(host, &["sh", "-c", HOLD]);
     }
+
+    let id = rest.started().await;
+    fail_in_upgrade(&site, Fault::Killed, "nats1", "h01").await;
+    fail_in_upgrade(&site, Fault::Paused, "nats2", "h02").await;
+    let leader = fail_in_upgrade(&site, Fault::CutOff, "nats3", "h03").await;
+    let run = site.rest(leader).ended(&id).await;
+    assert_upgraded_one_by_one(&run, DEMO_HOSTS);
+    for host in DEMO_HOSTS {
+        assert_eq!(site.exec(host, &["cat", "current/version"]).trim(), "1.1.0", "{host}");
+    }
+    assert_eq!(
+        DEMO_HOSTS.map(|host| site.restarts(host)),
+        [2, 1, 1],
+        "h01 was killed, and all have rebooted"
+    );
 }
 
-/// A run in which a nats-server, the leader and a host in the middle of its upgrade fail at once.
-async fn upgrade_during(site: &Site, fault: Fault, server: &str, host: &str) -> Run {
-    site.exec(host, &["sh", "-c", HOLD]);
-    let leader = site.leader_among(&ORCHESTRATORS).await;
-    let others = ORCHESTRATORS.into_iter().filter(|name| *name != leader).collect::<Vec<_>>();
-    let id = site.rest(leader).started().await;
-    eventually(&format!("{host} to be in its upgrade"), async || {
-        site.try_exec(host, &["test", "-e", "begun"]).status.success().then_some(())
-    })
-    .await;
-    let parts = [server, leader, host];
+/// Lets a nats-server, the leader and a host in the middle of its upgrade fail at once until an orchestrator leads, and lets
+/// the upgrade go on. Returns who leads.
+async fn fail_in_upgrade(site: &Site, fault: Fault, server: &str, host: &str) -> &'static str {
+    site.succeeds(host, &["test", "-e", "begun"]).await;
+    let failing = site.leader_among(&ORCHESTRATORS).await;
+    let parts = [server, failing, host];
     for part in parts {
         site.fault(part, fault);
     }
-    let among = if fault == Fault::Killed { ORCHESTRATORS.to_vec() } else { others };
-    let leads = site.leader_among(&among).await;
+    // One that was killed may be first to lead again.
+    let among = ORCHESTRATORS.into_iter().filter(|name| fault == Fault::Killed || *name != failing);
+    let leader = site.leader_among(&among.collect::<Vec<_>>()).await;
     for part in parts {
         site.heal(part, fault);
     }
+    // One that was killed has its own script again.
     if fault != Fault::Killed {
         site.exec(host, &["touch", "go"]);
     }
-    let run = site.rest(leads).ended(&id).await;
-    for part in parts {
-        site.healthy(part).await;
+    site.succeeds(server, &["wget", "-q", "-O", "/dev/null", "http://127.0.0.1:8222/healthz"]).await;
+    for name in ORCHESTRATORS {
+        site.ready(name).await;
     }
-    site.rest(leads).await_scheduled(&DEMO_HOSTS).await;
-    run
+    leader
 }
 
 #[tokio::test]

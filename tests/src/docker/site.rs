@@ -107,11 +107,6 @@ impl Site {
         format!("{}-{service}-1", self.name)
     }
 
-    /// Runs a command in a service.
-    pub fn try_exec(&self, service: &str, words: &[&str]) -> Output {
-        self.engine.command(&["exec", &self.container(service)]).args(words).output().unwrap()
-    }
-
     /// Runs a command in a service, which must succeed, and returns what it prints.
     pub fn exec(&self, service: &str, words: &[&str]) -> String {
         succeeded(self.engine.command(&["exec", &self.container(service)]).args(words))
@@ -155,10 +150,22 @@ impl Site {
         .await
     }
 
-    /// Waits until a service is healthy by the check of its own.
-    pub async fn healthy(&self, service: &str) {
-        let healthy = async || (self.inspect(service, "{{.State.Health.Status}}") == "healthy").then_some(());
-        eventually(&format!("{service} to be healthy"), healthy).await;
+    /// Waits until an orchestrator can take a write.
+    pub async fn ready(&self, orchestrator: &str) {
+        eventually(&format!("{orchestrator} to be ready"), async || {
+            let answer = self.try_rest(orchestrator)?.try_call(Method::GET, "/readyz", "").await;
+            answer.is_some_and(|(status, _)| status == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until a command in a service succeeds.
+    pub async fn succeeds(&self, service: &str, words: &[&str]) {
+        let succeeds = async || {
+            let output = self.engine.command(&["exec", &self.container(service)]).args(words).output();
+            output.unwrap().status.success().then_some(())
+        };
+        eventually(&format!("{words:?} in {service}"), succeeds).await;
     }
 
     /// Keeps a container from its work.
@@ -166,14 +173,10 @@ impl Site {
         match fault {
             // The engine would take `docker kill` for the wish to have it stopped.
             Fault::Killed => {
-                let process = self.inspect(service, "{{.State.Pid}}").parse().unwrap();
-                assert_ne!(process, 0, "{service} does not run");
-                kill(Pid::from_raw(process), Signal::SIGKILL).unwrap();
+                kill(Pid::from_raw(self.process(service)), Signal::SIGKILL).unwrap();
             }
             Fault::Paused => drop(self.engine.must(&["pause", &self.container(service)])),
-            Fault::CutOff => {
-                self.engine.must(&["network", "disconnect", &self.network(), &self.container(service)]);
-            }
+            Fault::CutOff => self.set_link(service, "down"),
         }
     }
 
@@ -182,16 +185,22 @@ impl Site {
         match fault {
             Fault::Killed => {}
             Fault::Paused => drop(self.engine.must(&["unpause", &self.container(service)])),
-            Fault::CutOff => {
-                let connect =
-                    ["network", "connect", "--alias", service, &self.network(), &self.container(service)];
-                self.engine.must(&connect);
-            }
+            Fault::CutOff => self.set_link(service, "up"),
         }
     }
 
-    fn network(&self) -> String {
-        format!("{}_default", self.name)
+    /// What a cable is that is pulled: `docker network connect` would bring the container back under another address.
+    fn set_link(&self, service: &str, state: &str) {
+        let process = self.process(service).to_string();
+        let mut command = Command::new("nsenter");
+        succeeded(command.args(["--net", "--target", &process, "ip", "link", "set", "eth0", state]));
+    }
+
+    /// The first process of a container.
+    fn process(&self, service: &str) -> i32 {
+        let process = self.inspect(service, "{{.State.Pid}}").parse().unwrap();
+        assert_ne!(process, 0, "{service} does not run");
+        process
     }
 }
 
