@@ -12,7 +12,7 @@ DEBIAN_RELEASE := bookworm
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help tools debian-tree vm-guest build demo test test-api test-debian test-vm lint deny audit bench sim fuzz chaos absence races oracle cargo-deb deb worker-static fmt clean
+.PHONY: help tools debian-tree vm-guest build demo test test-docker test-api test-debian test-vm lint deny audit bench sim fuzz chaos absence races oracle cargo-deb deb images worker-static fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,7 @@ tools: ## Find a nats-server >= 2.11 or fetch one, and fetch schemathesis, nats-
 
 debian-tree: ## Make a small Debian system in .tools/ for the tests of the Debian worker (needs root, and Debian's archive)
 	@.ci/debian-tree $(DEBIAN_RELEASE)
+	@.ci/systemd-tree
 
 vm-guest: ## Make a disk of a small Debian system in target/vm/ for virtual machines (needs root, and Debian's archive)
 	@.ci/vm-guest $(DEBIAN_RELEASE)
@@ -42,6 +43,11 @@ test: tools debian-tree build ## Run all tests and doctests
 	else \
 		set -x; cargo test --workspace; \
 	fi
+
+test-docker: ## Upgrade a site in containers, its parts killed, paused and cut off, and Debian hosts with systemd (needs root, Debian's archive, and a container engine with BuildKit)
+	@.ci/container-engine >/dev/null
+	@$(MAKE) --no-print-directory tools debian-tree build
+	cargo test --package os-upgrade-tests --test docker
 
 API_EXAMPLES ?= 200
 test-api: tools build ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
@@ -86,6 +92,14 @@ deb: debian-tree cargo-deb ## Build Debian packages of both programs into target
 	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb
+
+# As users build them, upon what IMAGE_OPTIONS says where there is no registry: --build-arg RUST_IMAGE=...
+images: tools debian-tree build ## Build the images of docker/ from nothing, and try them in a site (some 24 minutes on 2 cores, before a release)
+	@client=$$(.ci/container-engine) && export DOCKER_BUILDKIT=1 && set -x && \
+		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --tag os-upgrade . && \
+		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target demo-host --tag os-upgrade-demo-host . && \
+		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target worker --output target/static .
+	OS_UPGRADE_BUILT_IMAGES=1 cargo test --package os-upgrade-tests --test docker
 
 worker-static: tools ## Build the worker as one file that needs no libraries, target/static/os-upgrade-worker, and check it
 	@.ci/worker-static

@@ -1,16 +1,13 @@
-//! `docker/` with a container engine: its images, built with the programs of this build, and the site of its compose file,
-//! whose hosts are upgraded while its parts fail; and Debian hosts with systemd that join that site.
+//! `docker/` on a container engine: its images, with the programs of this build, and the site of its compose file, whose
+//! hosts are upgraded while its parts fail; and Debian hosts with systemd that join that site.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use os_upgrade_tests::docker::{Fault, ORCHESTRATORS, PACKAGES, REBOOTS, Site, repository, tool};
-use os_upgrade_tests::rest::{Rest, Run};
-use reqwest::Method;
-use serde_json::{Value, json};
+use os_upgrade_tests::docker::{Fault, ORCHESTRATORS, PACKAGES, REBOOTS, Site};
+use os_upgrade_tests::rest::Run;
 
 const DEMO_HOSTS: [&str; 3] = ["h01", "h02", "h03"];
 const DEBIAN_HOSTS: [&str; 3] = ["d01", "d02", "d03"];
@@ -25,48 +22,10 @@ exec "$(dirname "$0")/released"
 EOF
 chmod 0755 scripts/upgrade"#;
 
-#[test]
-fn dockerfile_passes_hadolint() {
-    let output = tool("hadolint").arg(repository().join("docker/Dockerfile")).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-}
-
-#[test]
-fn compose_services_have_no_rights_they_do_not_need() {
-    let home = tempfile::tempdir().unwrap();
-    let mut command = tool("docker-compose");
-    command.arg("--file").arg(repository().join("docker/compose.yaml"));
-    command.args(["--profile", "*", "config", "--format", "json"]);
-    let output = command.env_clear().env("HOME", home.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "it warns of nothing");
-
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut services: BTreeMap<String, Value> = serde_json::from_value(found["services"].clone()).unwrap();
-    // It has no network, and gives files to the users that read them.
-    assert_eq!(services.remove("setup").unwrap()["network_mode"], "none");
-    for (name, service) in services {
-        assert_eq!(service["read_only"], true, "{name}");
-        assert_eq!(service["cap_drop"], json!(["ALL"]), "{name}");
-        assert_eq!(service["security_opt"], json!(["no-new-privileges:true"]), "{name}");
-        // Who reaches these ports sends a token in the clear: nobody but this machine does.
-        for port in service["ports"].as_array().into_iter().flatten() {
-            assert_eq!((&port["host_ip"], &port["target"]), (&json!("127.0.0.1"), &json!(8646)), "{name}");
-        }
-    }
-}
-
 /// Runs `setup`, which must succeed.
 fn set_up(site: &Site) {
     let output = site.set_up();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-async fn configure(rest: &Rest, application: &str, hosts: &[&str]) {
-    let body = json!({ "worker-applications": [{ "name": application }] }).to_string();
-    let created = rest.call(Method::PUT, "/v1/config/os-upgrade", &body).await;
-    assert_eq!(created.0, 201, "{created:?}");
-    rest.await_scheduled(hosts).await;
 }
 
 /// That each of these hosts was upgraded, told so once, and none while another was.
@@ -85,40 +44,41 @@ fn assert_upgraded_one_by_one(run: &Run, hosts: [&str; 3]) {
     }
 }
 
-#[tokio::test]
-#[ignore = "needs a container engine: make test-docker"]
-async fn setup_recovers_and_one_nats_server_may_be_missing() {
+#[test]
+fn setup_recovers_from_full_disk() {
     let site = Site::new();
-    site.make_images().await;
+    site.make_orchestrator();
     // Whose clone it is reads this file, and nobody else.
     std::os::unix::fs::chown(site.path("setup"), Some(4711), Some(4711)).unwrap();
     fs::set_permissions(site.path("setup"), fs::Permissions::from_mode(0o700)).unwrap();
-
-    // It ends while it writes the token, as on a full disk, and is run again.
+    // It writes the token to a disk that is full.
     let token = site.path("site/operator/token");
     fs::create_dir(token.parent().unwrap()).unwrap();
     symlink("/dev/full", &token).unwrap();
     let output = site.set_up();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(!output.status.success() && said.contains("nobody knows the secret of operator"), "{said}");
+
     fs::remove_file(&token).unwrap();
     set_up(&site);
+    assert!(fs::read_to_string(&token).unwrap().len() > 1);
     assert!(site.path("site/hosts/h4.example.com/nats.creds").is_file());
-
-    site.start_alone(&["nats1", "nats2", "accounts"]);
-    site.start_alone_healthy(&DEMO_HOSTS);
-    site.start(&[]);
 }
 
 #[tokio::test]
-#[ignore = "needs a container engine: make test-docker"]
 async fn site_upgrades_its_hosts_whatever_part_fails() {
     let site = Site::new();
-    site.make_images().await;
+    site.make_orchestrator();
+    site.make_nats().await;
+    site.make_demo_host();
     set_up(&site);
+    // Two of three nats-servers let the hosts in.
+    site.start_alone(&["nats1", "nats2", "accounts"]);
+    site.start_alone_healthy(&DEMO_HOSTS);
     site.start(&[]);
     let rest = site.rest(ORCHESTRATORS[0]);
-    configure(&rest, "os-upgrade-demo", &DEMO_HOSTS).await;
+    rest.configure("os-upgrade-demo").await;
+    rest.await_scheduled(&DEMO_HOSTS).await;
     for host in DEMO_HOSTS {
         site.exec(host, &["sh", "-c", HOLD]);
     }
@@ -166,14 +126,16 @@ async fn fail_in_upgrade(site: &Site, fault: Fault, server: &str, host: &str) ->
 }
 
 #[tokio::test]
-#[ignore = "needs a container engine: make test-docker"]
 async fn debian_hosts_upgrade_and_reboot_one_by_one() {
     let site = Site::new();
-    site.make_images_with_debian().await;
+    site.make_orchestrator();
+    site.make_nats().await;
+    site.make_debian_host();
     set_up(&site);
     site.start(&[&ORCHESTRATORS[..], &["nats1", "nats2", "nats3"], &DEBIAN_HOSTS].concat());
     let rest = site.rest(ORCHESTRATORS[0]);
-    configure(&rest, "os-upgrade-debian", &DEBIAN_HOSTS).await;
+    rest.configure("os-upgrade-debian").await;
+    rest.await_scheduled(&DEBIAN_HOSTS).await;
     let boots = DEBIAN_HOSTS.map(|host| site.exec(host, &["cat", "/run/boot-id"]));
     assert_eq!(versions(&site, "d01"), vec!["1.0"; PACKAGES.len() + 1].join("\n"));
 

@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use super::repository;
 
-/// The label by which compose knows what belongs to a project. Images of ours carry it too.
-pub(super) const LABEL: &str = "com.docker.compose.project";
+/// The label by which compose knows what belongs to a project.
+const LABEL: &str = "com.docker.compose.project";
 /// What the names of all sites begin with; the process id of the test that made it follows.
 pub(super) const PREFIX: &str = "os-upgrade-test-";
 
@@ -38,31 +38,25 @@ impl Engine {
     }
 
     /// Makes an image of a directory, with instructions of a Dockerfile.
-    pub(super) fn import(&self, site: &str, name: &str, directory: &Path, changes: &[&str]) {
-        let mut tar = Command::new("tar")
-            .arg("-C")
-            .arg(directory)
-            .args(["-c", "."])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let label = format!("LABEL {LABEL}={site}");
+    pub(super) fn import(&self, image: &str, directory: &Path, changes: &[&str]) {
+        let mut tar = Command::new("tar");
+        let mut tar = tar.arg("-C").arg(directory).args(["-c", "."]).stdout(Stdio::piped()).spawn().unwrap();
         let mut import = self.command(&["import"]);
-        for change in changes.iter().copied().chain([label.as_str()]) {
+        for change in changes {
             import.args(["--change", change]);
         }
-        succeeded(import.args(["-", &image(site, name)]).stdin(tar.stdout.take().unwrap()));
+        succeeded(import.args(["-", image]).stdin(tar.stdout.take().unwrap()));
         assert!(tar.wait().unwrap().success(), "{}", directory.display());
     }
 
-    /// Builds an image of a stage of `docker/Dockerfile`, whose arguments name images of the site. The layers that the builder would keep for the next build are removed:
-    /// with other programs in it that build has no use for them.
-    pub(super) fn build(&self, site: &str, stage: &str, arguments: &[(&str, &str)]) {
+    /// Builds an image of a stage of `docker/Dockerfile`. The layers that the builder would keep for the next build are
+    /// removed: it has other programs, and no use for them.
+    pub(super) fn build(&self, image: &str, stage: &str, arguments: &[(&str, String)]) {
         let before = self.build_cache();
-        let mut build = self.command(&["build", "--file", "docker/Dockerfile", "--target", stage]);
-        build.args(["--label", &format!("{LABEL}={site}"), "--tag", &image(site, stage)]);
+        let mut build =
+            self.command(&["build", "--file", "docker/Dockerfile", "--target", stage, "--tag", image]);
         for (name, value) in arguments {
-            build.args(["--build-arg", &format!("{name}={}", image(site, value))]);
+            build.args(["--build-arg", &format!("{name}={value}")]);
         }
         succeeded(build.arg(".").current_dir(repository()));
         let left: Vec<String> = self.build_cache().difference(&before).cloned().collect();
@@ -85,21 +79,22 @@ impl Engine {
 
     /// Removes everything of a site. What cannot be removed is said, and the rest removed all the same.
     pub(super) fn remove(&self, site: &str) -> Result<(), String> {
-        let filter = format!("label={LABEL}={site}");
-        let steps: [(&[&str], &[&str]); 4] = [
-            (&["ps", "--all", "--quiet"], &["rm", "--force", "--volumes"]),
-            (&["network", "ls", "--quiet"], &["network", "rm"]),
-            (&["volume", "ls", "--quiet"], &["volume", "rm"]),
-            (&["images", "--quiet"], &["rmi", "--force"]),
+        let label = format!("label={LABEL}={site}");
+        let reference = format!("reference={site}/*");
+        let steps: [(&[&str], &str, &[&str]); 4] = [
+            (&["ps", "--all", "--quiet"], &label, &["rm", "--force", "--volumes"]),
+            (&["network", "ls", "--quiet"], &label, &["network", "rm"]),
+            (&["volume", "ls", "--quiet"], &label, &["volume", "rm"]),
+            (&["images", "--format", "{{.Repository}}"], &reference, &["rmi"]),
         ];
         let mut errors = String::new();
-        for (list, remove) in steps {
+        for (list, filter, remove) in steps {
             let mut run = |command: &mut Command| {
                 let output = command.output().unwrap();
                 errors.push_str(&String::from_utf8_lossy(&output.stderr));
                 String::from_utf8_lossy(&output.stdout).into_owned()
             };
-            let found = run(self.command(list).args(["--filter", &filter]));
+            let found = run(self.command(list).args(["--filter", filter]));
             let found: BTreeSet<&str> = found.split_whitespace().collect();
             if !found.is_empty() {
                 run(self.command(remove).args(found));
@@ -121,7 +116,8 @@ impl Engine {
         // In the name of an image its own part follows.
         let sites = found.lines().filter_map(|line| line.split('/').next()).filter(|site| is_left(site));
         for site in sites.collect::<BTreeSet<&str>>() {
-            self.remove(site).unwrap();
+            // Another test that starts may be about to remove it, too.
+            drop(self.remove(site));
         }
     }
 }
@@ -130,11 +126,6 @@ impl Engine {
 fn is_left(site: &str) -> bool {
     let process = site.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
     process.is_some_and(|process| !Path::new("/proc").join(process).exists())
-}
-
-/// The name of an image of a site.
-pub(super) fn image(site: &str, name: &str) -> String {
-    format!("{site}/{name}")
 }
 
 /// Runs a command that has to succeed, and returns what it prints.

@@ -36,56 +36,93 @@ APPLICATION=os-upgrade-debian
 OPTIONS=--boot-id-file /run/boot-id --free-space 1
 ";
 
-/// Makes what all sites have: orchestrators and nats-servers.
-pub(super) async fn make_common(engine: &Engine, site: &str) {
-    programs(engine, site);
-    engine.import(site, "debian", &Tree::new().root(), &[]);
-    engine.build(site, "orchestrator", &[("PROGRAMS", "programs"), ("DEBIAN_IMAGE", "debian")]);
-
-    let alpine = alpine();
-    engine.import(site, "alpine", alpine.path(), &["CMD [\"/bin/sh\"]"]);
-    let server = managed_nats::find().await.unwrap().path;
-    put(&server, alpine.path(), "usr/local/bin/nats-server");
-    engine.import(site, "nats", alpine.path(), &["ENTRYPOINT [\"nats-server\"]"]);
+/// The images of one site, made when they are asked for.
+#[derive(Debug)]
+pub(super) struct Images {
+    engine: Engine,
+    site: String,
+    /// Those that `make images` has built are given names of the site, rather than built.
+    built: bool,
 }
 
-/// Makes a host that is a directory.
-pub(super) fn make_demo_host(engine: &Engine, site: &str) {
-    engine.build(site, "demo-host", &[("PROGRAMS", "programs"), ("ALPINE_IMAGE", "alpine")]);
-}
+impl Images {
+    pub(super) fn new(engine: &Engine, site: &str) -> Self {
+        let built = std::env::var_os("OS_UPGRADE_BUILT_IMAGES").is_some();
+        Self { engine: engine.clone(), site: site.to_owned(), built }
+    }
 
-/// Makes a Debian host. Its packages are of version 1.0, and its archive has 2.0 of each.
-pub(super) fn make_debian_host(engine: &Engine, site: &str) {
-    let tree = Tree::with_systemd();
-    let mut archive = Archive::new(&tree);
-    archive.publish(&packages("1.0"));
-    tree.must(&["apt-get", "--quiet=2", "update"]);
-    tree.must(&[&["apt-get", "--quiet=2", "--assume-yes", "install", REBOOTS], &PACKAGES[..]].concat());
-    archive.publish(&packages("2.0"));
+    fn name(&self, image: &str) -> String {
+        format!("{}/{image}", self.site)
+    }
 
-    package::build_worker(&tree.path("/worker.deb"));
-    tree.must(&["dpkg", "--install", "/worker.deb"]);
-    tree.write("/etc/os-upgrade-worker/worker.env", WORKER_ENV);
-    tree.write("/etc/systemd/system/boot-id.service", BOOT_ID);
-    tree.must(&["systemctl", "enable", "--quiet", "boot-id", "os-upgrade-worker"]);
-    engine.import(site, "debian-host", &tree.root(), &["CMD [\"/sbin/init\"]"]);
+    pub(super) fn make_orchestrator(&self) {
+        let debian = || self.engine.import(&self.name("debian"), &Tree::new().root(), &[]);
+        self.make("orchestrator", "os-upgrade", ("DEBIAN_IMAGE", "debian"), debian);
+    }
+
+    pub(super) fn make_demo_host(&self) {
+        let alpine = || {
+            let files = alpine();
+            self.engine.import(&self.name("alpine"), files.path(), &["CMD [\"/bin/sh\"]"]);
+        };
+        self.make("demo-host", "os-upgrade-demo-host", ("ALPINE_IMAGE", "alpine"), alpine);
+    }
+
+    /// Builds a stage upon what `make_base` makes, or takes what `make images` has made of it.
+    fn make(&self, stage: &str, built: &str, (argument, base): (&str, &str), make_base: impl FnOnce()) {
+        if self.built {
+            self.engine.must(&["tag", built, &self.name(stage)]);
+            return;
+        }
+        self.make_programs();
+        make_base();
+        let arguments = [("PROGRAMS", self.name("programs")), (argument, self.name(base))];
+        self.engine.build(&self.name(stage), stage, &arguments);
+    }
+
+    /// The programs where the stage `build` leaves them. Only once: an image loses its name to the next one that gets it.
+    fn make_programs(&self) {
+        if !self.engine.must(&["images", "--quiet", &self.name("programs")]).is_empty() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        for name in [programs::ORCHESTRATOR, programs::WORKER] {
+            put(&programs::path(name), directory.path(), &format!("programs/{name}"));
+        }
+        let authorities = "etc/ssl/certs/ca-certificates.crt";
+        put(&Path::new("/").join(authorities), directory.path(), authorities);
+        self.engine.import(&self.name("programs"), directory.path(), &[]);
+    }
+
+    pub(super) async fn make_nats(&self) {
+        let files = alpine();
+        let server = managed_nats::find().await.unwrap().path;
+        put(&server, files.path(), "usr/local/bin/nats-server");
+        self.engine.import(&self.name("nats"), files.path(), &["ENTRYPOINT [\"nats-server\"]"]);
+    }
+
+    /// Makes a Debian host. Its packages are of version 1.0, and its archive has 2.0 of each.
+    pub(super) fn make_debian_host(&self) {
+        let tree = Tree::with_systemd();
+        let mut archive = Archive::new(&tree);
+        archive.publish(&packages("1.0"));
+        tree.must(&["apt-get", "--quiet=2", "update"]);
+        tree.must(&[&["apt-get", "--quiet=2", "--assume-yes", "install", REBOOTS], &PACKAGES[..]].concat());
+        archive.publish(&packages("2.0"));
+
+        package::build_worker(&tree.path("/worker.deb"));
+        tree.must(&["dpkg", "--install", "/worker.deb"]);
+        tree.write("/etc/os-upgrade-worker/worker.env", WORKER_ENV);
+        tree.write("/etc/systemd/system/boot-id.service", BOOT_ID);
+        tree.must(&["systemctl", "enable", "--quiet", "boot-id", "os-upgrade-worker"]);
+        self.engine.import(&self.name("debian-host"), &tree.root(), &["CMD [\"/sbin/init\"]"]);
+    }
 }
 
 fn packages(version: &str) -> Vec<Package> {
     let asks = "[ -z \"$2\" ] || touch /run/reboot-required";
     let plain = PACKAGES.into_iter().map(|name| Package::new(name, version));
     plain.chain([Package::new(REBOOTS, version).script("postinst", asks)]).collect()
-}
-
-/// An image that has the programs where the stage `build` leaves them.
-fn programs(engine: &Engine, site: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    for name in [programs::ORCHESTRATOR, programs::WORKER] {
-        put(&programs::path(name), directory.path(), &format!("programs/{name}"));
-    }
-    let authorities = "etc/ssl/certs/ca-certificates.crt";
-    put(&Path::new("/").join(authorities), directory.path(), authorities);
-    engine.import(site, "programs", directory.path(), &[]);
 }
 
 /// A system of busybox, as Alpine's is, with the libraries that programs need which were not built for musl.

@@ -11,7 +11,8 @@ use reqwest::Method;
 use tempfile::TempDir;
 
 use super::engine::{Engine, PREFIX, succeeded};
-use super::{images, repository, tool};
+use super::images::Images;
+use super::{repository, tool};
 use crate::rest::Rest;
 use crate::wait::eventually;
 
@@ -54,16 +55,28 @@ impl Site {
         Self { engine, name, directory }
     }
 
-    /// Makes the images of orchestrators, nats-servers and demo hosts.
-    pub async fn make_images(&self) {
-        images::make_common(&self.engine, &self.name).await;
-        images::make_demo_host(&self.engine, &self.name);
+    /// Makes the image of orchestrators.
+    pub fn make_orchestrator(&self) {
+        self.images().make_orchestrator();
     }
 
-    /// Makes those of orchestrators, nats-servers and Debian hosts.
-    pub async fn make_images_with_debian(&self) {
-        images::make_common(&self.engine, &self.name).await;
-        images::make_debian_host(&self.engine, &self.name);
+    /// Makes the image of nats-servers.
+    pub async fn make_nats(&self) {
+        self.images().make_nats().await;
+    }
+
+    /// Makes the image of a demo host.
+    pub fn make_demo_host(&self) {
+        self.images().make_demo_host();
+    }
+
+    /// Makes the image of a Debian host, whose packages are of version 1.0, with an archive that has 2.0 of each.
+    pub fn make_debian_host(&self) {
+        self.images().make_debian_host();
+    }
+
+    fn images(&self) -> Images {
+        Images::new(&self.engine, &self.name)
     }
 
     /// A file beside the compose file.
