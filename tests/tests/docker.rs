@@ -72,10 +72,11 @@ async fn site_upgrades_its_hosts_whatever_part_fails() {
     site.make_nats().await;
     site.make_demo_host();
     set_up(&site);
-    // Two of three nats-servers let the hosts in.
-    site.start_alone(&["nats1", "nats2", "accounts"]);
-    site.start_alone_healthy(&DEMO_HOSTS);
-    site.start(&[]);
+    // Two of three nats-servers let the hosts in, but have no leader while they have never seen the third.
+    site.start_alone(&[&["nats1", "nats2", "accounts"], &DEMO_HOSTS[..]].concat());
+    site.healthy(&DEMO_HOSTS).await;
+    site.start_alone(&[&["nats3"], &ORCHESTRATORS[..]].concat());
+    site.healthy(&[&["nats1", "nats2", "nats3"], &ORCHESTRATORS[..]].concat()).await;
     let rest = site.rest(ORCHESTRATORS[0]);
     rest.configure("os-upgrade-demo").await;
     rest.await_scheduled(&DEMO_HOSTS).await;

@@ -100,7 +100,7 @@ impl Site {
         self.compose(&["run", "--rm", "--quiet-pull", "setup"]).output().unwrap()
     }
 
-    /// Starts services and what they depend on, and waits until they are healthy; all of them if none is named.
+    /// Starts services and what they depend on, and waits until they are healthy.
     pub fn start(&self, services: &[&str]) {
         succeeded(self.compose(&["up", "--detach", "--wait"]).args(services));
     }
@@ -108,11 +108,6 @@ impl Site {
     /// Starts services alone, and waits for nothing.
     pub fn start_alone(&self, services: &[&str]) {
         succeeded(self.compose(&["up", "--detach", "--no-deps"]).args(services));
-    }
-
-    /// Starts services alone, and waits until they are healthy.
-    pub fn start_alone_healthy(&self, services: &[&str]) {
-        succeeded(self.compose(&["up", "--detach", "--wait", "--no-deps"]).args(services));
     }
 
     /// The only container of a service.
@@ -170,6 +165,15 @@ impl Site {
             answer.is_some_and(|(status, _)| status == 200).then_some(())
         })
         .await;
+    }
+
+    /// Waits until services are healthy, also those that have not been for too long, upon which `start` gives up.
+    pub async fn healthy(&self, services: &[&str]) {
+        for service in services {
+            let look =
+                async || (self.inspect(service, "{{.State.Health.Status}}") == "healthy").then_some(());
+            eventually(&format!("{service} to be healthy"), look).await;
+        }
     }
 
     /// Waits until a command in a service succeeds.
