@@ -14,7 +14,7 @@ PROGRAMS := --package os-upgrade-orchestrator --bin os-upgrade --package os-upgr
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help nats-server tools debian-tree vm-guest build demo test test-programs test-system test-at-length test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos absence races power-loss oracle cargo-deb deb worker-static fmt clean
+.PHONY: help nats-server tools debian-tree vm-guest build demo test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos absence races power-loss oracle cargo-deb deb images worker-static fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,7 @@ tools: nats-server ## Find or fetch what the tests use: nats-server >= 2.11, car
 
 debian-tree: ## Make a small Debian system in .tools/ for the tests of the Debian worker (needs root, and Debian's archive)
 	@.ci/debian-tree $(DEBIAN_RELEASE)
+	@.ci/systemd-tree
 
 vm-guest: ## Make a disk of a small Debian system in target/vm/ for virtual machines (needs root, and Debian's archive)
 	@.ci/vm-guest $(DEBIAN_RELEASE)
@@ -55,7 +56,8 @@ test-system: ## Run the tests that need root, Debian's archive and a container e
 	@.ci/needs "make test-system" "root and Debian's archive, for a small Debian system, and a container engine with BuildKit" \
 		root cargo:rustup cc:gcc python3:python3-pip apt-get:apt
 	@$(MAKE) --no-print-directory tools debian-tree
-	$(NEXTEST) --profile system
+	@tests='all()'; .ci/container-engine >/dev/null || tests='not test(/^docker::/)'; \
+	set -x; $(NEXTEST) --profile system -E "$$tests"
 
 test-programs: tools
 	$(NEXTEST) --no-run
@@ -67,6 +69,11 @@ MINUTES ?= 480
 soak: ## Run everything at length before a release, PARTS="seeds chaos ..." for MINUTES=480 in all, into target/soak/summary.md
 	@.ci/needs "make soak" "what make test and make test-system need, QEMU, and hours" root cargo:rustup cc:gcc g++:g++
 	@MINUTES=$(MINUTES) .ci/soak
+
+test-docker: ## Upgrade a site in containers, its parts killed, paused and cut off, and Debian hosts with systemd (needs root, Debian's archive, and a container engine with BuildKit)
+	@.ci/container-engine >/dev/null
+	@$(MAKE) --no-print-directory tools debian-tree
+	$(NEXTEST) --profile system -E 'test(/^docker::/)'
 
 API_EXAMPLES ?= 200
 test-api: tools ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
@@ -111,6 +118,14 @@ deb: debian-tree cargo-deb ## Build Debian packages of both programs into target
 	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb
+
+# As users build them, upon what IMAGE_OPTIONS says where there is no registry: --build-arg RUST_IMAGE=...
+images: tools debian-tree build ## Build the images of docker/ from nothing, and try them in a site (some 24 minutes on 2 cores, before a release)
+	@client=$$(.ci/container-engine) && export DOCKER_BUILDKIT=1 && set -x && \
+		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --tag os-upgrade . && \
+		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target demo-host --tag os-upgrade-demo-host . && \
+		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target worker --output target/static .
+	OS_UPGRADE_BUILT_IMAGES=1 cargo test --package os-upgrade-tests --test docker
 
 worker-static: tools ## Build the worker as one file that needs no libraries, target/static/os-upgrade-worker, and check it
 	@.ci/worker-static

@@ -6,9 +6,9 @@
 pub mod authority;
 pub mod chaos;
 pub mod cluster;
-pub mod containers;
 pub mod debian;
 pub mod disk;
+pub mod docker;
 pub mod files;
 pub mod host;
 pub mod http;

@@ -85,7 +85,6 @@ impl Package {
         let build = tempfile::tempdir().unwrap();
         let control = build.path().join("DEBIAN");
         fs::create_dir(&control).unwrap();
-        fs::set_permissions(build.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(control.join("control"), self.control()).unwrap();
         let configuration: Vec<String> = self.configuration.iter().map(|name| format!("/{name}\n")).collect();
         fs::write(control.join("conffiles"), configuration.concat()).unwrap();
@@ -100,17 +99,22 @@ impl Package {
         }
         let file = format!("{}_{}_all.deb", self.name, self.version);
         let deb = directory.join(&file);
-        let made = Command::new("dpkg-deb")
-            .args(["-Zgzip", "-z1", "--root-owner-group", "--build"])
-            .arg(build.path())
-            .arg(&deb)
-            .stdout(Stdio::null())
-            .status();
-        assert!(made.unwrap().success(), "{file}");
+        dpkg_deb(build.path(), &deb);
         let content = fs::read(&deb).unwrap();
         let size = content.len();
         format!("{}Filename: ./{file}\nSize: {size}\nSHA256: {}\n\n", self.control(), sha256(&content))
     }
+}
+
+/// Makes the package `deb` of a directory with its files and, in `DEBIAN`, what describes it.
+pub fn dpkg_deb(directory: &Path, deb: &Path) {
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    let made = Command::new("dpkg-deb")
+        .args(["-Zgzip", "-z1", "--root-owner-group", "--build"])
+        .args([directory, deb])
+        .stdout(Stdio::null())
+        .status();
+    assert!(made.unwrap().success(), "{}", deb.display());
 }
 
 /// The archive of a system, with the key that signs it.

@@ -4,7 +4,7 @@
 mod archive;
 mod tree;
 
-pub use archive::{Archive, Package};
+pub use archive::{Archive, Package, dpkg_deb};
 pub use tree::{Disk, Mount, Tree};
 
 use crate::nats_server::NatsServer;

@@ -89,6 +89,11 @@ impl Tree {
         Self::over(&[])
     }
 
+    /// The same with systemd and busybox, as `.ci/systemd-tree` makes it.
+    pub fn with_systemd() -> Self {
+        Self::over(&[&made("systemd-tree")])
+    }
+
     /// A system like `other`, which must not be changed any more.
     #[must_use]
     pub fn like(other: &Self) -> Self {
@@ -96,11 +101,7 @@ impl Tree {
     }
 
     fn over(lower: &[&Path]) -> Self {
-        let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/debian-tree");
-        assert!(
-            made.with_extension("made").is_file(),
-            "there is no Debian system: run `make debian-tree` as root"
-        );
+        let made = made("debian-tree");
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         for name in ["changed", "work"] {
@@ -220,6 +221,13 @@ impl Tree {
             }
         }
     }
+}
+
+/// A directory that `make debian-tree` has made.
+fn made(name: &str) -> PathBuf {
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools").join(name);
+    assert!(made.with_extension("made").is_file(), "{name} is missing: run `make debian-tree` as root");
+    made
 }
 
 impl Default for Tree {

@@ -3,4 +3,5 @@
 mod api;
 mod bench;
 mod dev;
+mod docker_files;
 mod readme;

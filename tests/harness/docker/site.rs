@@ -1,0 +1,244 @@
+//! One site, from its images to its removal, and what is done to its containers.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use reqwest::Method;
+use tempfile::TempDir;
+
+use super::engine::{Engine, PREFIX, succeeded};
+use super::images::Images;
+use super::{repository, tool};
+use crate::rest::Rest;
+use crate::wait::eventually;
+
+/// The orchestrators of the compose file.
+pub const ORCHESTRATORS: [&str; 2] = ["orchestrator1", "orchestrator2"];
+/// Laid over the compose file.
+const OVERRIDE: &str = "tests/harness/docker/site.yaml";
+
+/// How a container is kept from its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Its first process is killed; the engine starts it again by itself.
+    Killed,
+    /// Its processes stand still.
+    Paused,
+    /// It has no network.
+    CutOff,
+}
+
+/// A site, whose every trace goes with this.
+#[derive(Debug)]
+pub struct Site {
+    engine: Engine,
+    name: String,
+    /// What the compose file finds beside itself.
+    directory: TempDir,
+}
+
+impl Site {
+    /// A site without images, keys or containers. What killed tests have left is removed.
+    pub fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let engine = Engine::find();
+        engine.remove_leftovers();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("site")).unwrap();
+        fs::copy(repository().join("docker/setup"), directory.path().join("setup")).unwrap();
+        Self { engine, name, directory }
+    }
+
+    /// Makes the image of orchestrators.
+    pub fn make_orchestrator(&self) {
+        self.images().make_orchestrator();
+    }
+
+    /// Makes the image of nats-servers.
+    pub async fn make_nats(&self) {
+        self.images().make_nats().await;
+    }
+
+    /// Makes the image of a demo host.
+    pub fn make_demo_host(&self) {
+        self.images().make_demo_host();
+    }
+
+    /// Makes the image of a Debian host, whose packages are of version 1.0, with an archive that has 2.0 of each.
+    pub fn make_debian_host(&self) {
+        self.images().make_debian_host();
+    }
+
+    fn images(&self) -> Images {
+        Images::new(&self.engine, &self.name)
+    }
+
+    /// A file beside the compose file.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A `docker compose` command, to be completed.
+    fn compose(&self, words: &[&str]) -> Command {
+        let mut command = tool("docker-compose");
+        command.arg("--project-name").arg(&self.name).arg("--project-directory").arg(self.directory.path());
+        for file in ["docker/compose.yaml", OVERRIDE] {
+            command.arg("--file").arg(repository().join(file));
+        }
+        command.args(words).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the service that makes keys, credentials and a token.
+    pub fn set_up(&self) -> Output {
+        self.compose(&["run", "--rm", "--quiet-pull", "setup"]).output().unwrap()
+    }
+
+    /// Starts services and what they depend on, and waits until they are healthy.
+    pub fn start(&self, services: &[&str]) {
+        succeeded(self.compose(&["up", "--detach", "--wait"]).args(services));
+    }
+
+    /// Starts services alone, and waits for nothing.
+    pub fn start_alone(&self, services: &[&str]) {
+        succeeded(self.compose(&["up", "--detach", "--no-deps"]).args(services));
+    }
+
+    /// The only container of a service.
+    fn container(&self, service: &str) -> String {
+        format!("{}-{service}-1", self.name)
+    }
+
+    /// Runs a command in a service, which must succeed, and returns what it prints.
+    pub fn exec(&self, service: &str, words: &[&str]) -> String {
+        succeeded(self.engine.command(&["exec", &self.container(service)]).args(words))
+    }
+
+    /// How often the engine has started a container again by itself.
+    pub fn restarts(&self, service: &str) -> u32 {
+        self.inspect(service, "{{.RestartCount}}").parse().unwrap()
+    }
+
+    fn inspect(&self, service: &str, format: &str) -> String {
+        self.engine.must(&["inspect", "--format", format, &self.container(service)]).trim().to_owned()
+    }
+
+    /// The API of an orchestrator, for the operator. Its port is another one after each start of its container.
+    pub fn rest(&self, orchestrator: &str) -> Rest {
+        self.try_rest(orchestrator).unwrap_or_else(|| panic!("{orchestrator} does not run"))
+    }
+
+    /// The same of one that may be about to start.
+    fn try_rest(&self, orchestrator: &str) -> Option<Rest> {
+        let ports =
+            self.engine.command(&["port", &self.container(orchestrator), "8646/tcp"]).output().unwrap();
+        let address = String::from_utf8(ports.stdout).unwrap().trim().parse().ok()?;
+        let token = fs::read_to_string(self.path("site/operator/token")).unwrap();
+        Some(Rest::new(address).with_token(token.trim()))
+    }
+
+    /// Waits until one of these orchestrators leads, and returns which.
+    pub async fn leader_among(&self, orchestrators: &[&'static str]) -> &'static str {
+        eventually("an orchestrator to lead", async || {
+            for &name in orchestrators {
+                let Some(rest) = self.try_rest(name) else { continue };
+                let answer = rest.try_call(Method::GET, "/readyz", "").await;
+                if answer.is_some_and(|(status, body)| status == 200 && body["role"] == "leader") {
+                    return Some(name);
+                }
+            }
+            None
+        })
+        .await
+    }
+
+    /// Waits until an orchestrator can take a write.
+    pub async fn ready(&self, orchestrator: &str) {
+        eventually(&format!("{orchestrator} to be ready"), async || {
+            let answer = self.try_rest(orchestrator)?.try_call(Method::GET, "/readyz", "").await;
+            answer.is_some_and(|(status, _)| status == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until services are healthy, also those that have not been for too long, upon which `start` gives up.
+    pub async fn healthy(&self, services: &[&str]) {
+        for service in services {
+            let look =
+                async || (self.inspect(service, "{{.State.Health.Status}}") == "healthy").then_some(());
+            eventually(&format!("{service} to be healthy"), look).await;
+        }
+    }
+
+    /// Waits until a command in a service succeeds.
+    pub async fn succeeds(&self, service: &str, words: &[&str]) {
+        let succeeds = async || {
+            let output = self.engine.command(&["exec", &self.container(service)]).args(words).output();
+            output.unwrap().status.success().then_some(())
+        };
+        eventually(&format!("{words:?} in {service}"), succeeds).await;
+    }
+
+    /// Keeps a container from its work.
+    pub fn fault(&self, service: &str, fault: Fault) {
+        match fault {
+            // The engine would take `docker kill` for the wish to have it stopped.
+            Fault::Killed => {
+                kill(Pid::from_raw(self.process(service)), Signal::SIGKILL).unwrap();
+            }
+            Fault::Paused => drop(self.engine.must(&["pause", &self.container(service)])),
+            Fault::CutOff => self.set_link(service, "down"),
+        }
+    }
+
+    /// Ends that.
+    pub fn heal(&self, service: &str, fault: Fault) {
+        match fault {
+            Fault::Killed => {}
+            Fault::Paused => drop(self.engine.must(&["unpause", &self.container(service)])),
+            Fault::CutOff => self.set_link(service, "up"),
+        }
+    }
+
+    /// What a cable is that is pulled: `docker network connect` would bring the container back under another address.
+    fn set_link(&self, service: &str, state: &str) {
+        let process = self.process(service).to_string();
+        let mut command = Command::new("nsenter");
+        succeeded(command.args(["--net", "--target", &process, "ip", "link", "set", "eth0", state]));
+    }
+
+    /// The first process of a container.
+    fn process(&self, service: &str) -> i32 {
+        let process = self.inspect(service, "{{.State.Pid}}").parse().unwrap();
+        assert_ne!(process, 0, "{service} does not run");
+        process
+    }
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Site {
+    #[expect(clippy::print_stderr, reason = "says why a test has failed, or what it leaves behind")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let logs = self.compose(&["--profile", "*", "logs", "--no-color", "--tail", "30"]).output();
+            eprintln!(
+                "{}",
+                logs.map(|logs| String::from_utf8_lossy(&logs.stdout).into_owned()).unwrap_or_default()
+            );
+        }
+        if let Err(errors) = self.engine.remove(&self.name) {
+            eprintln!("{} is not removed: {errors}", self.name);
+        }
+    }
+}
