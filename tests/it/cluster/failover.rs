@@ -148,51 +148,6 @@ async fn leaders_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() 
     configured(&rests(&site, usize::MAX), 4).await;
 }
 
-#[tokio::test]
-async fn nats_servers_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() {
-    let mut site = ClusterSite::start(2, "").await;
-    let (hosts, id) = begun(&site).await;
-    let everyone = rests(&site, usize::MAX);
-
-    let killed = journal_leader(&site).await;
-    site.nats.kill(killed);
-    configured_by_any(&everyone, 1).await;
-    site.nats.start_again(killed).await;
-    all_current(&site).await;
-    one_further(&hosts, 0).await;
-
-    let paused = journal_leader(&site).await;
-    site.nats.signal(paused, Signal::SIGSTOP);
-    configured_by_any(&everyone, 2).await;
-    site.nats.signal(paused, Signal::SIGCONT);
-    all_current(&site).await;
-    one_further(&hosts, 1).await;
-
-    let cut_off = journal_leader(&site).await;
-    site.nats.lines(cut_off).for_each(Proxy::cut);
-    configured_by_any(&everyone, 3).await;
-    site.nats.lines(cut_off).for_each(Proxy::heal);
-    all_current(&site).await;
-    one_further(&hosts, 2).await;
-
-    one_further(&hosts, 3).await;
-    assert_completed(&site, &hosts, &id).await;
-    configured(&everyone, 4).await;
-}
-
-/// Whichever server it is connected to is among those that are cut off, and it finds another meanwhile.
-#[tokio::test]
-async fn a_server_that_is_cut_off_is_left() {
-    let site = ClusterSite::start(1, "").await;
-    let everyone = rests(&site, usize::MAX);
-    for (server, max_failures) in (0..3).zip(1..) {
-        site.nats.lines(server).for_each(Proxy::cut);
-        configured(&everyone, max_failures).await;
-        site.nats.lines(server).for_each(Proxy::heal);
-        all_current(&site).await;
-    }
-}
-
 async fn journal_leader(site: &ClusterSite) -> usize {
     let leader = async || site.nats.journal_leader(site.jetstream()).await;
     eventually("the journal to have a leader", leader).await
@@ -215,22 +170,72 @@ async fn all_current(site: &ClusterSite) {
     .await;
 }
 
-#[tokio::test]
-async fn a_little_chaos() {
-    let options = Options {
-        runs: 1,
-        hosts: 8,
-        processes: 3,
-        orchestrators: 3,
-        faults: 4,
-        kinds: Fault::ALL.to_vec(),
-        say: Some(String::new()),
-    };
-    let report = chaos::run(options, Random::from_environment()).await;
-    assert_eq!(report.faults_struck(), 4, "{report}");
-    assert!(report.violations.is_empty(), "{report}");
-    for take_over in report.take_overs.iter().filter(|take_over| take_over.undisturbed) {
-        let most = LEASE_TTL + BEYOND_THE_LEASE + NOISE + take_over.stall;
-        assert!(take_over.took < most, "{take_over:?}");
+/// `make soak` runs these.
+mod at_length {
+    use super::*;
+
+    #[tokio::test]
+    async fn nats_servers_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() {
+        let mut site = ClusterSite::start(2, "").await;
+        let (hosts, id) = begun(&site).await;
+        let everyone = rests(&site, usize::MAX);
+
+        let killed = journal_leader(&site).await;
+        site.nats.kill(killed);
+        configured_by_any(&everyone, 1).await;
+        site.nats.start_again(killed).await;
+        all_current(&site).await;
+        one_further(&hosts, 0).await;
+
+        let paused = journal_leader(&site).await;
+        site.nats.signal(paused, Signal::SIGSTOP);
+        configured_by_any(&everyone, 2).await;
+        site.nats.signal(paused, Signal::SIGCONT);
+        all_current(&site).await;
+        one_further(&hosts, 1).await;
+
+        let cut_off = journal_leader(&site).await;
+        site.nats.lines(cut_off).for_each(Proxy::cut);
+        configured_by_any(&everyone, 3).await;
+        site.nats.lines(cut_off).for_each(Proxy::heal);
+        all_current(&site).await;
+        one_further(&hosts, 2).await;
+
+        one_further(&hosts, 3).await;
+        assert_completed(&site, &hosts, &id).await;
+        configured(&everyone, 4).await;
+    }
+
+    /// Whichever server it is connected to is among those that are cut off, and it finds another meanwhile.
+    #[tokio::test]
+    async fn a_server_that_is_cut_off_is_left() {
+        let site = ClusterSite::start(1, "").await;
+        let everyone = rests(&site, usize::MAX);
+        for (server, max_failures) in (0..3).zip(1..) {
+            site.nats.lines(server).for_each(Proxy::cut);
+            configured(&everyone, max_failures).await;
+            site.nats.lines(server).for_each(Proxy::heal);
+            all_current(&site).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_little_chaos() {
+        let options = Options {
+            runs: 1,
+            hosts: 8,
+            processes: 3,
+            orchestrators: 3,
+            faults: 4,
+            kinds: Fault::ALL.to_vec(),
+            say: Some(String::new()),
+        };
+        let report = chaos::run(options, Random::from_environment()).await;
+        assert_eq!(report.faults_struck(), 4, "{report}");
+        assert!(report.violations.is_empty(), "{report}");
+        for take_over in report.take_overs.iter().filter(|take_over| take_over.undisturbed) {
+            let most = LEASE_TTL + BEYOND_THE_LEASE + NOISE + take_over.stall;
+            assert!(take_over.took < most, "{take_over:?}");
+        }
     }
 }

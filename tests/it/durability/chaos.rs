@@ -53,78 +53,83 @@ async fn pass_some_time(random: &mut Random, millis_max: u64) {
     tokio::time::sleep(Duration::from_millis(random.below(millis_max))).await;
 }
 
-#[tokio::test]
-async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() {
-    let mut random = Random::from_environment();
-    let mut site = Site::start().await;
-    let rest = site.rest();
-    let hosts = hosts(&site).await;
-    let id = rest.started().await;
-    for _ in 0..KILLS {
-        pass_some_time(&mut random, 450).await;
-        match random.below(10) {
-            0 => {
-                site.nats.kill();
-                site.nats.start_again().await;
-            }
-            1 | 2 => hosts[random.index(HOSTS)].kill_worker(),
-            _ => site.orchestrator.kill_and_start().await,
-        }
-        if rest.run(&id).await.result().is_some() {
-            break;
-        }
-    }
-    site.orchestrator.ready().await;
-    let run = rest.ended(&id).await;
-    assert_once(&site, &hosts, &run).await;
-    // Every slot is free again.
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
-}
+/// `make soak` runs these.
+mod at_length {
+    use super::*;
 
-#[tokio::test]
-async fn with_two_instances_and_a_lock_server_in_trouble_every_host_is_upgraded_exactly_once() {
-    let mut random = Random::from_environment();
-    let mut locks = LockServer::start(Say::OneSlot).await;
-    let mut site = Site::start_with(&locks.config()).await;
-    let mut second = Orchestrator::new(&site.nats.url(), &locks.config());
-    second.start();
-    let hosts = hosts(&site).await;
-    let id = site.rest().started().await;
-    for _ in 0..KILLS {
-        pass_some_time(&mut random, 450).await;
-        match random.below(8) {
-            0 => {
-                locks.stop().await;
-                pass_some_time(&mut random, 300).await;
-                locks.start_again().await;
+    #[tokio::test]
+    async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() {
+        let mut random = Random::from_environment();
+        let mut site = Site::start().await;
+        let rest = site.rest();
+        let hosts = hosts(&site).await;
+        let id = rest.started().await;
+        for _ in 0..KILLS {
+            pass_some_time(&mut random, 450).await;
+            match random.below(10) {
+                0 => {
+                    site.nats.kill();
+                    site.nats.start_again().await;
+                }
+                1 | 2 => hosts[random.index(HOSTS)].kill_worker(),
+                _ => site.orchestrator.kill_and_start().await,
             }
-            1 => {
-                locks.say(Say::Page);
-                pass_some_time(&mut random, 300).await;
-                locks.say(Say::OneSlot);
+            if rest.run(&id).await.result().is_some() {
+                break;
             }
-            2 => {
-                site.nats.kill();
-                site.nats.start_again().await;
-            }
-            3 => {
-                site.orchestrator.signal(Signal::SIGSTOP);
-                pass_some_time(&mut random, 1_000).await;
-                site.orchestrator.signal(Signal::SIGCONT);
-            }
-            4 | 5 => second.kill_and_start().await,
-            _ => site.orchestrator.kill_and_start().await,
         }
-        if site.rest().run(&id).await.result().is_some() {
-            break;
-        }
+        site.orchestrator.ready().await;
+        let run = rest.ended(&id).await;
+        assert_once(&site, &hosts, &run).await;
+        // Every slot is free again.
+        let id = rest.started().await;
+        assert_eq!(rest.ended(&id).await.result(), Some("completed"));
     }
-    let run = site.rest().ended(&id).await;
-    assert_once(&site, &hosts, &run).await;
-    eventually("the slot to be free", async || locks.holder().is_none().then_some(())).await;
-    eventually("the same history", async || {
-        (second.rest.run(&id).await == site.rest().run(&id).await).then_some(())
-    })
-    .await;
+
+    #[tokio::test]
+    async fn with_two_instances_and_a_lock_server_in_trouble_every_host_is_upgraded_exactly_once() {
+        let mut random = Random::from_environment();
+        let mut locks = LockServer::start(Say::OneSlot).await;
+        let mut site = Site::start_with(&locks.config()).await;
+        let mut second = Orchestrator::new(&site.nats.url(), &locks.config());
+        second.start();
+        let hosts = hosts(&site).await;
+        let id = site.rest().started().await;
+        for _ in 0..KILLS {
+            pass_some_time(&mut random, 450).await;
+            match random.below(8) {
+                0 => {
+                    locks.stop().await;
+                    pass_some_time(&mut random, 300).await;
+                    locks.start_again().await;
+                }
+                1 => {
+                    locks.say(Say::Page);
+                    pass_some_time(&mut random, 300).await;
+                    locks.say(Say::OneSlot);
+                }
+                2 => {
+                    site.nats.kill();
+                    site.nats.start_again().await;
+                }
+                3 => {
+                    site.orchestrator.signal(Signal::SIGSTOP);
+                    pass_some_time(&mut random, 1_000).await;
+                    site.orchestrator.signal(Signal::SIGCONT);
+                }
+                4 | 5 => second.kill_and_start().await,
+                _ => site.orchestrator.kill_and_start().await,
+            }
+            if site.rest().run(&id).await.result().is_some() {
+                break;
+            }
+        }
+        let run = site.rest().ended(&id).await;
+        assert_once(&site, &hosts, &run).await;
+        eventually("the slot to be free", async || locks.holder().is_none().then_some(())).await;
+        eventually("the same history", async || {
+            (second.rest.run(&id).await == site.rest().run(&id).await).then_some(())
+        })
+        .await;
+    }
 }

@@ -54,104 +54,6 @@ async fn a_trigger_that_was_answered_survives_a_kill_at_once() {
     assert_completed(&site, &rest, &hosts, &id).await;
 }
 
-/// A host that has not been read yet when a run starts would be left out of it without a word.
-#[tokio::test]
-async fn a_run_started_right_after_a_restart_leaves_nobody_out() {
-    // So many that leading begins before they have been read.
-    const HOSTS: usize = 10_000;
-    let mut site = Site::start().await;
-    let rest = site.rest();
-    let application = ApplicationName::new(APPLICATION).unwrap();
-    for number in 0..HOSTS {
-        let host = HostName::new(&format!("h{number:05}")).unwrap();
-        let announcement = Announcement::new(host.clone(), application.clone());
-        let subject = subject::worker(&application, &host);
-        let acked = site.jetstream().publish(subject, announcement.to_payload().into()).await.unwrap();
-        if number % 500 == 499 {
-            acked.await.unwrap();
-        }
-    }
-    site.orchestrator.kill().await;
-    site.orchestrator.start_ready().await;
-    rest.started().await;
-    let state = rest.state().await;
-    assert_eq!(state["current-upgrade-info"]["hosts"].as_array().unwrap().len(), HOSTS);
-}
-
-#[tokio::test]
-async fn the_orchestrator_is_killed_during_prepare() {
-    let (mut site, rest, hosts) = site().await;
-    for host in &hosts {
-        host.hold("prepare");
-    }
-    let id = rest.started().await;
-    for host in &hosts {
-        host.await_said("prepare").await;
-    }
-    site.orchestrator.kill().await;
-    // Answers that are given while nobody reads them, and one that is given later.
-    hosts[0].let_go("prepare");
-    hosts[1].let_go("prepare");
-    site.orchestrator.start_ready().await;
-    hosts[2].let_go("prepare");
-    assert_completed(&site, &rest, &hosts, &id).await;
-}
-
-#[tokio::test]
-async fn the_orchestrator_is_killed_during_an_upgrade() {
-    let (mut site, rest, hosts) = site().await;
-    hosts[0].hold("upgrade");
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
-    site.orchestrator.kill_and_start().await;
-    site.orchestrator.ready().await;
-    hosts[0].let_go("upgrade");
-    assert_completed(&site, &rest, &hosts, &id).await;
-}
-
-#[tokio::test]
-async fn the_orchestrator_is_killed_during_a_reboot() {
-    let (mut site, rest, hosts) = site().await;
-    hosts[1].hold("reboot");
-    let id = rest.started().await;
-    hosts[1].await_said("reboot").await;
-    site.orchestrator.kill().await;
-    hosts[1].let_go("reboot");
-    site.orchestrator.start();
-    assert_completed(&site, &rest, &hosts, &id).await;
-}
-
-#[tokio::test]
-async fn the_orchestrator_is_killed_while_a_host_waits_for_its_slot_and_right_after_the_grant() {
-    let locks = LockServer::start(Say::Full).await;
-    let mut site = Site::start_with(&locks.config()).await;
-    let rest = site.rest();
-    let mut hosts = vec![site.host("h01"), site.host("h02").reboots(), site.host("h03")];
-    site.run(&mut hosts).await;
-    let id = rest.started().await;
-    rest.await_reason("h01", "slot-denied").await;
-    site.orchestrator.kill_and_start().await;
-    site.orchestrator.ready().await;
-    rest.await_reason("h01", "slot-denied").await;
-    // Again and again as soon as a slot is granted: neither the slot nor the command is lost or doubled.
-    locks.say(Say::Granted);
-    for host in ["h01", "h02", "h03"] {
-        let granted = format!("lock default/{host}");
-        eventually(&granted, async || locks.calls().contains(&granted).then_some(())).await;
-        site.orchestrator.kill_and_start().await;
-        site.orchestrator.ready().await;
-    }
-    assert_completed(&site, &rest, &hosts, &id).await;
-    eventually("the last slot to be given back", async || {
-        (locks.calls().last()? == "unlock default/h03").then_some(())
-    })
-    .await;
-    for host in ["h01", "h02", "h03"] {
-        let unlocked = format!("unlock default/{host}");
-        assert!(locks.calls().contains(&unlocked), "{:?}", locks.calls());
-    }
-}
-
 #[tokio::test]
 async fn the_bus_is_killed_in_every_phase() {
     let (mut site, rest, hosts) = site().await;
@@ -177,23 +79,6 @@ async fn restart_nats(site: &mut Site, host: &Host, script: &str) {
     .await;
     host.let_go(script);
     site.nats.start_again().await;
-}
-
-#[tokio::test]
-async fn the_bus_hangs_for_longer_than_a_leadership_lasts() {
-    let (site, rest, hosts) = site().await;
-    hosts[0].hold("upgrade");
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
-    site.nats.signal(Signal::SIGSTOP);
-    eventually("the leadership to end", async || {
-        site.orchestrator.log().contains("leading no more").then_some(())
-    })
-    .await;
-    hosts[0].let_go("upgrade");
-    hosts[0].await_said("upgrade-ends").await;
-    site.nats.signal(Signal::SIGCONT);
-    assert_completed(&site, &rest, &hosts, &id).await;
 }
 
 #[tokio::test]
@@ -273,4 +158,124 @@ async fn an_orchestrator_with_its_own_bus_is_killed_with_it_and_goes_on() {
     assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
     assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     assert_eq!(orchestrator.terminate().await.code(), Some(0));
+}
+
+/// `make soak` runs these.
+mod at_length {
+    use super::*;
+
+    /// A host that has not been read yet when a run starts would be left out of it without a word.
+    #[tokio::test]
+    async fn a_run_started_right_after_a_restart_leaves_nobody_out() {
+        // So many that leading begins before they have been read.
+        const HOSTS: usize = 10_000;
+        let mut site = Site::start().await;
+        let rest = site.rest();
+        let application = ApplicationName::new(APPLICATION).unwrap();
+        for number in 0..HOSTS {
+            let host = HostName::new(&format!("h{number:05}")).unwrap();
+            let announcement = Announcement::new(host.clone(), application.clone());
+            let subject = subject::worker(&application, &host);
+            let acked = site.jetstream().publish(subject, announcement.to_payload().into()).await.unwrap();
+            if number % 500 == 499 {
+                acked.await.unwrap();
+            }
+        }
+        site.orchestrator.kill().await;
+        site.orchestrator.start_ready().await;
+        rest.started().await;
+        let state = rest.state().await;
+        assert_eq!(state["current-upgrade-info"]["hosts"].as_array().unwrap().len(), HOSTS);
+    }
+
+    #[tokio::test]
+    async fn the_orchestrator_is_killed_during_prepare() {
+        let (mut site, rest, hosts) = site().await;
+        for host in &hosts {
+            host.hold("prepare");
+        }
+        let id = rest.started().await;
+        for host in &hosts {
+            host.await_said("prepare").await;
+        }
+        site.orchestrator.kill().await;
+        // Answers that are given while nobody reads them, and one that is given later.
+        hosts[0].let_go("prepare");
+        hosts[1].let_go("prepare");
+        site.orchestrator.start_ready().await;
+        hosts[2].let_go("prepare");
+        assert_completed(&site, &rest, &hosts, &id).await;
+    }
+
+    #[tokio::test]
+    async fn the_orchestrator_is_killed_during_an_upgrade() {
+        let (mut site, rest, hosts) = site().await;
+        hosts[0].hold("upgrade");
+        let id = rest.started().await;
+        hosts[0].await_said("upgrade-begins").await;
+        site.orchestrator.kill_and_start().await;
+        site.orchestrator.ready().await;
+        hosts[0].let_go("upgrade");
+        assert_completed(&site, &rest, &hosts, &id).await;
+    }
+
+    #[tokio::test]
+    async fn the_orchestrator_is_killed_during_a_reboot() {
+        let (mut site, rest, hosts) = site().await;
+        hosts[1].hold("reboot");
+        let id = rest.started().await;
+        hosts[1].await_said("reboot").await;
+        site.orchestrator.kill().await;
+        hosts[1].let_go("reboot");
+        site.orchestrator.start();
+        assert_completed(&site, &rest, &hosts, &id).await;
+    }
+
+    #[tokio::test]
+    async fn the_orchestrator_is_killed_while_a_host_waits_for_its_slot_and_right_after_the_grant() {
+        let locks = LockServer::start(Say::Full).await;
+        let mut site = Site::start_with(&locks.config()).await;
+        let rest = site.rest();
+        let mut hosts = vec![site.host("h01"), site.host("h02").reboots(), site.host("h03")];
+        site.run(&mut hosts).await;
+        let id = rest.started().await;
+        rest.await_reason("h01", "slot-denied").await;
+        site.orchestrator.kill_and_start().await;
+        site.orchestrator.ready().await;
+        rest.await_reason("h01", "slot-denied").await;
+        // Again and again as soon as a slot is granted: neither the slot nor the command is lost or doubled.
+        locks.say(Say::Granted);
+        for host in ["h01", "h02", "h03"] {
+            let granted = format!("lock default/{host}");
+            eventually(&granted, async || locks.calls().contains(&granted).then_some(())).await;
+            site.orchestrator.kill_and_start().await;
+            site.orchestrator.ready().await;
+        }
+        assert_completed(&site, &rest, &hosts, &id).await;
+        eventually("the last slot to be given back", async || {
+            (locks.calls().last()? == "unlock default/h03").then_some(())
+        })
+        .await;
+        for host in ["h01", "h02", "h03"] {
+            let unlocked = format!("unlock default/{host}");
+            assert!(locks.calls().contains(&unlocked), "{:?}", locks.calls());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_bus_hangs_for_longer_than_a_leadership_lasts() {
+        let (site, rest, hosts) = site().await;
+        hosts[0].hold("upgrade");
+        let id = rest.started().await;
+        hosts[0].await_said("upgrade-begins").await;
+        site.nats.signal(Signal::SIGSTOP);
+        eventually("the leadership to end", async || {
+            site.orchestrator.log().contains("leading no more").then_some(())
+        })
+        .await;
+        hosts[0].let_go("upgrade");
+        hosts[0].await_said("upgrade-ends").await;
+        site.nats.signal(Signal::SIGCONT);
+        assert_completed(&site, &rest, &hosts, &id).await;
+    }
 }

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// How many wrong workers are checked at the same time; most of a check is waiting.
-const AT_ONCE: usize = 10;
+/// How many wrong workers are checked at the same time: all of them, for a check is waiting and little else.
+const AT_ONCE: usize = 40;
 /// How long a wrong worker may take; what it does not do takes so long to be found out.
 const SHORT: Duration = Duration::from_secs(5);
 

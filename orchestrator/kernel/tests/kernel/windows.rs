@@ -209,8 +209,8 @@ fn compare_zone(zone: Tz, mut is_wanted: impl FnMut(&Change) -> bool) -> Compare
     compared
 }
 
-/// Every kind of change, from one offset to another at one time of the day, in the first zone that has it, and in each
-/// other zone its last one. [`every_change`] looks at the others too.
+/// Every kind of change, from one offset to another at one time of the day, in the first zone that has it.
+/// [`every_change`] looks at the others too.
 #[test]
 fn every_kind_of_change() {
     let mut compared = Compared::default();
@@ -221,14 +221,13 @@ fn every_kind_of_change() {
         let is_new = |change: &Change| {
             kinds.insert((change.before, change.after, change.at.rem_euclid(MINUTES_PER_DAY)))
         };
-        let mut wanted: Vec<Change> = changes.iter().copied().filter(is_new).collect();
-        if wanted.is_empty() {
-            wanted.extend(changes.last());
+        let wanted: Vec<Change> = changes.iter().copied().filter(is_new).collect();
+        if !wanted.is_empty() {
+            compared.add(&compare_zone(zone, |change| wanted.contains(change)));
         }
-        compared.add(&compare_zone(zone, |change| wanted.contains(change)));
     }
     println!("{compared:?}");
-    assert!(compared.zones > 100, "{compared:?}");
+    assert!(compared.changes > 100, "{compared:?}");
 }
 
 /// Half an hour instead of an hour, from 2000 to 2037.

@@ -1,7 +1,10 @@
 //! Every answer that a test gets is held against the document: its status, and its body, which may have no field
 //! that is not described.
 
-use std::sync::LazyLock;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use jsonschema::Validator;
 
 use super::*;
 
@@ -51,18 +54,30 @@ fn close(schema: &mut Value, part: bool) {
     }
 }
 
-/// What is wrong with `body` by `schema`, of the document's or of its own.
-pub(super) fn faults(schema: &Value, body: &Value) -> Vec<String> {
-    let mut schema = schema.clone();
-    close(&mut schema, false);
-    // The components themselves are named where they are closed, and parts of others.
+/// The document's components, which are named where they are closed, and are parts of others.
+static COMPONENTS: LazyLock<Value> = LazyLock::new(|| {
     let mut components = DOCUMENT["components"].clone();
     for component in components["schemas"].as_object_mut().unwrap().values_mut() {
         close(component, true);
     }
-    schema["components"] = components;
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    validator.iter_errors(body).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    components
+});
+
+/// The validator of `schema`, compiled once: compiling takes far longer than validating.
+fn validator(schema: &Value) -> Arc<Validator> {
+    static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+    let compile = || {
+        let mut schema = schema.clone();
+        close(&mut schema, false);
+        schema["components"] = COMPONENTS.clone();
+        Arc::new(jsonschema::draft202012::new(&schema).unwrap())
+    };
+    Arc::clone(COMPILED.lock().unwrap().entry(schema.to_string()).or_insert_with(compile))
+}
+
+/// What is wrong with `body` by `schema`, of the document's or of its own.
+pub(super) fn faults(schema: &Value, body: &Value) -> Vec<String> {
+    validator(schema).iter_errors(body).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
 /// Panics unless the document has this answer to `method` at `path`.
