@@ -112,6 +112,7 @@ impl Row {
             [] | [_] => "-".to_owned(),
         };
         let target = match self.target {
+            Target::AtMost(limit) | Target::AtLeast(limit) if limit.is_nan() => "unmeasured".to_owned(),
             Target::AtMost(most) => format!("<= {most:.2}x"),
             Target::AtLeast(least) => format!(">= {least:.2}x"),
         };
