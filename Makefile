@@ -105,7 +105,7 @@ test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that r
 	target/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
 
 bench: tools ## Measure speed against a floor measured in the same run
-	cargo build --release --locked $(PROGRAMS) --package os-upgrade-tests --bin bench
+	cargo build --release --locked $(PROGRAMS) --example smallest --package os-upgrade-tests --bin bench
 	target/release/bench
 
 cargo-deb:

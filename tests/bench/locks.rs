@@ -1,8 +1,9 @@
 //! FleetLock under load: clients on connections that stay open, each taking and giving back slots under fresh ids.
 //!
 //! The clients write and read HTTP by hand, so that on a machine they share with the server they cost as little as can
-//! be. The floor is what a server that journals every request by itself could do at most: as many publishers, each
-//! waiting for the acknowledgement of one message before it sends the next.
+//! be. The floor of a slot taken or given back is what a server that journals every request by itself could do at most:
+//! as many publishers, each waiting for the acknowledgement of one message before it sends the next. The floor of a
+//! refusal is one without a crowd: nothing waits for a disk there.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,19 +22,23 @@ use os_upgrade_platform::managed_nats;
 pub(crate) const GROUP: &str = "bench";
 /// Its slots: more than workers.
 pub(crate) const SLOTS: u32 = 1_000;
-/// The group that all want a slot of.
+/// The group whose only slot many clients want.
 pub(crate) const CROWDED: &str = "crowded";
+/// The group whose only slot few clients want.
+pub(crate) const QUIET: &str = "quiet";
 
 const LOCK: &str = "/v1/pre-reboot";
 const UNLOCK: &str = "/v1/steady-state";
 /// Most bytes of an answer.
 const ANSWER_MAX: usize = 16 * 1_024;
-/// Workers that ask for the crowd.
-const CROWD_WORKERS: usize = 32;
+/// Connections over which refused clients ask.
+const REFUSED_AT_ONCE: usize = 32;
+/// The floor's stream, and its subject.
+const JOURNAL: &str = "floor-journal";
 /// About what a granted slot takes in the journal.
 const FLOOR_PAYLOAD: &[u8] = &[b'x'; 160];
 
-/// What came of a measurement.
+/// How fast requests were answered.
 #[derive(Debug)]
 pub(crate) struct Load {
     /// Requests a second.
@@ -72,42 +77,65 @@ pub(crate) async fn lock_and_unlock(
     load(parts, begun.elapsed())
 }
 
-/// As many publishers, each with one message on its way at a time, for as long. Returns messages a second.
-pub(crate) async fn floor(nats: &str, publishers: usize, time: Duration) -> anyhow::Result<f64> {
-    let jetstream: jetstream::Context = context(managed_nats::connect(nats).await?);
-    let stream = stream::Config {
-        name: "floor-journal".to_owned(),
-        subjects: vec!["floor-journal".to_owned()],
-        storage: stream::StorageType::File,
-        ..stream::Config::default()
-    };
-    jetstream.get_or_create_stream(stream).await?;
-    let begun = Instant::now();
-    let work = (0..publishers).map(|_| async {
-        let mut messages = 0_u32;
-        while begun.elapsed() < time {
-            jetstream.publish("floor-journal", FLOOR_PAYLOAD.into()).await?.await?;
-            messages += 1;
-        }
-        anyhow::Ok(messages)
-    });
-    let messages: u32 = try_join_all(work).await?.into_iter().sum();
-    Ok(f64::from(messages) / begun.elapsed().as_secs_f64())
+/// The floor: a stream to which publishers append, with the same durability.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    jetstream: jetstream::Context,
 }
 
-/// One client takes the only slot, then `clients` others ask for it, one after the other on few connections, and are
-/// refused.
-pub(crate) async fn crowd(server: SocketAddr, clients: usize) -> anyhow::Result<Load> {
-    let holder = Client::connect(server).await?.ask(LOCK, CROWDED, "holder").await?;
-    ensure!(holder == 200, "the holder was answered {holder}");
+impl Journal {
+    pub(crate) async fn new(nats: &str) -> anyhow::Result<Self> {
+        let jetstream = context(managed_nats::connect(nats).await?);
+        let stream = stream::Config {
+            name: JOURNAL.to_owned(),
+            subjects: vec![JOURNAL.to_owned()],
+            storage: stream::StorageType::File,
+            ..stream::Config::default()
+        };
+        jetstream.create_stream(stream).await?;
+        Ok(Self { jetstream })
+    }
+
+    /// `publishers` append for `time`, each with one message on its way at a time.
+    pub(crate) async fn append(&self, publishers: usize, time: Duration) -> anyhow::Result<Load> {
+        let begun = Instant::now();
+        let work = (0..publishers).map(|_| async move {
+            let mut times = Histogram::<u64>::new(3)?;
+            while begun.elapsed() < time {
+                let asked = Instant::now();
+                self.jetstream.publish(JOURNAL, FLOOR_PAYLOAD.into()).await?.await?;
+                times.record(u64::try_from(asked.elapsed().as_micros())?)?;
+            }
+            anyhow::Ok(times)
+        });
+        let parts = try_join_all(work).await?;
+        load(parts, begun.elapsed())
+    }
+}
+
+/// Takes the only slot of `group`, from then on to be refused to everybody else.
+pub(crate) async fn hold(server: SocketAddr, group: &str) -> anyhow::Result<()> {
+    let status = Client::connect(server).await?.ask(LOCK, group, "holder").await?;
+    ensure!(status == 200, "the holder was answered {status}");
+    Ok(())
+}
+
+/// `clients` ask for a slot of `group`, `requests` times in all, on few connections, and are refused.
+pub(crate) async fn refused(
+    server: SocketAddr,
+    group: &str,
+    clients: usize,
+    requests: usize,
+) -> anyhow::Result<Load> {
     let begun = Instant::now();
-    let work = (0..CROWD_WORKERS).map(|worker| async move {
+    let work = (0..REFUSED_AT_ONCE).map(|first| async move {
         let mut client = Client::connect(server).await?;
         let mut times = Histogram::<u64>::new(3)?;
-        for number in (worker..clients).step_by(CROWD_WORKERS) {
+        for number in (first..requests).step_by(REFUSED_AT_ONCE) {
             let asked = Instant::now();
-            let status = client.ask(LOCK, CROWDED, &format!("waiter-{number}")).await?;
-            ensure!(status == 409, "waiter {number} was answered {status}");
+            let waiter = number % clients;
+            let status = client.ask(LOCK, group, &format!("waiter-{waiter}")).await?;
+            ensure!(status == 409, "waiter {waiter} was answered {status}");
             times.record(u64::try_from(asked.elapsed().as_micros())?)?;
         }
         anyhow::Ok(times)

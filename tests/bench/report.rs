@@ -1,4 +1,4 @@
-//! The table: one row for each thing measured.
+//! The table: one row for each thing measured, built of pairs of measurements.
 
 use std::time::Duration;
 
@@ -12,106 +12,134 @@ pub(crate) struct Report {
 
 /// One line.
 #[derive(Debug)]
-pub(crate) struct Row {
-    /// What was measured.
-    pub(crate) what: String,
-    /// What the bare loop needs.
-    pub(crate) floor: Option<Quantity>,
-    /// What the orchestrator needs.
-    pub(crate) ours: Quantity,
-    /// What is compared with the target.
-    pub(crate) target: Target,
+struct Row {
+    what: String,
+    unit: Unit,
+    pairs: Pairs,
+    target: Target,
 }
 
-/// A number with its unit.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Quantity {
+/// Measurements of the floor and of ours, taken in turns. Floor and ours of a pair meet the same machine, so what is
+/// judged is the median of the pairs' ratios.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    floor: Vec<f64>,
+    ours: Vec<f64>,
+}
+
+/// What a row's numbers count.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unit {
     /// Milliseconds.
-    Millis(f64),
+    Millis,
     /// Mebibytes.
-    Mebibytes(f64),
+    Mebibytes,
     /// So many a second.
-    PerSecond(f64),
+    PerSecond,
 }
 
-/// What a row should be.
+/// How many times the floor ours should be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
-    /// At most this many times the floor.
-    Ratio(f64),
-    /// At most this, by itself.
-    AtMost(Quantity),
-    /// At least this, by itself.
-    AtLeast(Quantity),
+    /// No more, of what is better small.
+    AtMost(f64),
+    /// No less, of what is better large.
+    AtLeast(f64),
 }
 
-impl Quantity {
-    pub(crate) fn of(time: Duration) -> Self {
-        Self::Millis(time.as_secs_f64() * 1_000.0)
+/// A target that is still to be taken from measurements. Every ratio misses it.
+pub(crate) const UNMEASURED: f64 = f64::NAN;
+
+impl Pairs {
+    /// A single pair, of what does not vary.
+    pub(crate) fn once(floor: f64, ours: f64) -> Self {
+        Self { floor: vec![floor], ours: vec![ours] }
     }
 
-    fn number(self) -> f64 {
+    pub(crate) fn push(&mut self, floor: f64, ours: f64) {
+        self.floor.push(floor);
+        self.ours.push(ours);
+    }
+
+    /// A pair of times, in milliseconds.
+    pub(crate) fn push_times(&mut self, floor: Duration, ours: Duration) {
+        self.push(floor.as_secs_f64() * 1_000.0, ours.as_secs_f64() * 1_000.0);
+    }
+
+    /// The ratios, the smallest first.
+    fn ratios(&self) -> Vec<f64> {
+        sorted(self.floor.iter().zip(&self.ours).map(|(floor, ours)| ours / floor).collect())
+    }
+}
+
+impl Unit {
+    fn text(self, number: f64) -> String {
         match self {
-            Self::Millis(number) | Self::Mebibytes(number) | Self::PerSecond(number) => number,
+            Self::Millis if number < 10.0 => format!("{number:.3} ms"),
+            Self::Millis => format!("{number:.0} ms"),
+            Self::Mebibytes => format!("{number:.1} MiB"),
+            Self::PerSecond => format!("{number:.0}/s"),
         }
     }
 
-    fn text(self) -> String {
+    const fn symbol(self) -> &'static str {
         match self {
-            Self::Millis(millis) if millis < 10.0 => format!("{millis:.3} ms"),
-            Self::Millis(millis) => format!("{millis:.0} ms"),
-            Self::Mebibytes(mebibytes) => format!("{mebibytes:.0} MiB"),
-            Self::PerSecond(rate) => format!("{rate:.0}/s"),
+            Self::Millis => "ms",
+            Self::Mebibytes => "MiB",
+            Self::PerSecond => "1/s",
+        }
+    }
+}
+
+impl Target {
+    fn met(self, ratio: f64) -> bool {
+        match self {
+            Self::AtMost(most) => ratio <= most,
+            Self::AtLeast(least) => ratio >= least,
         }
     }
 }
 
 impl Row {
-    fn ratio(&self) -> Option<f64> {
-        self.floor.map(|floor| self.ours.number() / floor.number())
-    }
-
     fn met(&self) -> bool {
-        match self.target {
-            Target::Ratio(most) => self.ratio().is_some_and(|ratio| ratio <= most),
-            Target::AtMost(most) => self.ours.number() <= most.number(),
-            Target::AtLeast(least) => self.ours.number() >= least.number(),
-        }
+        self.target.met(median(&self.pairs.ratios()))
     }
 
-    fn cells(&self) -> [String; 6] {
+    fn cells(&self) -> [String; 7] {
+        let ratios = self.pairs.ratios();
+        let spread = match ratios.as_slice() {
+            [least, .., most] => format!("{least:.2}..{most:.2}"),
+            [] | [_] => "-".to_owned(),
+        };
         let target = match self.target {
-            Target::Ratio(most) => format!("<= {most:.2}x"),
-            Target::AtMost(most) => format!("<= {}", most.text()),
-            Target::AtLeast(least) => format!(">= {}", least.text()),
+            Target::AtMost(limit) | Target::AtLeast(limit) if limit.is_nan() => "unmeasured".to_owned(),
+            Target::AtMost(most) => format!("<= {most:.2}x"),
+            Target::AtLeast(least) => format!(">= {least:.2}x"),
         };
         [
             self.what.clone(),
-            self.floor.map_or_else(|| "-".to_owned(), Quantity::text),
-            self.ours.text(),
-            self.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x")),
+            self.unit.text(median(&self.pairs.floor)),
+            self.unit.text(median(&self.pairs.ours)),
+            format!("{:.2}x", median(&ratios)),
+            spread,
             target,
             if self.met() { "yes" } else { "**no**" }.to_owned(),
         ]
     }
 
     fn json(&self) -> Value {
+        let ratios = self.pairs.ratios();
         let target = match self.target {
-            Target::Ratio(most) => json!({ "ratio": most }),
-            Target::AtMost(most) => json!({ "at-most": most.number() }),
-            Target::AtLeast(least) => json!({ "at-least": least.number() }),
-        };
-        let unit = match self.ours {
-            Quantity::Millis(_) => "ms",
-            Quantity::Mebibytes(_) => "MiB",
-            Quantity::PerSecond(_) => "1/s",
+            Target::AtMost(most) => json!({ "at-most": most }),
+            Target::AtLeast(least) => json!({ "at-least": least }),
         };
         json!({
             "what": self.what,
-            "unit": unit,
-            "floor": self.floor.map(Quantity::number),
-            "ours": self.ours.number(),
-            "ratio": self.ratio(),
+            "unit": self.unit.symbol(),
+            "floor": median(&self.pairs.floor),
+            "ours": median(&self.pairs.ours),
+            "ratio": median(&ratios),
+            "ratios": ratios,
             "target": target,
             "met": self.met(),
         })
@@ -119,9 +147,15 @@ impl Row {
 }
 
 impl Report {
-    pub(crate) fn push(&mut self, row: Row) {
+    pub(crate) fn push(&mut self, what: impl Into<String>, unit: Unit, pairs: Pairs, target: Target) {
+        let row = Row { what: what.into(), unit, pairs, target };
         crate::progress(row.cells().join(" | "));
         self.rows.push(row);
+    }
+
+    /// Whether every row meets its target.
+    pub(crate) fn met(&self) -> bool {
+        self.rows.iter().all(Row::met)
     }
 
     pub(crate) fn json(&self) -> String {
@@ -130,10 +164,10 @@ impl Report {
     }
 
     pub(crate) fn markdown(&self) -> String {
-        let head = ["what", "floor", "ours", "ratio", "target", "met"].map(ToOwned::to_owned);
-        let lines: Vec<[String; 6]> = std::iter::once(head).chain(self.rows.iter().map(Row::cells)).collect();
+        let head = ["what", "floor", "ours", "ratio", "spread", "target", "met"].map(ToOwned::to_owned);
+        let lines: Vec<[String; 7]> = std::iter::once(head).chain(self.rows.iter().map(Row::cells)).collect();
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..6).map(width).collect();
+        let widths: Vec<usize> = (0..7).map(width).collect();
         let line = |cells: &[String]| {
             let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
             format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "))
@@ -145,30 +179,59 @@ impl Report {
     }
 }
 
+/// Bytes in mebibytes.
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
+    f64::from(u32::try_from(bytes / 1_024).unwrap_or(u32::MAX)) / 1_024.0
+}
+
+fn sorted(mut numbers: Vec<f64>) -> Vec<f64> {
+    numbers.sort_unstable_by(f64::total_cmp);
+    numbers
+}
+
+/// The middle one, or the mean of the two in the middle. Without numbers there is none, and no target is met.
+fn median(numbers: &[f64]) -> f64 {
+    let numbers = sorted(numbers.to_vec());
+    let middle = numbers.len() / 2;
+    match (numbers.get(middle), numbers.len() % 2) {
+        (None, _) => f64::NAN,
+        (Some(upper), 0) => f64::midpoint(numbers[middle - 1], *upper),
+        (Some(only), _) => *only,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_table() {
+    fn table() {
         let mut report = Report::default();
-        report.push(Row {
-            what: "step".to_owned(),
-            floor: Some(Quantity::Millis(0.5)),
-            ours: Quantity::of(Duration::from_micros(700)),
-            target: Target::Ratio(1.5),
-        });
-        report.push(Row {
-            what: "memory".to_owned(),
-            floor: None,
-            ours: Quantity::Mebibytes(151.0),
-            target: Target::AtMost(Quantity::Mebibytes(150.0)),
-        });
+        let mut steps = Pairs::default();
+        for (floor, ours) in [(500, 700), (1_000, 2_000), (400, 500)] {
+            steps.push_times(Duration::from_micros(floor), Duration::from_micros(ours));
+        }
+        report.push("step", Unit::Millis, steps, Target::AtMost(1.5));
+        assert!(report.met());
+        report.push("rate", Unit::PerSecond, Pairs::once(100.0, 250.0), Target::AtLeast(3.0));
+        assert!(!report.met());
         let expected = "\
-            | what   | floor    | ours     | ratio | target     | met    |\n\
-            | ------ | -------- | -------- | ----- | ---------- | ------ |\n\
-            | step   | 0.500 ms | 0.700 ms | 1.40x | <= 1.50x   | yes    |\n\
-            | memory | -        | 151 MiB  | -     | <= 150 MiB | **no** |\n";
+            | what | floor    | ours     | ratio | spread     | target   | met    |\n\
+            | ---- | -------- | -------- | ----- | ---------- | -------- | ------ |\n\
+            | step | 0.500 ms | 0.700 ms | 1.40x | 1.25..2.00 | <= 1.50x | yes    |\n\
+            | rate | 100/s    | 250/s    | 2.50x | -          | >= 3.00x | **no** |\n";
         assert_eq!(report.markdown(), expected);
+    }
+
+    #[test]
+    fn median_of_even_count() {
+        assert!((median(&[4.0, 1.0, 3.0, 2.0]) - 2.5).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn empty_row_misses_target() {
+        let mut report = Report::default();
+        report.push("nothing", Unit::Millis, Pairs::default(), Target::AtMost(1.5));
+        assert!(!report.met());
     }
 }

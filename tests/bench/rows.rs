@@ -1,122 +1,95 @@
-//! What is measured, and how: floor and orchestrator in turns, so that whatever else the machine does meets both.
-//! Of several measurements the median counts.
+//! What is measured, and how: floor and ours in turns, so that whatever else the machine does meets both.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
-use hdrhistogram::Histogram;
-use os_upgrade_platform::managed_nats::{self, ManagedNats};
-use os_upgrade_platform::nats_server;
-use os_upgrade_protocol::Action;
-use tokio::task::JoinHandle;
-
-use crate::floor::Floor;
-use crate::locks;
+use crate::locks::{self, Journal};
 use crate::progress;
-use crate::report::{Quantity, Report, Row, Target};
-use crate::site::Site;
+use crate::report::{Pairs, Report, Target, UNMEASURED, Unit};
+use crate::testbed::Testbed;
 use crate::windows;
 use crate::worker_process;
-use crate::workers::Step;
 use crate::{Options, RowKind};
 
 /// Turns of floor and orchestrator when hosts are upgraded one by one.
 const TURNS: usize = 20;
-/// Pairs of segments, without and with readers, of the run that is read.
-const READ_PAIRS: usize = 8;
+/// How often a run goes on without reads, with reads of the floor and with reads of the state.
+const READ_TURNS: usize = 8;
 /// What the orchestrator may cost more than the floor.
 const RATIO_MAX: f64 = 1.5;
 /// What a host of the large site may cost more than one of the small site.
 const FLAT_MAX: f64 = 1.25;
 /// What reading may slow down a run.
 const SLOWED_MAX: f64 = 1.1;
-/// The orchestrator's memory, in MiB.
-const MEMORY_MAX: f64 = 150.0;
-/// A restart, in milliseconds.
-const RESTART_MAX: f64 = 2_000.0;
-/// The slowest of 100 reads, in milliseconds.
-const READ_MAX: f64 = 50.0;
-/// FleetLock clients, and how many requests a second they are to make together.
-const LOCK_RATES: [(usize, f64); 3] = [(1, 1_000.0), (8, 6_000.0), (32, 15_000.0)];
-/// The slowest of 100 FleetLock requests, in milliseconds.
-const LOCK_MAX: f64 = 20.0;
+/// How much later than the floor's the slowest of a turn's reads may be answered.
+const READ_MAX: f64 = UNMEASURED;
+/// The orchestrator's memory in a run, against one without hosts.
+const MEMORY_MAX: f64 = UNMEASURED;
+/// A restart in a run, against one without hosts.
+const RESTART_MAX: f64 = UNMEASURED;
+/// How often both are restarted.
+const RESTARTS: usize = 5;
+/// FleetLock clients, how many requests they are to make together while the floor journals one, and how much later than
+/// the floor the slowest of 100 may be answered.
+const LOCKS: [(usize, f64, f64); 3] =
+    [(1, UNMEASURED, UNMEASURED), (8, UNMEASURED, UNMEASURED), (32, UNMEASURED, UNMEASURED)];
+/// How long a turn of FleetLock clients takes, and the floor's.
+const LOCK_TURN: Duration = Duration::from_secs(1);
 /// How often those who wait ask again.
 const CROWD_ROUNDS: usize = 10;
 /// What the memory may become of what it was after the first round.
 const CROWD_MEMORY_MAX: f64 = 1.2;
+/// Clients that are refused where there is no crowd.
+const QUIET_CLIENTS: usize = 4;
+/// What the slowest of 100 refusals in a crowd may take of what it takes without.
+const REFUSED_MAX: f64 = UNMEASURED;
 
-/// Everything that takes part.
+/// Measures the rows that are wanted.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    options: Options,
+    pub(crate) options: Options,
+    /// The orchestrator's.
+    pub(crate) program: PathBuf,
     /// Where everything is stored meanwhile.
-    directory: PathBuf,
-    nats: ManagedNats,
-    floor: Floor,
-    site: Site,
+    pub(crate) directory: PathBuf,
 }
 
 impl Rows {
-    pub(crate) async fn new(options: Options, program: PathBuf, directory: &Path) -> anyhow::Result<Self> {
-        let server = nats_server::find().await?;
-        let at = managed_nats::Options { directory: directory.join("nats"), port: None };
-        let nats = ManagedNats::start(server, &at).await?;
-        let floor = Floor::new(&nats.url()).await?;
-        let site = Site::start(program, directory.join("site"), &nats.url()).await?;
-        Ok(Self { options, directory: directory.to_owned(), nats, floor, site })
-    }
-
-    pub(crate) async fn measure(mut self, report: &mut Report) -> anyhow::Result<()> {
+    pub(crate) async fn measure(&self, report: &mut Report) -> anyhow::Result<()> {
         if self.wants(&[RowKind::Windows]) {
             progress("the next occurrence of windows");
             windows::measure(report)?;
         }
+        let mut small = self.testbed("small").await?;
         if self.wants(&[RowKind::Worker]) {
-            progress("a worker with nothing to do");
-            let program = self.options.worker_program()?;
-            worker_process::measure(&program, &self.directory, &self.nats.url(), report).await?;
+            self.worker(&small, report).await?;
         }
         // First, while there is nothing else in the orchestrator's memory.
         if self.wants(&[RowKind::Locks]) {
-            self.locks(report).await?;
+            self.locks(&small, report).await?;
         }
         if self.wants(&[RowKind::Waiters]) {
-            self.waiters(report).await?;
+            self.waiters(&small, report).await?;
         }
-        let (hosts, many) = (self.options.hosts as usize, self.options.many_hosts as usize);
-        let mut small = None;
         if self.wants(&[RowKind::OneByOne, RowKind::Prepare]) {
-            self.grow(hosts).await?;
+            small.grow(self.options.hosts as usize).await?;
         }
         if self.wants(&[RowKind::OneByOne]) {
-            self.one_by_one(hosts, report).await?;
+            one_by_one(&mut small, report).await?;
         }
         if self.wants(&[RowKind::Prepare]) {
-            let per_host = self.prepare(hosts, self.options.rounds, report).await?;
-            small = Some(per_host);
+            self.prepare(&mut small, report).await?;
         }
         if self.wants(&[RowKind::Prepare, RowKind::Memory, RowKind::Reads, RowKind::Restart]) {
-            self.grow(many).await?;
+            let mut large = self.testbed("large").await?;
+            large.grow(self.options.many_hosts as usize).await?;
+            if self.wants(&[RowKind::Prepare]) {
+                self.prepare_large(&mut large, &mut small, report).await?;
+            }
+            if self.wants(&[RowKind::Memory, RowKind::Reads, RowKind::Restart]) {
+                self.in_a_run(&mut large, report).await?;
+            }
         }
-        if let Some(small) = small {
-            let large = self.prepare(many, self.options.rounds.div_ceil(2), report).await?;
-            report.push(Row {
-                what: format!("prepare, a host of {many} against one of {hosts}"),
-                floor: Some(Quantity::of(small)),
-                ours: Quantity::of(large),
-                target: Target::Ratio(FLAT_MAX),
-            });
-        }
-        if self.wants(&[RowKind::Memory, RowKind::Reads, RowKind::Restart]) {
-            progress(format!("a run of {many} hosts"));
-            self.site.prepare().await?;
-            self.in_the_run(many, report).await?;
-            self.site.cancel().await?;
-        }
-        self.nats.stop().await;
         Ok(())
     }
 
@@ -124,220 +97,177 @@ impl Rows {
         rows.iter().any(|row| self.options.wants(*row))
     }
 
-    async fn grow(&mut self, hosts: usize) -> anyhow::Result<()> {
-        progress(format!("{hosts} hosts and their consumers"));
-        self.floor.grow(hosts).await?;
-        self.site.grow(&self.nats.url(), hosts).await
+    async fn testbed(&self, name: &str) -> anyhow::Result<Testbed> {
+        Testbed::start(self.program.clone(), &self.directory.join(name)).await
+    }
+
+    async fn worker(&self, testbed: &Testbed, report: &mut Report) -> anyhow::Result<()> {
+        progress("workers with nothing to do");
+        let programs = worker_process::Programs {
+            worker: self.options.worker_program()?,
+            smallest: self.options.smallest_program()?,
+            directory: &self.directory,
+            nats: testbed.nats(),
+        };
+        programs.measure(report).await
     }
 
     /// Slots taken and given back by clients from outside, beside a floor of one journal append for each request.
-    async fn locks(&self, report: &mut Report) -> anyhow::Result<()> {
-        let time = Duration::from_secs(self.options.lock_secs);
-        for (workers, least) in LOCK_RATES {
-            progress(format!("slots taken and given back by {workers} clients"));
-            let floor = locks::floor(&self.nats.url(), workers, time).await?;
-            let load = locks::lock_and_unlock(self.site.address(), workers, time).await?;
-            report.push(Row {
-                what: format!("lock and unlock, {workers} clients"),
-                floor: Some(Quantity::PerSecond(floor)),
-                ours: Quantity::PerSecond(load.rate),
-                target: Target::AtLeast(Quantity::PerSecond(least)),
-            });
-            report.push(Row {
-                what: format!("lock or unlock, {workers} clients, 99 of 100"),
-                floor: None,
-                ours: Quantity::of(load.p99),
-                target: Target::AtMost(Quantity::Millis(LOCK_MAX)),
-            });
+    async fn locks(&self, testbed: &Testbed, report: &mut Report) -> anyhow::Result<()> {
+        let journal = Journal::new(&testbed.nats()).await?;
+        for (clients, rate_min, p99_max) in LOCKS {
+            progress(format!("slots taken and given back by {clients} clients"));
+            let (mut rates, mut times) = (Pairs::default(), Pairs::default());
+            for _ in 0..self.options.lock_turns {
+                let floor = journal.append(clients, LOCK_TURN).await?;
+                let ours = locks::lock_and_unlock(testbed.site.address(), clients, LOCK_TURN).await?;
+                rates.push(floor.rate, ours.rate);
+                times.push_times(floor.p99, ours.p99);
+            }
+            let what = format!("lock and unlock, {clients} clients");
+            report.push(what, Unit::PerSecond, rates, Target::AtLeast(rate_min));
+            let what = format!("lock or unlock, {clients} clients, 99 of 100");
+            report.push(what, Unit::Millis, times, Target::AtMost(p99_max));
         }
         Ok(())
     }
 
     /// Clients that are refused again and again.
-    async fn waiters(&self, report: &mut Report) -> anyhow::Result<()> {
+    async fn waiters(&self, testbed: &Testbed, report: &mut Report) -> anyhow::Result<()> {
         let waiters = self.options.waiters as usize;
         progress(format!("{waiters} clients wait for one slot"));
-        locks::crowd(self.site.address(), waiters).await?;
-        let (before, _) = self.site.memory()?;
-        let mut slowest = Duration::ZERO;
+        let server = testbed.site.address();
+        locks::hold(server, locks::QUIET).await?;
+        locks::hold(server, locks::CROWDED).await?;
+        let quiet = || locks::refused(server, locks::QUIET, QUIET_CLIENTS, waiters);
+        let crowd = || locks::refused(server, locks::CROWDED, waiters, waiters);
+        quiet().await?;
+        crowd().await?;
+        let before = testbed.site.memory()?;
+        let mut times = Pairs::default();
         for _ in 0..CROWD_ROUNDS {
-            slowest = slowest.max(locks::crowd(self.site.address(), waiters).await?.p99);
+            times.push_times(quiet().await?.p99, crowd().await?.p99);
         }
-        let (after, _) = self.site.memory()?;
-        report.push(Row {
-            what: format!("memory with {waiters} waiters, {CROWD_ROUNDS} rounds later"),
-            floor: Some(Quantity::Mebibytes(mebibytes(before))),
-            ours: Quantity::Mebibytes(mebibytes(after)),
-            target: Target::Ratio(CROWD_MEMORY_MAX),
-        });
-        report.push(Row {
-            what: format!("lock refused, {waiters} waiters, 99 of 100"),
-            floor: None,
-            ours: Quantity::of(slowest),
-            target: Target::AtMost(Quantity::Millis(LOCK_MAX)),
-        });
+        let memory = Pairs::once(before.now, testbed.site.memory()?.now);
+        let what = format!("memory with {waiters} waiters, {CROWD_ROUNDS} rounds later");
+        report.push(what, Unit::Mebibytes, memory, Target::AtMost(CROWD_MEMORY_MAX));
+        let what = format!("lock refused, {waiters} waiters, 99 of 100");
+        report.push(what, Unit::Millis, times, Target::AtMost(REFUSED_MAX));
         Ok(())
     }
 
-    /// A run of all hosts, upgraded in segments. At the end of each the next host holds its answer back, and it is
-    /// the floor's turn.
-    async fn one_by_one(&mut self, hosts: usize, report: &mut Report) -> anyhow::Result<()> {
-        let segment = ((hosts - 1) / TURNS).max(1);
-        progress(format!("{hosts} hosts one by one, {segment} at a time"));
-        self.floor.prepare(hosts).await?;
-        self.site.prepare().await?;
-        let (mut ours, mut floor) = (Vec::new(), Vec::new());
-        for turn in 0..(hosts - 1) / segment {
-            let turn = turn * segment..(turn + 1) * segment;
-            floor.push(self.floor.one_by_one(turn).await? / count(segment));
-            ours.push(self.upgrade(segment).await? / count(segment));
-        }
-        // The last one has no successor by which its end would show.
-        self.site.workers.allow_upgrades(hosts);
-        self.site.idle().await?;
-        report.push(Row {
-            what: format!("hosts one by one, each of {hosts}"),
-            floor: Some(Quantity::of(median(&mut floor)?)),
-            ours: Quantity::of(median(&mut ours)?),
-            target: Target::Ratio(RATIO_MAX),
-        });
-        Ok(())
-    }
-
-    /// `hosts` steps of the run, from the answer of one host to the answer of the next.
-    async fn upgrade(&mut self, hosts: usize) -> anyhow::Result<Duration> {
-        let started = Instant::now();
-        self.site.workers.allow_upgrades(hosts);
-        let ended = self.site.workers.wait(Action::Upgrade, Step::Received, hosts).await?;
-        Ok(ended.duration_since(started))
-    }
-
-    /// Returns what a host costs the orchestrator.
-    async fn prepare(&mut self, hosts: usize, rounds: u32, report: &mut Report) -> anyhow::Result<Duration> {
-        let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    async fn prepare(&self, testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
+        let (hosts, rounds) = (testbed.hosts, self.options.rounds);
+        let mut times = Pairs::default();
         for round in 1..=rounds {
             progress(format!("prepare to {hosts} hosts, {round} of {rounds}"));
-            floor.push(self.floor.prepare(hosts).await?);
-            ours.push(self.site.prepare().await?);
-            self.site.cancel().await?;
+            times.push_times(testbed.floor.prepare(hosts).await?, prepare_and_cancel(testbed).await?);
         }
-        let (floor, ours) = (median(&mut floor)?, median(&mut ours)?);
-        report.push(Row {
-            what: format!("prepare to {hosts} hosts"),
-            floor: Some(Quantity::of(floor)),
-            ours: Quantity::of(ours),
-            target: Target::Ratio(RATIO_MAX),
-        });
-        Ok(ours / count(hosts))
+        let what = format!("prepare to {hosts} hosts");
+        report.push(what, Unit::Millis, times, Target::AtMost(RATIO_MAX));
+        Ok(())
+    }
+
+    /// The same of the large site, in turns with the small one too.
+    async fn prepare_large(
+        &self,
+        large: &mut Testbed,
+        small: &mut Testbed,
+        report: &mut Report,
+    ) -> anyhow::Result<()> {
+        let (hosts, few, rounds) = (large.hosts, small.hosts, self.options.rounds.div_ceil(2));
+        let (mut times, mut per_host) = (Pairs::default(), Pairs::default());
+        for round in 1..=rounds {
+            progress(format!("prepare to {hosts} hosts, {round} of {rounds}"));
+            let floor = large.floor.prepare(hosts).await?;
+            let of_few = prepare_and_cancel(small).await?;
+            let ours = prepare_and_cancel(large).await?;
+            times.push_times(floor, ours);
+            per_host.push_times(of_few / u32::try_from(few)?, ours / u32::try_from(hosts)?);
+        }
+        let what = format!("prepare to {hosts} hosts");
+        report.push(what, Unit::Millis, times, Target::AtMost(RATIO_MAX));
+        let what = format!("prepare, a host of {hosts} against one of {few}");
+        report.push(what, Unit::Millis, per_host, Target::AtMost(FLAT_MAX));
+        Ok(())
     }
 
     /// What is measured while a run goes on: hosts are upgraded, the next one waits for permission to answer.
-    async fn in_the_run(&mut self, hosts: usize, report: &mut Report) -> anyhow::Result<()> {
+    async fn in_a_run(&self, testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
+        let hosts = testbed.hosts;
+        progress(format!("a run of {hosts} hosts"));
+        testbed.site.prepare().await?;
         if self.wants(&[RowKind::Reads]) {
-            self.reads(hosts, report).await?;
+            self.reads(testbed, report).await?;
         }
+        let mut empty = self.testbed("empty").await?;
         if self.wants(&[RowKind::Memory]) {
-            let (now, highest) = self.site.memory()?;
-            progress(format!("memory: {} KiB now, {} KiB at its highest", now / 1_024, highest / 1_024));
-            report.push(Row {
-                what: format!("memory at its highest, {hosts} hosts in a run"),
-                floor: None,
-                ours: Quantity::Mebibytes(mebibytes(highest)),
-                target: Target::AtMost(Quantity::Mebibytes(MEMORY_MAX)),
-            });
+            let memory = Pairs::once(empty.site.memory()?.highest, testbed.site.memory()?.highest);
+            let what = format!("memory at its highest, {hosts} hosts in a run");
+            report.push(what, Unit::Mebibytes, memory, Target::AtMost(MEMORY_MAX));
         }
         if self.wants(&[RowKind::Restart]) {
-            let took = self.site.restart().await?;
-            // The run goes on: the next host gets its command.
-            self.upgrade(1).await?;
-            report.push(Row {
-                what: format!("restart in a run of {hosts} hosts until it is ready"),
-                floor: None,
-                ours: Quantity::of(took),
-                target: Target::AtMost(Quantity::Millis(RESTART_MAX)),
-            });
-        }
-        Ok(())
-    }
-
-    async fn reads(&mut self, hosts: usize, report: &mut Report) -> anyhow::Result<()> {
-        let segment = (hosts / 2 / (2 * READ_PAIRS)).max(1);
-        let rate = self.options.reads_per_sec;
-        progress(format!("{segment} hosts at a time, without and with {rate} reads a second"));
-        let bytes = self.site.read().await?;
-        progress(format!("an answer has {bytes} bytes"));
-        let readers = Readers::start(&self.site, rate);
-        let (mut alone, mut read) = (Vec::new(), Vec::new());
-        for _ in 0..READ_PAIRS {
-            readers.on.store(false, Ordering::Relaxed);
-            alone.push(self.upgrade(segment).await? / count(segment));
-            readers.on.store(true, Ordering::Relaxed);
-            read.push(self.upgrade(segment).await? / count(segment));
-        }
-        let times = readers.stop().await?;
-        ensure!(!times.is_empty(), "the run was too short to be read");
-        progress(format!("{} reads, half of them within {} us", times.len(), times.value_at_quantile(0.5)));
-        report.push(Row {
-            what: format!("GET state, {hosts} hosts in a run, 99 of 100"),
-            floor: None,
-            ours: Quantity::of(Duration::from_micros(times.value_at_quantile(0.99))),
-            target: Target::AtMost(Quantity::Millis(READ_MAX)),
-        });
-        report.push(Row {
-            what: format!("a host of {hosts}, {rate} such reads a second against none"),
-            floor: Some(Quantity::of(median(&mut alone)?)),
-            ours: Quantity::of(median(&mut read)?),
-            target: Target::Ratio(SLOWED_MAX),
-        });
-        Ok(())
-    }
-}
-
-/// Reads the state at a steady rate while it is switched on. A read that begins late counts from when it was due.
-struct Readers {
-    on: Arc<AtomicBool>,
-    end: Arc<AtomicBool>,
-    reading: JoinHandle<anyhow::Result<Histogram<u64>>>,
-}
-
-impl Readers {
-    fn start(site: &Site, per_sec: u32) -> Self {
-        let (http, url) = site.reader();
-        let (on, end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let reading = tokio::spawn({
-            let (on, end) = (Arc::clone(&on), Arc::clone(&end));
-            async move {
-                let mut times = Histogram::new(3)?;
-                let mut due = tokio::time::interval(Duration::from_secs(1) / per_sec);
-                while !end.load(Ordering::Relaxed) {
-                    let due = due.tick().await;
-                    if on.load(Ordering::Relaxed) {
-                        let answer = http.get(&url).send().await?.error_for_status()?;
-                        answer.bytes().await?;
-                        times.record(u64::try_from(due.elapsed().as_micros())?)?;
-                    }
-                }
-                Ok(times)
+            let mut times = Pairs::default();
+            for _ in 0..RESTARTS {
+                times.push_times(empty.site.restart().await?, testbed.site.restart().await?);
+                // The run goes on: the next host gets its command.
+                testbed.site.upgrade(1).await?;
             }
-        });
-        Self { on, end, reading }
+            let what = format!("restart in a run of {hosts} hosts until it is ready");
+            report.push(what, Unit::Millis, times, Target::AtMost(RESTART_MAX));
+        }
+        testbed.site.cancel().await
     }
 
-    async fn stop(self) -> anyhow::Result<Histogram<u64>> {
-        self.end.store(true, Ordering::Relaxed);
-        self.reading.await?
+    /// Reads of the state, in turns with reads of as many bytes from a bare server, and what they cost the run.
+    async fn reads(&self, testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
+        let (hosts, rate) = (testbed.hosts, self.options.reads_per_sec);
+        let segment = (hosts / 4 / READ_TURNS).max(1);
+        let reader = testbed.site.reader();
+        let state = reader.read().await?;
+        progress(format!("{segment} hosts at a time, with {rate} reads a second of {} bytes", state.len()));
+        let bare = reader.bare(state).await?;
+        bare.read().await?;
+        let (mut answers, mut steps) = (Pairs::default(), Pairs::default());
+        for _ in 0..READ_TURNS {
+            let alone = testbed.site.upgrade(segment).await?;
+            let (_, floor) = bare.read_during(rate, testbed.site.upgrade(segment)).await?;
+            let (step, ours) = reader.read_during(rate, testbed.site.upgrade(segment)).await?;
+            answers.push_times(floor, ours);
+            steps.push_times(alone, step);
+        }
+        let what = format!("GET state, {hosts} hosts in a run, 99 of 100");
+        report.push(what, Unit::Millis, answers, Target::AtMost(READ_MAX));
+        let what = format!("a host of {hosts}, {rate} such reads a second against none");
+        report.push(what, Unit::Millis, steps, Target::AtMost(SLOWED_MAX));
+        Ok(())
     }
 }
 
-fn median(times: &mut [Duration]) -> anyhow::Result<Duration> {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().context("nothing was measured")
+/// A run of all hosts, upgraded in segments. At the end of each the next host holds its answer back, and it is the
+/// floor's turn.
+async fn one_by_one(testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
+    let hosts = testbed.hosts;
+    let segment = ((hosts - 1) / TURNS).max(1);
+    progress(format!("{hosts} hosts one by one, {segment} at a time"));
+    testbed.floor.prepare(hosts).await?;
+    testbed.site.prepare().await?;
+    let mut steps = Pairs::default();
+    for turn in 0..(hosts - 1) / segment {
+        let turn = turn * segment..(turn + 1) * segment;
+        let floor = testbed.floor.one_by_one(turn).await? / u32::try_from(segment)?;
+        steps.push_times(floor, testbed.site.upgrade(segment).await?);
+    }
+    // The last one has no successor by which its end would show.
+    testbed.site.workers.allow_upgrades(hosts);
+    testbed.site.idle().await?;
+    let what = format!("hosts one by one, each of {hosts}");
+    report.push(what, Unit::Millis, steps, Target::AtMost(RATIO_MAX));
+    Ok(())
 }
 
-fn count(hosts: usize) -> u32 {
-    u32::try_from(hosts).unwrap_or(u32::MAX)
-}
-
-pub(crate) fn mebibytes(bytes: u64) -> f64 {
-    f64::from(u32::try_from(bytes / 1_024).unwrap_or(u32::MAX)) / 1_024.0
+async fn prepare_and_cancel(testbed: &mut Testbed) -> anyhow::Result<Duration> {
+    let took = testbed.site.prepare().await?;
+    testbed.site.cancel().await?;
+    Ok(took)
 }

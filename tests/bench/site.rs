@@ -10,11 +10,13 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use harness::http;
 use os_upgrade_platform::child::{self, Child};
 use os_upgrade_platform::managed_nats;
-use os_upgrade_protocol::{Announcement, ApplicationName, subject};
+use os_upgrade_protocol::{Action, Announcement, ApplicationName, subject};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::locks;
+use crate::reads::Reader;
+use crate::report::mebibytes;
 use crate::workers::{Step, Subjects, Workers, context, host};
 
 /// The application of the workers.
@@ -51,11 +53,12 @@ impl Site {
         let config = format!(
             "[site]\nname = \"bench\"\nauto-approve = true\n[api]\nlisten = \"{listen}\"\n[nats]\nurl = \"{nats}\"\n\
              [store]\npath = \"{}\"\n\
-             [fleet-lock.groups]\ndefault = 1\n{} = {}\n{} = 1\n",
+             [fleet-lock.groups]\ndefault = 1\n{} = {}\n{} = 1\n{} = 1\n",
             directory.join("data").display(),
             locks::GROUP,
             locks::SLOTS,
-            locks::CROWDED
+            locks::CROWDED,
+            locks::QUIET
         );
         fs::write(directory.join("os-upgrade.toml"), config)?;
         let child = launch(&program, &directory)?;
@@ -108,7 +111,7 @@ impl Site {
     pub(crate) async fn prepare(&mut self) -> anyhow::Result<Duration> {
         self.workers.forget();
         let asked = self.trigger().await?;
-        let upgrading = self.workers.wait(os_upgrade_protocol::Action::Upgrade, Step::Received, 1).await?;
+        let upgrading = self.workers.wait(Action::Upgrade, Step::Received, 1).await?;
         Ok(upgrading.duration_since(asked))
     }
 
@@ -124,10 +127,12 @@ impl Site {
         self.until("the run has ended", |state| state["status"] == "idle").await
     }
 
-    /// Reads the state; how long its answer took to arrive in whole.
-    pub(crate) async fn read(&self) -> anyhow::Result<usize> {
-        let answer = self.http.get(self.path("/v1/state/os-upgrade")).send().await?;
-        Ok(answer.error_for_status()?.bytes().await?.len())
+    /// `hosts` steps of the run, from the answer of one host to the answer of the next. Returns how long a step took.
+    pub(crate) async fn upgrade(&mut self, hosts: usize) -> anyhow::Result<Duration> {
+        let started = Instant::now();
+        self.workers.allow_upgrades(hosts);
+        let ended = self.workers.wait(Action::Upgrade, Step::Received, hosts).await?;
+        Ok(ended.duration_since(started) / u32::try_from(hosts)?)
     }
 
     /// Kills the orchestrator and starts it again. Returns how long it was until it could take a write.
@@ -143,9 +148,9 @@ impl Site {
         Ok(took)
     }
 
-    /// A clone of the HTTP client, and the address of the state.
-    pub(crate) fn reader(&self) -> (reqwest::Client, String) {
-        (self.http.clone(), self.path("/v1/state/os-upgrade"))
+    /// A reader of the state.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader { http: self.http.clone(), url: self.path("/v1/state/os-upgrade") }
     }
 
     /// Where the orchestrator listens.
@@ -153,9 +158,9 @@ impl Site {
         self.listen
     }
 
-    /// The orchestrator's resident memory now, and at its highest, in bytes.
-    pub(crate) fn memory(&self) -> anyhow::Result<(u64, u64)> {
-        resident_and_highest(self.child.pid())
+    /// The orchestrator's memory.
+    pub(crate) fn memory(&self) -> anyhow::Result<Memory> {
+        Memory::of(self.child.pid())
     }
 
     fn path(&self, path: &str) -> String {
@@ -188,16 +193,24 @@ impl Site {
     }
 }
 
-/// The memory of a process, now and at its highest, in bytes.
-pub(crate) fn resident_and_highest(pid: u32) -> anyhow::Result<(u64, u64)> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let bytes = |key: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(key));
-        let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
-        let kibibytes: u64 = kibibytes.with_context(|| format!("no {key}"))?.parse()?;
-        anyhow::Ok(kibibytes * 1_024)
-    };
-    Ok((bytes("VmRSS:")?, bytes("VmHWM:")?))
+/// The resident memory of a process, in mebibytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    pub(crate) now: f64,
+    pub(crate) highest: f64,
+}
+
+impl Memory {
+    pub(crate) fn of(pid: u32) -> anyhow::Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let mebibytes = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key));
+            let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
+            let kibibytes: u64 = kibibytes.with_context(|| format!("no {key}"))?.parse()?;
+            anyhow::Ok(mebibytes(kibibytes * 1_024))
+        };
+        Ok(Self { now: mebibytes("VmRSS:")?, highest: mebibytes("VmHWM:")? })
+    }
 }
 
 fn launch(program: &Path, directory: &Path) -> anyhow::Result<Child> {

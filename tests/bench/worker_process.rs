@@ -1,102 +1,132 @@
-//! What a worker costs its host: the program that ships, started as on a host, with nothing to do.
+//! What a worker costs its host: the program that ships, started as on a host, with nothing to do. The floor is the
+//! smallest program that links the SDK.
 
-use std::path::Path;
-use std::process::Stdio;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use async_nats::{Client, Subscriber};
 use futures::StreamExt as _;
 use os_upgrade_platform::child::{self, Child};
 use os_upgrade_platform::managed_nats;
 use os_upgrade_protocol::{ApplicationName, HostName, subject};
 
-use crate::report::{Quantity, Report, Row, Target};
-use crate::rows::mebibytes;
-use crate::site::resident_and_highest;
+use crate::report::{Pairs, Report, Target, UNMEASURED, Unit, mebibytes};
+use crate::site::Memory;
 
-/// Until it has announced itself, in milliseconds.
-const START_MAX: f64 = 100.0;
-/// Its memory when it waits for commands, in MiB.
-const MEMORY_MAX: f64 = 15.0;
-/// The program without symbols, in MiB.
-const DISK_MAX: f64 = 12.0;
-/// How often it is started; the median counts.
+/// What the worker may cost more than the smallest program: its memory when it waits for commands, the time until it has
+/// announced itself, and its size.
+const MEMORY_MAX: f64 = UNMEASURED;
+const START_MAX: f64 = UNMEASURED;
+const SIZE_MAX: f64 = UNMEASURED;
+/// How often each is started.
 const STARTS: usize = 9;
 /// How long anything may take before the measurement is given up.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Measures `program`, which is started with its state in `directory` at the nats-server at `nats`, where the streams are.
-pub(crate) async fn measure(
-    program: &Path,
-    directory: &Path,
-    nats: &str,
-    report: &mut Report,
-) -> anyhow::Result<()> {
-    let application = ApplicationName::new("bench-worker")?;
-    let client = managed_nats::connect(nats).await?;
-    let mut starts = Vec::new();
-    for number in 0..STARTS {
-        let host = HostName::new(&format!("worker-{number}"))?;
-        let mut announced = client.subscribe(subject::worker(&application, &host)).await?;
-        let mut heartbeats = client.subscribe(subject::presence(&host)).await?;
-        client.flush().await?;
-        let started = Instant::now();
-        let worker = launch(program, directory, nats, &application, &host)?;
-        within(announced.next()).await?.context("no announcement")?;
-        starts.push(started.elapsed());
-        if number + 1 == STARTS {
-            // Two of them lie ten seconds apart: by then it does nothing but wait.
-            for _ in 0..2 {
-                within(heartbeats.next()).await?.context("no heartbeat")?;
-            }
-            let (now, _) = resident_and_highest(worker.pid())?;
-            let now = Quantity::Mebibytes(mebibytes(now));
-            report.push(row("a worker's memory while it waits", now, MEMORY_MAX));
+/// The programs, and where they run.
+#[derive(Debug)]
+pub(crate) struct Programs<'a> {
+    /// The worker that ships.
+    pub(crate) worker: PathBuf,
+    /// The SDK's example `smallest`.
+    pub(crate) smallest: PathBuf,
+    /// Where they keep their state.
+    pub(crate) directory: &'a Path,
+    /// The nats-server, where the streams are.
+    pub(crate) nats: String,
+}
+
+/// A started program.
+#[derive(Debug)]
+struct Started {
+    child: Child,
+    heartbeats: Subscriber,
+    /// Until it had announced itself.
+    took: Duration,
+}
+
+impl Programs<'_> {
+    pub(crate) async fn measure(&self, report: &mut Report) -> anyhow::Result<()> {
+        let client = managed_nats::connect(&self.nats).await?;
+        let mut starts = Pairs::default();
+        let mut started = Vec::new();
+        for number in 0..STARTS {
+            let floor = self.start_smallest(&client, &format!("smallest-{number}")).await?;
+            let ours = self.start_worker(&client, &format!("worker-{number}")).await?;
+            starts.push_times(floor.took, ours.took);
+            started.push((floor, ours));
         }
-        worker.kill().await;
+        let mut memory = Pairs::default();
+        for (floor, ours) in &mut started {
+            memory.push(floor.memory().await?, ours.memory().await?);
+        }
+        let sizes = Pairs::once(self.stripped(&self.smallest)?, self.stripped(&self.worker)?);
+        let start = "start of a worker until it has announced itself";
+        report.push("a worker's memory while it waits", Unit::Mebibytes, memory, Target::AtMost(MEMORY_MAX));
+        report.push(start, Unit::Millis, starts, Target::AtMost(START_MAX));
+        report.push("a worker's program without symbols", Unit::Mebibytes, sizes, Target::AtMost(SIZE_MAX));
+        Ok(())
     }
-    starts.sort();
-    let start = Quantity::of(starts[STARTS / 2]);
-    report.push(row("start of a worker until it has announced itself", start, START_MAX));
-    report.push(row("a worker's program without symbols", stripped(program, directory)?, DISK_MAX));
-    Ok(())
+
+    async fn start_smallest(&self, client: &Client, host: &str) -> anyhow::Result<Started> {
+        self.start(client, &self.smallest, "smallest", host, &[host]).await
+    }
+
+    async fn start_worker(&self, client: &Client, host: &str) -> anyhow::Result<Started> {
+        const APPLICATION: &str = "bench-worker";
+        let host_arguments = ["exec", "--host", host, "--application", APPLICATION];
+        let arguments = [&host_arguments[..], &["--dir", ".", "--state-dir", "state"]].concat();
+        self.start(client, &self.worker, APPLICATION, host, &arguments).await
+    }
+
+    async fn start(
+        &self,
+        client: &Client,
+        program: &Path,
+        application: &str,
+        host: &str,
+        arguments: &[&str],
+    ) -> anyhow::Result<Started> {
+        let home = self.directory.join(host);
+        fs::create_dir_all(&home)?;
+        let host = HostName::new(host)?;
+        let mut announced =
+            client.subscribe(subject::worker(&ApplicationName::new(application)?, &host)).await?;
+        let heartbeats = client.subscribe(subject::presence(&host)).await?;
+        client.flush().await?;
+        let mut command = child::command(program);
+        // There is a password in it, and a command line can be read by everybody on the machine.
+        command.args(arguments).current_dir(home).env("OS_UPGRADE_NATS_URL", &self.nats);
+        let asked = Instant::now();
+        let child = Child::start(command)?;
+        within(announced.next()).await?.context("no announcement")?;
+        Ok(Started { child, heartbeats, took: asked.elapsed() })
+    }
+
+    /// The size of the program as it is shipped, in mebibytes.
+    fn stripped(&self, program: &Path) -> anyhow::Result<f64> {
+        let stripped = self.directory.join("stripped");
+        let mut strip = std::process::Command::new("strip");
+        strip.arg("-o").arg(&stripped).arg(program);
+        let status = strip.status().context("cannot run strip, of binutils")?;
+        ensure!(status.success(), "strip ended with {status}");
+        Ok(mebibytes(fs::metadata(&stripped)?.len()))
+    }
 }
 
-fn row(what: &str, ours: Quantity, most: f64) -> Row {
-    let most = match ours {
-        Quantity::Millis(_) => Quantity::Millis(most),
-        Quantity::Mebibytes(_) => Quantity::Mebibytes(most),
-        Quantity::PerSecond(_) => Quantity::PerSecond(most),
-    };
-    Row { what: what.to_owned(), floor: None, ours, target: Target::AtMost(most) }
-}
-
-fn launch(
-    program: &Path,
-    directory: &Path,
-    nats: &str,
-    application: &ApplicationName,
-    host: &HostName,
-) -> anyhow::Result<Child> {
-    let mut command = child::command(program);
-    command.args(["exec", "--host", host.as_str(), "--application", application.as_str()]);
-    // There is a password in it, and a command line can be read by everybody on the machine.
-    command.env("OS_UPGRADE_NATS_URL", nats);
-    command.arg("--dir").arg(directory).arg("--state-dir").arg(directory.join(host.as_str()));
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    Ok(Child::start(command)?)
+impl Started {
+    /// Its memory once it does nothing but wait, in mebibytes.
+    async fn memory(&mut self) -> anyhow::Result<f64> {
+        // Two of them lie ten seconds apart: by then it does nothing but wait.
+        for _ in 0..2 {
+            within(self.heartbeats.next()).await?.context("no heartbeat")?;
+        }
+        Ok(Memory::of(self.child.pid())?.now)
+    }
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
     tokio::time::timeout(PATIENCE, future).await.context("the worker does not do what it should")
-}
-
-/// The size of the program as it is shipped.
-fn stripped(program: &Path, directory: &Path) -> anyhow::Result<Quantity> {
-    let stripped = directory.join("stripped");
-    let mut strip = std::process::Command::new("strip");
-    let status =
-        strip.arg("-o").arg(&stripped).arg(program).status().context("cannot run strip, of binutils")?;
-    ensure!(status.success(), "strip ended with {status}");
-    Ok(Quantity::Mebibytes(mebibytes(std::fs::metadata(&stripped)?.len())))
 }

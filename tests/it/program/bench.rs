@@ -7,14 +7,15 @@ use std::process::Command;
 fn every_row_is_measured() {
     let mut bench = Command::new(env!("CARGO_BIN_EXE_bench"));
     bench.args(["--hosts", "20", "--many-hosts", "40", "--rounds", "1", "--reads-per-sec", "100", "--json"]);
-    bench.args(["--lock-secs", "1", "--waiters", "40"]);
+    bench.args(["--lock-turns", "1", "--waiters", "40"]);
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/bin/nats-server");
     if std::env::var_os("OS_UPGRADE_NATS_SERVER").is_none() && tools.is_file() {
         bench.env("OS_UPGRADE_NATS_SERVER", tools);
     }
     let output = bench.output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
+    // Targets say nothing at these sizes: 3 says that one was missed.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{stderr}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows: Vec<&str> =
         report["rows"].as_array().unwrap().iter().map(|row| row["what"].as_str().unwrap()).collect();
