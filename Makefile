@@ -86,7 +86,7 @@ lint: deny ## Check format, clippy, documentation, and dependencies; warnings ar
 
 deny: ## Check licences, bans and sources of dependencies (builds cargo-deny into .tools/ if missing, some 3 minutes)
 	@cargo deny --version >/dev/null 2>&1 || \
-		cargo install --locked --root .tools --target-dir target/tools cargo-deny --version $(DENY_VERSION)
+		cargo install --debug --locked --root .tools --target-dir target/tools cargo-deny --version $(DENY_VERSION)
 	cargo deny check bans licenses sources
 
 audit: deny ## Check dependencies for known vulnerabilities (fetches the advisory database)

@@ -86,7 +86,10 @@ mod at_length {
         })
         .await;
         let run = rest.ended(&rest.started().await).await;
-        assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from([("h01", "upgraded")])));
+        assert_eq!(
+            (run.result(), run.statuses()),
+            (Some("completed"), BTreeMap::from([("h01", "upgraded")]))
+        );
         let begins = hosts[0].said().into_iter().filter(|said| said == "upgrade-begins").count();
         assert_eq!(begins, 2);
     }
