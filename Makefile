@@ -45,6 +45,8 @@ demo: nats-server build ## Upgrade three hosts on this machine: nats-server, orc
 # Every target that runs tests builds the same, the whole workspace with its programs and examples, and chooses by filters
 # what to run: another choice of packages would be built with other features of their dependencies.
 NEXTEST := cargo nextest run --workspace --locked
+# For tests that take their time, and say how they are going.
+AT_LENGTH := $(NEXTEST) --profile soak --ignore-default-filter --no-capture
 test: ## Run the tests that anybody can run, and the doctests
 	@.ci/needs "make test" "cargo, a C compiler, python3-pip and util-linux; neither root nor, once the tools are fetched, a network" \
 		cargo:rustup cc:gcc python3:python3-pip setpriv:util-linux
@@ -77,7 +79,7 @@ test-docker: ## Upgrade a site in containers, its parts killed, paused and cut o
 
 API_EXAMPLES ?= 200
 test-api: tools ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
-	API_EXAMPLES=$(API_EXAMPLES) $(NEXTEST) --no-capture -E 'test(/^program::api::/)'
+	API_EXAMPLES=$(API_EXAMPLES) $(AT_LENGTH) -E 'test(/^program::api::/)'
 
 lint: deny ## Check format, clippy, documentation, and dependencies; warnings are errors
 	cargo fmt --all --check
@@ -151,13 +153,13 @@ chaos: test-programs ## Kill, pause and cut off parts of a cluster in RUNS runs 
 
 ABSENCE_SECONDS ?= 3600
 absence: tools ## Take NATS away in the middle of upgrades for ABSENCE_SECONDS=3600 (a minute more than that)
-	ABSENCE_SECONDS=$(ABSENCE_SECONDS) $(NEXTEST) --no-capture -E 'test(/^durability::absence::/)'
+	ABSENCE_SECONDS=$(ABSENCE_SECONDS) $(AT_LENGTH) -E 'test(/^durability::absence::/)'
 
 races: tools ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, and kill some in the middle
-	RACE_ROUNDS=$(or $(ROUNDS),1000) $(NEXTEST) --no-capture -E 'test(/^locks::races::/)'
+	RACE_ROUNDS=$(or $(ROUNDS),1000) $(AT_LENGTH) -E 'test(/^locks::races::/)'
 
 power-loss: tools ## Cut the power ROUNDS=100 times for each course of the tests about it
-	POWER_LOSS_ROUNDS=$(or $(ROUNDS),100) $(NEXTEST) --no-capture -E 'test(/^durability::power_loss::/)'
+	POWER_LOSS_ROUNDS=$(or $(ROUNDS),100) $(AT_LENGTH) -E 'test(/^durability::power_loss::/)'
 
 # Any number of seeds; a seed that fails prints the command that shows what happened in it.
 SEEDS ?= 2000
