@@ -175,7 +175,7 @@ mod at_length {
     use super::*;
 
     #[tokio::test]
-    async fn nats_servers_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() {
+    async fn nats_servers_killed_paused_and_cut_off() {
         let mut site = ClusterSite::start(2, "").await;
         let (hosts, id) = begun(&site).await;
         let everyone = rests(&site, usize::MAX);
@@ -208,7 +208,7 @@ mod at_length {
 
     /// Whichever server it is connected to is among those that are cut off, and it finds another meanwhile.
     #[tokio::test]
-    async fn a_server_that_is_cut_off_is_left() {
+    async fn cut_off_server_is_left() {
         let site = ClusterSite::start(1, "").await;
         let everyone = rests(&site, usize::MAX);
         for (server, max_failures) in (0..3).zip(1..) {
@@ -220,7 +220,7 @@ mod at_length {
     }
 
     #[tokio::test]
-    async fn a_little_chaos() {
+    async fn some_chaos() {
         let options = Options {
             runs: 1,
             hosts: 8,

@@ -24,7 +24,7 @@ mod at_length {
     use super::*;
 
     #[tokio::test]
-    async fn upgrades_come_to_their_end_though_nats_is_away() {
+    async fn upgrades_end_while_nats_is_away() {
         let mut site = Site::start_with("[fleet-lock.groups]\ndefault = 3").await;
         let rest = site.rest();
         let rollout = json!({ "rollout": { "max-concurrent": 3 } });
@@ -65,7 +65,7 @@ mod at_length {
     }
 
     #[tokio::test]
-    async fn a_run_whose_end_comes_while_nats_is_away_leaves_a_host_that_can_be_tried_again() {
+    async fn host_can_be_retried_after_a_run_timed_out() {
         let mut site = Site::start().await;
         let rest = site.rest();
         let hosts = site.hosts(1).await;

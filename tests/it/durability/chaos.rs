@@ -58,7 +58,7 @@ mod at_length {
     use super::*;
 
     #[tokio::test]
-    async fn killed_at_random_again_and_again_every_host_is_upgraded_exactly_once() {
+    async fn random_kills_upgrade_each_host_once() {
         let mut random = Random::from_environment();
         let mut site = Site::start().await;
         let rest = site.rest();
@@ -87,7 +87,7 @@ mod at_length {
     }
 
     #[tokio::test]
-    async fn with_two_instances_and_a_lock_server_in_trouble_every_host_is_upgraded_exactly_once() {
+    async fn failing_lock_server_upgrades_each_host_once() {
         let mut random = Random::from_environment();
         let mut locks = LockServer::start(Say::OneSlot).await;
         let mut site = Site::start_with(&locks.config()).await;

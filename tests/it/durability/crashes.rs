@@ -166,7 +166,7 @@ mod at_length {
 
     /// A host that has not been read yet when a run starts would be left out of it without a word.
     #[tokio::test]
-    async fn a_run_started_right_after_a_restart_leaves_nobody_out() {
+    async fn run_right_after_a_restart_leaves_nobody_out() {
         // So many that leading begins before they have been read.
         const HOSTS: usize = 10_000;
         let mut site = Site::start().await;
@@ -189,7 +189,7 @@ mod at_length {
     }
 
     #[tokio::test]
-    async fn the_orchestrator_is_killed_during_prepare() {
+    async fn orchestrator_killed_during_prepare() {
         let (mut site, rest, hosts) = site().await;
         for host in &hosts {
             host.hold("prepare");
@@ -208,7 +208,7 @@ mod at_length {
     }
 
     #[tokio::test]
-    async fn the_orchestrator_is_killed_during_an_upgrade() {
+    async fn orchestrator_killed_during_upgrade() {
         let (mut site, rest, hosts) = site().await;
         hosts[0].hold("upgrade");
         let id = rest.started().await;
@@ -220,7 +220,7 @@ mod at_length {
     }
 
     #[tokio::test]
-    async fn the_orchestrator_is_killed_during_a_reboot() {
+    async fn orchestrator_killed_during_reboot() {
         let (mut site, rest, hosts) = site().await;
         hosts[1].hold("reboot");
         let id = rest.started().await;
@@ -232,7 +232,7 @@ mod at_length {
     }
 
     #[tokio::test]
-    async fn the_orchestrator_is_killed_while_a_host_waits_for_its_slot_and_right_after_the_grant() {
+    async fn orchestrator_killed_around_the_grant() {
         let locks = LockServer::start(Say::Full).await;
         let mut site = Site::start_with(&locks.config()).await;
         let rest = site.rest();
@@ -263,7 +263,7 @@ mod at_length {
     }
 
     #[tokio::test]
-    async fn the_bus_hangs_for_longer_than_a_leadership_lasts() {
+    async fn bus_hangs_longer_than_the_lease() {
         let (site, rest, hosts) = site().await;
         hosts[0].hold("upgrade");
         let id = rest.started().await;

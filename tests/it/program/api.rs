@@ -23,6 +23,11 @@ const ALL_PHASES: &str = "examples,coverage,fuzzing,stateful";
 /// So that it is the same every time.
 const SEED: &str = "1";
 
+/// How many requests `make test-api` wants for each property of each endpoint.
+fn asked() -> Option<String> {
+    std::env::var("API_EXAMPLES").ok()
+}
+
 /// A file with a token of each role, and their secrets.
 fn token_file() -> (TempDir, [(Role, String); 3]) {
     let directory = TempDir::new().unwrap();
@@ -67,15 +72,17 @@ impl Examined {
     async fn by(&self, role: Role, phases: &str) {
         let (_, secret) = self.secrets.iter().find(|(of, _)| *of == role).unwrap();
         let authorization = format!("Authorization: Bearer {secret}");
-        let asked = std::env::var("API_EXAMPLES");
-        let (examples, phases) = asked.as_ref().map_or((EXAMPLES, phases), |examples| (examples, ALL_PHASES));
+        let asked = asked();
+        let (examples, phases) =
+            asked.as_deref().map_or((EXAMPLES, phases), |examples| (examples, ALL_PHASES));
         let arguments = ["--max-examples", examples, "--phases", phases, "--header", &authorization];
         self.run(role.as_str(), &arguments).await;
     }
 
     /// Has everything asked by somebody who shows nothing.
     async fn by_nobody(&self) {
-        self.run("nobody", &["--max-examples", "1", "--phases", "examples"]).await;
+        let phases = if asked().is_some() { "examples,coverage" } else { "examples" };
+        self.run("nobody", &["--max-examples", "1", "--phases", phases]).await;
     }
 
     /// It is still there, and ends in order.
