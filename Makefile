@@ -134,7 +134,7 @@ images: tools debian-tree build ## Build the images of docker/ from nothing, and
 		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --tag os-upgrade . && \
 		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target demo-host --tag os-upgrade-demo-host . && \
 		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target worker --output target/static .
-	OS_UPGRADE_BUILT_IMAGES=1 cargo test --package os-upgrade-tests --test docker
+	OS_UPGRADE_BUILT_IMAGES=1 $(NEXTEST) --profile system -E 'test(/^docker::/)'
 
 worker-static: tools ## Build the worker as one file that needs no libraries, target/static/os-upgrade-worker, and check it
 	@.ci/worker-static

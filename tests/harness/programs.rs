@@ -1,7 +1,10 @@
 //! The programs under test, as cargo left them next to this test: it builds all programs and examples for the tests of
 //! the workspace.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
+
+use tokio::process::Command;
 
 /// The orchestrator's program.
 pub const ORCHESTRATOR: &str = "os-upgrade";
@@ -21,4 +24,12 @@ pub fn path(name: &str) -> PathBuf {
         program.display()
     );
     program
+}
+
+/// A command whose signals do what they do by default. They are ignored where the tests were started by `nohup` or in the
+/// background of a script, and the program would go on ignoring them.
+pub fn with_default_signals(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,QUIT").arg(program);
+    command
 }

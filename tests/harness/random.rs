@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+/// The seed in `OS_UPGRADE_TEST_SEED`, or one from the clock.
+pub fn seed() -> u64 {
+    let given = std::env::var("OS_UPGRADE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    given.unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs())
+}
+
 /// Splitmix64: enough to choose moments.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
@@ -12,10 +18,9 @@ impl Random {
         Self(seed)
     }
 
-    /// Chance from `OS_UPGRADE_TEST_SEED`, or from the clock; which one, is printed.
+    /// Chance from [`seed`], which is printed.
     pub fn from_environment() -> Self {
-        let given = std::env::var("OS_UPGRADE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs());
+        let seed = seed();
         #[expect(clippy::print_stdout, reason = "shown when the test fails")]
         {
             println!("OS_UPGRADE_TEST_SEED={seed}");

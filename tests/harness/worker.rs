@@ -14,12 +14,11 @@ use os_upgrade_platform::nats_server;
 use os_upgrade_protocol::{HostName, Reply, Versions, header, subject};
 use tempfile::TempDir;
 
+use crate::host::APPLICATION;
 use crate::nats_server::NatsServer;
 use crate::programs;
 use crate::wait::eventually;
 
-/// The application of every worker here.
-pub const APPLICATION: &str = "os-upgrade-test";
 /// What is in the boot-id file at first.
 pub const FIRST_BOOT: &str = "boot-1";
 

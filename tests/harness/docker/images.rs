@@ -9,6 +9,7 @@ use std::process::Command;
 use os_upgrade_platform::nats_server;
 use tempfile::TempDir;
 
+use super::copy;
 use super::engine::{Engine, succeeded};
 use super::package;
 use crate::debian::{Archive, Package, Tree};
@@ -87,17 +88,17 @@ impl Images {
         }
         let directory = tempfile::tempdir().unwrap();
         for name in [programs::ORCHESTRATOR, programs::WORKER] {
-            put(&programs::path(name), directory.path(), &format!("programs/{name}"));
+            copy(&programs::path(name), &directory.path().join("programs").join(name));
         }
         let authorities = "etc/ssl/certs/ca-certificates.crt";
-        put(&Path::new("/").join(authorities), directory.path(), authorities);
+        copy(&Path::new("/").join(authorities), &directory.path().join(authorities));
         self.engine.import(&self.name("programs"), directory.path(), &[]);
     }
 
     pub(super) async fn make_nats(&self) {
         let files = alpine();
         let server = nats_server::find().await.unwrap().path;
-        put(&server, files.path(), "usr/local/bin/nats-server");
+        copy(&server, &files.path().join("usr/local/bin/nats-server"));
         self.engine.import(&self.name("nats"), files.path(), &["ENTRYPOINT [\"nats-server\"]"]);
     }
 
@@ -136,7 +137,7 @@ fn alpine() -> TempDir {
         fs::create_dir_all(within(name)).unwrap();
     }
     fs::set_permissions(within("tmp"), fs::Permissions::from_mode(0o1777)).unwrap();
-    put(&tree.path("/bin/busybox"), directory.path(), "bin/busybox");
+    copy(&tree.path("/bin/busybox"), &within("bin/busybox"));
     let applets = succeeded(Command::new(within("bin/busybox")).arg("--list"));
     for applet in applets.lines().filter(|applet| *applet != "busybox") {
         std::os::unix::fs::symlink("busybox", within("bin").join(applet)).unwrap();
@@ -146,14 +147,7 @@ fn alpine() -> TempDir {
     let libraries = succeeded(Command::new("ldd").arg(&worker));
     for path in libraries.split_whitespace().filter(|word| word.starts_with('/')) {
         let own = fs::canonicalize(tree.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-        put(&own, directory.path(), path.trim_start_matches('/'));
+        copy(&own, &within(path.trim_start_matches('/')));
     }
     directory
-}
-
-/// Copies a program or another file to its place below `root`.
-fn put(file: &Path, root: &Path, name: &str) {
-    let to = root.join(name);
-    fs::create_dir_all(to.parent().unwrap()).unwrap();
-    fs::copy(file, to).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::copy;
 use super::engine::succeeded;
 use crate::debian::dpkg_deb;
 use crate::programs;
@@ -63,8 +64,7 @@ pub(super) fn build_worker(deb: &Path) {
 }
 
 fn put(from: &Path, to: &Path, mode: u32) {
-    fs::create_dir_all(to.parent().unwrap()).unwrap();
-    fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+    copy(from, to);
     fs::set_permissions(to, fs::Permissions::from_mode(mode)).unwrap();
 }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use harness::host::Host;
-use harness::random::Random;
+use harness::random::{self, Random};
 use harness::site::Site;
 use harness::wait::eventually;
 use os_upgrade_protocol::subject;
@@ -25,8 +25,7 @@ fn rounds() -> u64 {
 
 /// Calls `round` with a seed for each cut.
 async fn each_round(name: &str, mut round: impl AsyncFnMut(Random)) {
-    let given = std::env::var("OS_UPGRADE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let first = given.unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs());
+    let first = random::seed();
     for seed in first..first + rounds() {
         #[expect(clippy::print_stdout, reason = "shown when the test fails")]
         {

@@ -317,7 +317,7 @@ async fn a_signal_ends_it_and_nothing_stays_held() {
 async fn a_lock_under_way_is_waited_for() {
     let server = WrongLockServer::start(3, Mistake::Slow).await;
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-        let mut command = Command::new(programs::path(programs::ORCHESTRATOR));
+        let mut command = programs::with_default_signals(programs::path(programs::ORCHESTRATOR));
         command.args(["lock", "conformance", "--url", &server.url()]);
         command.kill_on_drop(true).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
         let child = command.spawn().unwrap();

@@ -42,7 +42,7 @@ impl Running {
         directory: &Path,
         variables: &[(&str, &str)],
     ) -> Self {
-        let mut command = Command::new(program);
+        let mut command = programs::with_default_signals(program);
         command.args(arguments).envs(variables.iter().copied()).current_dir(directory).kill_on_drop(true);
         // Not in the foreground of a terminal, where a SIGINT would be taken for one that the command has had too.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures::StreamExt;
+use harness::host::APPLICATION;
 use harness::nats_server::{NatsServer, create_streams};
 use harness::wait::{PATIENCE, eventually};
-use harness::worker::{APPLICATION, FIRST_BOOT, WorkerHost, in_reply_to};
+use harness::worker::{FIRST_BOOT, WorkerHost, in_reply_to};
 use os_upgrade_protocol::{Announcement, ApplicationName, Reply, Versions, subject};
 
 fn versions(text: &str) -> Versions {

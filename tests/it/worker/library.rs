@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_nats::jetstream;
+use harness::host::APPLICATION;
 use harness::nats_server::{NatsServer, create_streams};
 use harness::secured_nats::SecuredNats;
 use harness::streams;
 use harness::wait::eventually;
-use harness::worker::{APPLICATION, FIRST_BOOT, WorkerHost, worker_example};
+use harness::worker::{FIRST_BOOT, WorkerHost, worker_example};
 use os_upgrade_protocol::{HostName, subject};
 use os_upgrade_worker_sdk::{
     BootIdSource, CancellationToken, Context, HandlerResult, Upgraded, Versions, Worker, WorkerBuilder,
