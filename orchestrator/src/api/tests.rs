@@ -35,6 +35,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
+use super::openapi::examples::rollout;
 use super::*;
 use crate::site::{Call, HostVersions, Present, Readiness};
 use crate::store::{Projector, Streams};
