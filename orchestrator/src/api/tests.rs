@@ -9,7 +9,6 @@ mod errors;
 mod forms;
 mod limits;
 mod lock_edge;
-mod locks;
 mod openapi;
 mod reads;
 mod schedule;
