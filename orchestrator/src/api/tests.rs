@@ -9,7 +9,6 @@ mod errors;
 mod forms;
 mod limits;
 mod lock_edge;
-mod locks;
 mod openapi;
 mod reads;
 mod schedule;
@@ -35,6 +34,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
+use super::openapi::examples::rollout;
 use super::*;
 use crate::site::{Call, HostVersions, Present, Readiness};
 use crate::store::{Projector, Streams};

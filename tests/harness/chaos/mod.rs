@@ -257,7 +257,7 @@ impl Chaos {
 fn config(max_concurrent: u64, mark: &str) -> String {
     json!({
         "worker-applications": [{ "name": APPLICATION }, { "name": mark }],
-        "rollout": { "max-concurrent": max_concurrent, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m" },
+        "rollout": { "max-concurrent": max_concurrent },
     })
     .to_string()
 }

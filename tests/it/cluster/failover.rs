@@ -76,7 +76,7 @@ async fn taken_over(site: &ClusterSite, leader: usize, hit: Instant) -> usize {
 }
 
 fn config(max_failures: u32) -> String {
-    let rollout = json!({ "max-concurrent": 1, "max-failures": max_failures, "unreachable": "skip", "boot-timeout": "30m" });
+    let rollout = json!({ "max-failures": max_failures });
     json!({ "worker-applications": [{ "name": APPLICATION }], "rollout": rollout }).to_string()
 }
 

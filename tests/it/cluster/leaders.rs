@@ -34,7 +34,7 @@ async fn a_follower_serves_reads_and_passes_writes_on() {
     for number in 1..=20 {
         let config = json!({
             "worker-applications": [{ "name": APPLICATION }],
-            "rollout": { "max-concurrent": number, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m" },
+            "rollout": { "max-concurrent": number },
         });
         assert_eq!(rest.call(Method::PUT, CONFIG, &config.to_string()).await, (204, Value::Null));
         let (_, shown) = rest.get(CONFIG).await;

@@ -233,7 +233,10 @@ impl From<Refusal> for LockError {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::api::openapi;
 
     const DOCUMENT: &str = include_str!("../../../../docs/fleetlock.md");
 
@@ -249,6 +252,20 @@ mod tests {
             format!("| `{}` | {} | {} |", kind.as_str(), kind.status().as_u16(), meaning.trim())
         };
         assert_eq!(documented, ALL.iter().map(row).collect::<Vec<_>>());
+    }
+
+    /// But those of another method or path, which the description does not have.
+    #[test]
+    fn every_status_is_described() {
+        let described: Value = serde_json::from_str(openapi::document()).unwrap();
+        let elsewhere = [Kind::MethodNotAllowed, Kind::NotFound];
+        for (kind, _) in ALL.iter().filter(|(kind, _)| !elsewhere.contains(kind)) {
+            for path in ["/v1/pre-reboot", "/v1/steady-state"] {
+                let answers = &described["paths"][path]["post"]["responses"];
+                let schema = &answers[kind.status().as_str()]["content"]["application/json"]["schema"];
+                assert_eq!(schema["$ref"], "#/components/schemas/LockError", "{path} {kind:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Examples of bodies, by endpoint: where the specification has one, it is that.
 
+use os_upgrade_kernel::config::Rollout;
 use serde_json::{Value, json};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, RefOr};
@@ -8,8 +9,7 @@ use utoipa::openapi::{Content, RefOr};
 fn request(path: &str, method: &str) -> Option<Value> {
     let example = match (method, path) {
         ("PUT", "/v1/config/os-upgrade") => {
-            let rollout =
-                json!({"max-concurrent": 2, "max-failures": 1, "unreachable": "skip", "boot-timeout": "30m"});
+            let rollout = rollout(json!({"max-concurrent": 2, "max-failures": 1}));
             sample_with(json!({"rollout": rollout}))
         }
         ("PATCH", "/v1/config/os-upgrade") => json!({"rollout": {"max-concurrent": 2}}),
@@ -99,6 +99,12 @@ fn sample_with(more: Value) -> Value {
     whole
 }
 
+/// A rollout as it is shown: whole, with `settings` and the defaults of all others.
+pub(in crate::api) fn rollout(settings: Value) -> Value {
+    let rollout: Rollout = serde_json::from_value(settings).expect("settings of a rollout");
+    serde_json::to_value(rollout).expect("a rollout has string keys and no fallible part")
+}
+
 /// The specification's, with what is ours beside it.
 fn state() -> Value {
     sample_with(json!({
@@ -144,7 +150,7 @@ fn change() -> Value {
         "difference": [{"path": "rollout/max-concurrent", "before": 1, "after": 2}],
         "configuration": {
             "worker-applications": [{"name": "os-upgrade-debian"}],
-            "rollout": {"max-concurrent": 2, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m"},
+            "rollout": rollout(json!({"max-concurrent": 2})),
         },
     })
 }
@@ -190,7 +196,7 @@ fn run() -> Value {
         "end-time": "2026-11-21T01:24:07Z",
         "result": "completed",
         "phase": "upgrading",
-        "rollout": {"max-concurrent": 1, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m"},
+        "rollout": rollout(json!({})),
         "counts": {"upgraded": 1},
     })
 }

@@ -209,7 +209,9 @@ async fn a_patch_is_not_refused_for_windows_that_it_leaves() {
 async fn what_patches_leave() {
     let merge = "application/merge-patch+json";
     let config = r#"{"worker-applications":[{"name":"a"},{"name":"b"}],"rollout":{"max-concurrent":3,"max-failures":1}}"#;
-    let rollout = |concurrent: u32, failures: u32| json!({"max-concurrent": concurrent, "max-failures": failures, "unreachable": "skip", "boot-timeout": "30m"});
+    let rollout = |concurrent: u32, failures: u32| {
+        rollout(json!({"max-concurrent": concurrent, "max-failures": failures}))
+    };
     let both = json!([{"name": "a"}, {"name": "b"}]);
     for (content_type, patch, expected) in [
         // Lists are replaced whole, objects field by field.
@@ -280,8 +282,7 @@ async fn every_change_is_listed_newest_first() {
     );
     assert_eq!(api.send(ask("DELETE", "", &[], "")).await.0, 204);
     let one = json!({"worker-applications": [{"name": "a"}]});
-    let rollout =
-        json!({"max-concurrent": 1, "max-failures": 1, "unreachable": "skip", "boot-timeout": "30m"});
+    let rollout = rollout(json!({"max-failures": 1}));
     let both = json!({"worker-applications": [{"name": "a"}], "rollout": rollout});
     let change = |sequence: u64, difference: Value| {
         let time = format!("2026-11-21T05:00:{sequence:02}.000Z");

@@ -124,14 +124,20 @@ async fn large_bodies_are_heard_out() {
     let large = format!("{BODY}{}", " ".repeat(700_000));
     let chunked = format!("{MEANT}transfer-encoding: chunked\r\n");
     let in_chunks = format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len());
-    for (line, headers, body, status, kind) in [
-        ("POST /v1/pre-reboot", with_length(MEANT, &large), &large, 413, "body_too_large"),
-        ("POST /v1/steady-state", chunked, &in_chunks, 413, "body_too_large"),
-        ("POST /v1/pre-reboot", with_length("", &large), &large, 400, "missing_fleet_lock_header"),
-        ("PUT /v1/pre-reboot", with_length(MEANT, &large), &large, 405, "method_not_allowed"),
+    let too_large = ("body_too_large", "the body exceeds 65536 bytes");
+    let not_meant = (
+        "missing_fleet_lock_header",
+        "the header fleet-lock-protocol must be there once, with the value true",
+    );
+    let not_posted = ("method_not_allowed", "FleetLock requests are POSTed");
+    for (line, headers, body, status, (kind, value)) in [
+        ("POST /v1/pre-reboot", with_length(MEANT, &large), &large, 413, too_large),
+        ("POST /v1/steady-state", chunked, &in_chunks, 413, too_large),
+        ("POST /v1/pre-reboot", with_length("", &large), &large, 400, not_meant),
+        ("PUT /v1/pre-reboot", with_length(MEANT, &large), &large, 405, not_posted),
     ] {
         let (found, _, answer) = served.ask(line, &headers, body).await;
-        assert_eq!((found, &answer["kind"]), (status, &json!(kind)), "{line}");
+        assert_eq!((found, answer), (status, json!({ "kind": kind, "value": value })), "{line}");
     }
     let fits = format!("{BODY}{}", " ".repeat(64 * 1024 - BODY.len()));
     assert_eq!(served.ask("POST /v1/pre-reboot", &with_length(MEANT, &fits), &fits).await.0, 200);
@@ -183,7 +189,9 @@ async fn a_core_that_does_not_answer_in_time() {
         let request = Request::post(path).header("fleet-lock-protocol", "true").body(Body::from(BODY));
         let (status, _, answer) = api.send(request.unwrap()).await;
         let answer: Value = serde_json::from_str(&answer).unwrap();
-        assert_eq!((status, &answer["kind"]), (503, &json!("backend_unavailable")), "{answer}");
+        let value = "starting: it may still come to be, look at the state";
+        let expected = json!({ "kind": "backend_unavailable", "value": value });
+        assert_eq!((status, answer), (503, expected), "{path}");
         assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
     }
 }

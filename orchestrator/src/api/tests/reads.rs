@@ -188,8 +188,7 @@ async fn hosts_with_versions_and_why_they_are_not_moving() {
 }
 
 fn list_item(id: &str) -> Value {
-    let rollout =
-        json!({"max-concurrent": 1, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m"});
+    let rollout = rollout(json!({}));
     match id {
         "r1" => json!({
             "id": "r1",

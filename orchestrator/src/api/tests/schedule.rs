@@ -156,8 +156,7 @@ async fn every_field_can_be_asked_for() {
     whole["deny-windows"] = json!([{"cron": "0 0 0 24 12 *", "duration": "2d", "not-before": "2026-01-01"}]);
     whole["start-jitter"] = json!("10m");
     whole["minimum-remaining"] = json!("30m");
-    whole["rollout"] =
-        json!({"max-concurrent": 2, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m"});
+    whole["rollout"] = rollout(json!({"max-concurrent": 2}));
     let (status, answer) = api.call(&format!("PUT {CONFIG}"), &whole.to_string()).await;
     assert_eq!(status, 204, "{answer}");
     let (_, state) = api.call(STATE, "").await;

@@ -18,7 +18,8 @@ async fn the_configuration_is_created_replaced_and_read() {
     assert_eq!(api.call(CONFIG, BODY).await, (201, Value::Null));
     assert_eq!(api.call(CONFIG, BODY).await, (204, Value::Null));
     assert_eq!(api.call(read, "").await, (200, serde_json::from_str(BODY).unwrap()));
-    // The rollout is shown where it is not the default.
+    // The rollout is shown where it is not the default, and then whole. That form is promised here, in the only place of
+    // the API's tests where all its settings are written out.
     let other = r#"{"worker-applications":[],"rollout":{"max-concurrent":2}}"#;
     assert_eq!(api.call(CONFIG, other).await, (204, Value::Null));
     let expected = json!({

@@ -1,5 +1,6 @@
 //! Records in, rows out.
 
+use os_upgrade_kernel::config::Rollout;
 use os_upgrade_protocol::{Action, Outcome};
 use os_upgrade_shell::committed::Committed;
 
@@ -29,15 +30,13 @@ fn failed_run() -> Vec<Committed> {
 async fn a_failed_run_row_by_row() {
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &failed_run()).await.unwrap();
-    assert_eq!(
-        rows(&store.path(), "SELECT * FROM runs").await,
-        [concat!(
-            r#"1 | r1 | operator | api | 2026-11-21T05:00:03.000000000Z | 2026-11-21T09:00:03.000000000Z | "#,
-            r#"upgrading | {"max-concurrent":1,"max-failures":0,"unreachable":"skip","boot-timeout":"30m"} | "#,
-            r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | "#,
-            r#"{"cancelled":1,"failed":1}"#,
-        )]
-    );
+    let rollout = serde_json::to_string(&Rollout::default()).unwrap();
+    let run = [
+        "1 | r1 | operator | api | 2026-11-21T05:00:03.000000000Z | 2026-11-21T09:00:03.000000000Z | upgrading",
+        rollout.as_str(),
+        r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | {"cancelled":1,"failed":1}"#,
+    ];
+    assert_eq!(rows(&store.path(), "SELECT * FROM runs").await, [run.join(" | ")]);
     assert_eq!(
         rows(&store.path(), "SELECT * FROM run_hosts ORDER BY host").await,
         [
