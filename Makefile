@@ -47,40 +47,46 @@ demo: ## Upgrade three hosts on this machine: nats-server, orchestrator and thre
 	@$(MAKE) --no-print-directory nats-server build
 	$(BUILT)/debug/os-upgrade dev --hosts 3 --once --data-dir target/demo
 
-# Every target that runs tests builds the same, the whole workspace with its programs and examples, and chooses by filters
-# what to run: another choice of packages would be built with other features of their dependencies.
+# Every target that runs tests in the dev profile builds the same, the whole workspace with its programs and examples, and
+# chooses by filters what to run: another choice of packages would be built with other features of their dependencies.
 NEXTEST := cargo nextest run --workspace --locked
-# For tests that take their time, and say how they are going.
+# For tests that take their time, one after the other, and say how they are going.
 AT_LENGTH := $(NEXTEST) --profile soak --ignore-default-filter --no-capture
-test: ## Run the tests that anybody can run, and the doctests
+# What tests of the Debian worker mount goes with their mount namespace, also when they are killed.
+IN_SYSTEM := unshare --mount $(NEXTEST) --profile system
+SYSTEM_NEEDS := root cargo:rustup cc:gcc python3:python3-pip apt-get:apt unshare:util-linux nsenter:util-linux ip:iproute2
+test: ## Run the tests that anybody can run, or those of them that TESTS='test(/^runs::/)' chooses
 	@.ci/needs "make test" "cargo, a C compiler, python3-pip and util-linux; neither root nor, once the tools are fetched, a network" \
 		cargo:rustup cc:gcc python3:python3-pip setpriv:util-linux
 	@$(MAKE) --no-print-directory tools
-	$(NEXTEST)
-	cargo test --workspace --doc --locked
+	$(NEXTEST) $(if $(TESTS),-E '$(TESTS)')
+	$(if $(TESTS),,cargo test --workspace --doc --locked)
 
 test-system: ## Run the tests that need root, Debian's archive and a container engine
 	@.ci/needs "make test-system" "root and Debian's archive, for a small Debian system, and a container engine with BuildKit" \
-		root cargo:rustup cc:gcc python3:python3-pip apt-get:apt
+		$(SYSTEM_NEEDS)
 	@$(MAKE) --no-print-directory tools debian-tree
-	@tests='all()'; .ci/container-engine >/dev/null || tests='not test(/^docker::/)'; \
-	set -x; $(NEXTEST) --profile system -E "$$tests"
+	@tests='all()'; .ci/container-engine >/dev/null || \
+		{ echo "the tests of docker/ are left out"; tests='not test(/^docker::/)'; }; \
+	set -x; $(IN_SYSTEM) -E "$$tests"
 
 test-programs: tools
 	$(NEXTEST) --no-run
 
-test-at-length: tools ## Run what `make soak` has beside longer courses of the other tests
+test-at-length: tools ## Run the long tests that `make test` leaves out, those in modules `at_length`
 	$(NEXTEST) --profile soak
 
 MINUTES ?= 480
 soak: ## Run everything at length before a release, PARTS="seeds chaos ..." for MINUTES=480 in all, into target/soak/summary.md
-	@.ci/needs "make soak" "what make test and make test-system need, QEMU, and hours" root cargo:rustup cc:gcc g++:g++
+	@.ci/needs "make soak" "what make test needs, g++ for fuzz, root and Debian's archive for debian and vm, and hours" \
+		$(if $(filter debian vm,$(or $(PARTS),vm)),root) cargo:rustup cc:gcc g++:g++ python3:python3-pip setpriv:util-linux
 	@MINUTES=$(MINUTES) .ci/soak
 
 test-docker: ## Upgrade a site in containers, its parts killed, paused and cut off, and Debian hosts with systemd (needs root, Debian's archive, and a container engine with BuildKit)
+	@.ci/needs "make test-docker" "root, Debian's archive and a container engine with BuildKit" $(SYSTEM_NEEDS)
 	@.ci/container-engine >/dev/null
 	@$(MAKE) --no-print-directory tools debian-tree
-	$(NEXTEST) --profile system -E 'test(/^docker::/)'
+	$(IN_SYSTEM) -E 'test(/^docker::/)'
 
 API_EXAMPLES ?= 200
 test-api: tools ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
@@ -129,12 +135,12 @@ deb: debian-tree cargo-deb ## Build Debian packages of both programs into target
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb
 
 # As users build them, upon what IMAGE_OPTIONS says where there is no registry: --build-arg RUST_IMAGE=...
-images: tools debian-tree build ## Build the images of docker/ from nothing, and try them in a site (some 24 minutes on 2 cores, before a release)
+images: tools debian-tree ## Build the images of docker/ from nothing, and try them in a site (some 24 minutes on 2 cores, before a release)
 	@client=$$(.ci/container-engine) && export DOCKER_BUILDKIT=1 && set -x && \
 		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --tag os-upgrade . && \
 		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target demo-host --tag os-upgrade-demo-host . && \
 		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target worker --output target/static .
-	OS_UPGRADE_BUILT_IMAGES=1 $(NEXTEST) --profile system -E 'test(/^docker::/)'
+	OS_UPGRADE_BUILT_IMAGES=1 $(IN_SYSTEM) -E 'test(/^docker::/)'
 
 worker-static: tools ## Build the worker as one file that needs no libraries, target/static/os-upgrade-worker, and check it
 	@.ci/worker-static
@@ -160,18 +166,18 @@ chaos: test-programs ## Kill, pause and cut off parts of a cluster in RUNS runs 
 
 ABSENCE_SECONDS ?= 3600
 absence: tools ## Take NATS away in the middle of upgrades for ABSENCE_SECONDS=3600 (a minute more than that)
-	ABSENCE_SECONDS=$(ABSENCE_SECONDS) $(AT_LENGTH) -E 'test(/^durability::absence::/)'
+	ABSENCE_SECONDS=$(ABSENCE_SECONDS) $(NEXTEST) --profile soak --success-output immediate -E 'test(/^durability::absence::/)'
 
 races: tools ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, and kill some in the middle
 	RACE_ROUNDS=$(or $(ROUNDS),1000) $(AT_LENGTH) -E 'test(/^locks::races::/)'
 
-power-loss: tools ## Cut the power ROUNDS=100 times for each course of the tests about it
+power-loss: tools ## Cut the power ROUNDS=100 times in each power-loss test
 	POWER_LOSS_ROUNDS=$(or $(ROUNDS),100) $(AT_LENGTH) -E 'test(/^durability::power_loss::/)'
 
 # Any number of seeds; a seed that fails prints the command that shows what happened in it.
 SEEDS ?= 2000
 FROM ?= 0
-sim: ## Run SEEDS=2000 seeds of the simulator, FROM=0 on
+sim: ## Run SEEDS=2000 seeds of the simulator, starting at FROM=0
 	cargo run --quiet --package os-upgrade-simulation --bin sim -- --seeds $(SEEDS) --from $(FROM)
 
 oracle: ## Compare maintenance windows with a brute-force evaluation, all zones, every minute of 2000 to 2037 (ten minutes)

@@ -36,6 +36,8 @@ pub(crate) enum Unit {
     Mebibytes,
     /// So many a second.
     PerSecond,
+    /// So many times as much.
+    Times,
 }
 
 /// How many times the floor ours should be.
@@ -46,9 +48,6 @@ pub(crate) enum Target {
     /// No less, of what is better large.
     AtLeast(f64),
 }
-
-/// A target that is still to be taken from measurements. Every ratio misses it.
-pub(crate) const UNMEASURED: f64 = f64::NAN;
 
 impl Pairs {
     /// A single pair, of what does not vary.
@@ -79,6 +78,7 @@ impl Unit {
             Self::Millis => format!("{number:.0} ms"),
             Self::Mebibytes => format!("{number:.1} MiB"),
             Self::PerSecond => format!("{number:.0}/s"),
+            Self::Times => format!("{number:.2}x"),
         }
     }
 
@@ -87,6 +87,7 @@ impl Unit {
             Self::Millis => "ms",
             Self::Mebibytes => "MiB",
             Self::PerSecond => "1/s",
+            Self::Times => "1",
         }
     }
 }
@@ -112,7 +113,6 @@ impl Row {
             [] | [_] => "-".to_owned(),
         };
         let target = match self.target {
-            Target::AtMost(limit) | Target::AtLeast(limit) if limit.is_nan() => "unmeasured".to_owned(),
             Target::AtMost(most) => format!("<= {most:.2}x"),
             Target::AtLeast(least) => format!(">= {least:.2}x"),
         };

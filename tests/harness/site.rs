@@ -79,8 +79,8 @@ impl Site {
     }
 
     /// Announces a host that has no worker.
-    pub async fn announce(&self, name: &str) {
-        let (host, application) = (HostName::new(name).unwrap(), ApplicationName::new(APPLICATION).unwrap());
+    pub async fn announce(&self, application: &str, host: &str) {
+        let (host, application) = (HostName::new(host).unwrap(), ApplicationName::new(application).unwrap());
         let announcement = Announcement::new(host.clone(), application.clone());
         let to = subject::worker(&application, &host);
         self.jetstream.publish(to, announcement.to_payload().into()).await.unwrap().await.unwrap();

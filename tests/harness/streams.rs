@@ -1,5 +1,6 @@
 //! What stands in the streams, read message by message from their leaders.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_nats::jetstream::stream::RawMessageErrorKind;
@@ -57,4 +58,13 @@ pub async fn commands(jetstream: &jetstream::Context) -> Vec<String> {
             format!("{host} {}", command["action"].as_str().unwrap())
         })
         .collect()
+}
+
+/// Fails if a command of the control stream, such as `h01 upgrade`, stands there twice.
+pub async fn assert_no_command_twice(jetstream: &jetstream::Context) {
+    let mut seen = BTreeSet::new();
+    for command in commands(jetstream).await {
+        assert!(!seen.contains(&command), "{command} stands there twice");
+        seen.insert(command);
+    }
 }

@@ -1,6 +1,8 @@
 //! Waiting until something is so, never for a fixed time.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -27,6 +29,43 @@ pub async fn within<T>(patience: Duration, what: &str, mut look: impl AsyncFnMut
         }
         assert!(start.elapsed() < patience, "in vain waited for: {what}");
         tokio::time::sleep(pause).await;
+    }
+}
+
+/// How long something takes, apart from what a busy machine adds: by how much a thread that sleeps and wakes all the time
+/// is late meanwhile.
+#[derive(Debug)]
+pub struct Stopwatch {
+    started: Instant,
+    late_micros: Arc<AtomicU64>,
+}
+
+impl Stopwatch {
+    /// Starts it.
+    pub fn start() -> Self {
+        let late_micros = Arc::new(AtomicU64::new(0));
+        let shared = Arc::downgrade(&late_micros);
+        std::thread::spawn(move || {
+            let mut slept = Instant::now();
+            while let Some(late_micros) = shared.upgrade() {
+                let late = slept.elapsed().saturating_sub(LOOK_EVERY).as_micros();
+                late_micros.fetch_add(late.try_into().unwrap(), Ordering::Relaxed);
+                drop(late_micros);
+                slept = Instant::now();
+                std::thread::sleep(LOOK_EVERY);
+            }
+        });
+        Self { started: Instant::now(), late_micros }
+    }
+
+    /// Panics unless it took less than this.
+    pub fn assert_below(&self, limit: Duration) {
+        let (took, late) = (self.started.elapsed(), self.late());
+        assert!(took < limit + late, "it took {took:?}, of which the machine stood still for {late:?}");
+    }
+
+    fn late(&self) -> Duration {
+        Duration::from_micros(self.late_micros.load(Ordering::Relaxed))
     }
 }
 

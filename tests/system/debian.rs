@@ -4,24 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use harness::debian::{Archive, CACHE, Package, Tree, host, run};
+use harness::debian::{CACHE, Package, host, run, system};
 use harness::nats_server::NatsServer;
 use harness::random::Random;
 use harness::wait::eventually;
 use os_upgrade_protocol::Versions;
 use os_upgrade_systems::debian::version::compare;
-
-/// A system with these packages installed.
-fn system(packages: &[Package], installed: &[&str]) -> (Tree, Archive) {
-    let tree = Tree::new();
-    let mut archive = Archive::new(&tree);
-    archive.publish(packages);
-    tree.must(&["apt-get", "--quiet=2", "update"]);
-    let mut install = vec!["apt-get", "--quiet=2", "--assume-yes", "install"];
-    install.extend(installed);
-    tree.must(&install);
-    (tree, archive)
-}
 
 #[tokio::test]
 async fn what_was_prepared_is_installed_and_nothing_changes_before() {

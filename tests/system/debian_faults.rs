@@ -5,7 +5,7 @@ use std::fs::File;
 use std::net::TcpListener;
 
 use futures::StreamExt;
-use harness::debian::{Archive, CACHE, Mount, Package, Tree, host, run};
+use harness::debian::{Archive, CACHE, Mount, Package, Tree, host, run, system};
 use harness::nats_server::NatsServer;
 use harness::wait::{PATIENCE, eventually};
 use harness::worker::WorkerHost;
@@ -14,12 +14,8 @@ use nix::libc::{F_WRLCK, flock};
 use os_upgrade_protocol::{Progress, subject};
 
 /// A system with `foo` 1.0 installed, whose archive has another version.
-fn system(newer: Package) -> (Tree, Archive) {
-    let tree = Tree::new();
-    let mut archive = Archive::new(&tree);
-    archive.publish(&[Package::new("foo", "1.0")]);
-    tree.must(&["apt-get", "--quiet=2", "update"]);
-    tree.must(&["apt-get", "--quiet=2", "--assume-yes", "install", "foo"]);
+fn with_newer(newer: Package) -> (Tree, Archive) {
+    let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     archive.publish(&[newer]);
     (tree, archive)
 }
@@ -31,7 +27,7 @@ async fn preparation_of(host: &WorkerHost, run: &str) -> String {
 
 #[tokio::test]
 async fn each_source_that_fails_is_named() {
-    let (tree, mut archive) = system(Package::new("foo", "2.0"));
+    let (tree, mut archive) = with_newer(Package::new("foo", "2.0"));
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
     host.start();
@@ -60,7 +56,7 @@ async fn each_source_that_fails_is_named() {
 
 #[tokio::test]
 async fn a_full_disk_is_found_before_anything_is_changed() {
-    let (tree, _archive) = system(Package::new("foo", "2.0"));
+    let (tree, _archive) = with_newer(Package::new("foo", "2.0"));
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
     // The lists do not fit.
@@ -94,7 +90,7 @@ async fn a_full_disk_is_found_before_anything_is_changed() {
 #[tokio::test]
 async fn a_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
     let noise: Vec<u8> = (0..1_000_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
-    let (tree, _archive) = system(Package::new("foo", "2.0").file("usr/share/foo/noise", noise));
+    let (tree, _archive) = with_newer(Package::new("foo", "2.0").file("usr/share/foo/noise", noise));
     let disk = tree.disk("/usr/share/foo", "64k");
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
@@ -123,7 +119,7 @@ fn boot_disk(tree: &Tree, size: &str) -> Mount {
 #[tokio::test]
 async fn a_boot_disk_without_room_for_another_kernel_is_found_before_anything_is_changed() {
     let newer = Package::new("foo", "2.0").field("Depends: linux-image-6.1.0-2-amd64");
-    let (tree, mut archive) = system(newer.clone());
+    let (tree, mut archive) = with_newer(newer.clone());
     let kernel = Package::new("linux-image-6.1.0-2-amd64", "6.1.2");
     archive.publish(&[newer, kernel.file("boot/vmlinuz-6.1.0-2-amd64", vec![b'x'; 200_000])]);
     // A kernel more, the initial RAM disk once more while it is written, and 1 MB that stays free: 2 MB, and some pages.
@@ -150,7 +146,7 @@ async fn a_boot_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
     // What is written there after a kernel was installed is in no list.
     let postinst = "head --bytes=1500000 /dev/zero >/boot/initrd.img-6.1.0-1-amd64.new\n\
                     mv /boot/initrd.img-6.1.0-1-amd64.new /boot/initrd.img-6.1.0-1-amd64";
-    let (tree, _archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let (tree, _archive) = with_newer(Package::new("foo", "2.0").script("postinst", postinst));
     let disk = boot_disk(&tree, "2m");
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
@@ -172,7 +168,7 @@ async fn a_boot_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
 #[tokio::test]
 async fn a_package_that_cannot_be_configured_is_named_with_what_it_said() {
     let postinst = "test -e /etc/gizmo || { echo 'no gizmo here' >&2; exit 3; }";
-    let (tree, mut archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let (tree, mut archive) = with_newer(Package::new("foo", "2.0").script("postinst", postinst));
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
     host.start();
@@ -208,7 +204,7 @@ fn lock(tree: &Tree) -> File {
 
 #[tokio::test]
 async fn somebody_else_who_uses_dpkg_is_waited_for_and_named() {
-    let (tree, _archive) = system(Package::new("foo", "2.0"));
+    let (tree, _archive) = with_newer(Package::new("foo", "2.0"));
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &["--lock-wait", "1s"]).await;
     host.start();
@@ -247,7 +243,7 @@ async fn begun(tree: &Tree, times: usize) {
 
 #[tokio::test]
 async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
-    let (tree, _archive) = system(slow());
+    let (tree, _archive) = with_newer(slow());
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
     let mut progress = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
@@ -283,7 +279,7 @@ async fn a_boot_loader_that_reads_no_journal_finds_the_new_menu_while_dpkg_is_st
     let postinst = "yes 'new menu' | head --lines=3000 >/boot/grub/grub.cfg.new\n\
                     cat /boot/grub/grub.cfg.new >/boot/grub/grub.cfg; rm /boot/grub/grub.cfg.new\n\
                     echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
-    let (tree, _archive) = system(Package::new("foo", "2.0").script("postinst", postinst));
+    let (tree, _archive) = with_newer(Package::new("foo", "2.0").script("postinst", postinst));
     let disk = tree.ext4_disk("/boot");
     tree.write("/boot/grub/grub.cfg", "old menu\n");
     tree.must(&["sync", "--file-system", "/boot"]);
@@ -311,7 +307,7 @@ async fn what_is_only_recommended_comes_also_after_a_cut() {
     let recommended =
         Package::new("extra", "1.0").field("Pre-Depends: foo (>= 2.0)").script("preinst", preinst);
     let newer = Package::new("foo", "2.0").field("Recommends: extra");
-    let (tree, mut archive) = system(newer.clone());
+    let (tree, mut archive) = with_newer(newer.clone());
     archive.publish(&[newer, recommended]);
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
@@ -334,7 +330,7 @@ async fn what_is_only_recommended_comes_also_after_a_cut() {
 
 #[tokio::test]
 async fn an_upgrade_goes_on_without_its_worker_and_is_not_begun_twice() {
-    let (tree, _archive) = system(slow());
+    let (tree, _archive) = with_newer(slow());
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
     host.start();
@@ -358,7 +354,7 @@ async fn an_upgrade_goes_on_without_its_worker_and_is_not_begun_twice() {
 
 #[tokio::test]
 async fn a_worker_that_is_asked_to_end_leaves_dpkg_to_its_work() {
-    let (tree, _archive) = system(slow());
+    let (tree, _archive) = with_newer(slow());
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
     host.start();
@@ -376,7 +372,7 @@ async fn a_worker_that_is_asked_to_end_leaves_dpkg_to_its_work() {
 
 #[tokio::test]
 async fn a_preparation_that_hangs_is_stopped_by_a_hint_and_does_not_outlive_a_killed_worker() {
-    let (tree, archive) = system(Package::new("foo", "2.0"));
+    let (tree, archive) = with_newer(Package::new("foo", "2.0"));
     // It takes connections and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Its archive: a directory in the system with a signed list of packages.
+//! An APT archive: a directory in the system with a signed list of packages.
 
 use std::fmt::Write;
 use std::fs;

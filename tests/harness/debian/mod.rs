@@ -13,6 +13,18 @@ use crate::worker::WorkerHost;
 /// Where the worker keeps package lists and packages.
 pub const CACHE: &str = "/var/cache/os-upgrade-worker";
 
+/// A system with an archive of these packages, some of them installed.
+pub fn system(packages: &[Package], installed: &[&str]) -> (Tree, Archive) {
+    let tree = Tree::new();
+    let mut archive = Archive::new(&tree);
+    archive.publish(packages);
+    tree.must(&["apt-get", "--quiet=2", "update"]);
+    let mut install = vec!["apt-get", "--quiet=2", "--assume-yes", "install"];
+    install.extend(installed);
+    tree.must(&install);
+    (tree, archive)
+}
+
 /// A host whose worker upgrades the system of `tree`, with more options for it. It does not run yet.
 pub async fn host(server: &NatsServer, tree: &Tree, more: &[&str]) -> WorkerHost {
     let root = tree.root();

@@ -58,12 +58,13 @@ impl Engine {
         for (name, value) in arguments {
             build.args(["--build-arg", &format!("{name}={value}")]);
         }
-        succeeded(build.arg(".").current_dir(repository()));
+        let output = build.arg(".").current_dir(repository()).output().unwrap();
         let left: Vec<String> = self.build_cache().difference(&before).cloned().collect();
         if !left.is_empty() {
             let ids = format!("id=^({})$", left.join("|"));
             self.must(&["builder", "prune", "--force", "--all", "--filter", &ids]);
         }
+        assert!(output.status.success(), "{stage}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     fn build_cache(&self) -> BTreeSet<String> {
@@ -122,10 +123,13 @@ impl Engine {
     }
 }
 
-/// Whether a site is one of a test whose process has ended.
+/// Whether a site is one of a test whose process has ended. Another program may have its process id by now.
 fn is_left(site: &str) -> bool {
     let process = site.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-    process.is_some_and(|process| !Path::new("/proc").join(process).exists())
+    process.is_some_and(|process| {
+        let program = std::fs::read_link(Path::new("/proc").join(process).join("exe")).unwrap_or_default();
+        !program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("system-"))
+    })
 }
 
 /// Runs a command that has to succeed, and returns what it prints.

@@ -197,7 +197,7 @@ impl Site {
         }
     }
 
-    /// Ends that.
+    /// Undoes a fault.
     pub fn heal(&self, service: &str, fault: Fault) {
         match fault {
             Fault::Killed => {}

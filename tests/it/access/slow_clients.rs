@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How long a head and a body may take, as in docs/security.md.
+/// How long a head and a body may take, as in docs/security.md. A busy machine may add as much again.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -58,7 +58,7 @@ async fn whoever_is_too_slow_is_given_up() {
     let heads = join_all(heads.iter().map(async |(begin, drip)| {
         let (answer, took) = slowly(address, begin, drip).await;
         assert_eq!(answer, "", "{begin}");
-        assert!(took >= HEAD_TIMEOUT, "{begin}: closed after {took:?}");
+        assert!((HEAD_TIMEOUT..2 * HEAD_TIMEOUT).contains(&took), "{begin}: closed after {took:?}");
     }));
 
     let late = "the body did not arrive in time";
@@ -83,7 +83,7 @@ async fn whoever_is_too_slow_is_given_up() {
                 Some(expected),
                 "{request}: {body}"
             );
-            assert!(took >= BODY_TIMEOUT, "{request}: closed after {took:?}");
+            assert!((BODY_TIMEOUT..3 * BODY_TIMEOUT).contains(&took), "{request}: closed after {took:?}");
         }
     }));
     tokio::join!(heads, bodies);

@@ -1,7 +1,7 @@
 //! A site on three nats-servers and with three orchestrators, parts of which are killed, paused and cut off.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::join_all;
 use harness::chaos::faults::Fault;
@@ -13,7 +13,7 @@ use harness::random::Random;
 use harness::rest::Rest;
 use harness::site::assert_one_by_one;
 use harness::streams;
-use harness::wait::eventually;
+use harness::wait::{Stopwatch, eventually};
 use nix::sys::signal::Signal;
 use os_upgrade_shell::lease::LEASE_TTL;
 use reqwest::Method;
@@ -41,11 +41,7 @@ async fn assert_completed(site: &ClusterSite, hosts: &[Host], id: &str) {
         let count = |what: &str| said.iter().filter(|said| *said == what).count();
         assert_eq!(["prepare", "upgrade-begins", "upgrade-ends"].map(count), [1, 1, 1], "{said:?}");
     }
-    let mut commands = streams::commands(site.jetstream()).await;
-    let all = commands.len();
-    commands.sort();
-    commands.dedup();
-    assert_eq!(commands.len(), all, "no command stands there twice");
+    streams::assert_no_command_twice(site.jetstream()).await;
     assert_one_by_one(&site.said());
 }
 
@@ -69,9 +65,9 @@ async fn one_further(hosts: &[Host], next: usize) {
 }
 
 /// Waits until another than `leader` leads, which was hit at `hit`; it must not take longer than it may.
-async fn taken_over(site: &ClusterSite, leader: usize, hit: Instant) -> usize {
+async fn taken_over(site: &ClusterSite, leader: usize, hit: Stopwatch) -> usize {
     let next = site.leader_but(leader).await;
-    assert!(hit.elapsed() < LEASE_TTL + BEYOND_THE_LEASE + NOISE, "{:?}", hit.elapsed());
+    hit.assert_below(LEASE_TTL + BEYOND_THE_LEASE + NOISE);
     next
 }
 
@@ -119,12 +115,12 @@ async fn leaders_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() 
 
     let first = site.leader().await;
     site.members[first].orchestrator.kill().await;
-    let second = taken_over(&site, first, Instant::now()).await;
+    let second = taken_over(&site, first, Stopwatch::start()).await;
     configured(&rests(&site, first), 1).await;
     one_further(&hosts, 0).await;
     site.members[first].orchestrator.start_ready().await;
 
-    let paused = Instant::now();
+    let paused = Stopwatch::start();
     site.signal(second, Signal::SIGSTOP);
     let third = taken_over(&site, second, paused).await;
     configured(&rests(&site, second), 2).await;
@@ -132,7 +128,7 @@ async fn leaders_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() 
     site.signal(second, Signal::SIGCONT);
     site.members[second].orchestrator.follows(&site.members[third].orchestrator).await;
 
-    let cut_off = Instant::now();
+    let cut_off = Stopwatch::start();
     site.members[third].cut_off();
     let fourth = taken_over(&site, third, cut_off).await;
     configured(&rests(&site, third), 3).await;
@@ -170,7 +166,20 @@ async fn all_current(site: &ClusterSite) {
     .await;
 }
 
-/// `make soak` runs these.
+/// Whichever server it is connected to is among those that are cut off, and it finds another meanwhile.
+#[tokio::test]
+async fn cut_off_server_is_left() {
+    let site = ClusterSite::start(1, "").await;
+    let everyone = rests(&site, usize::MAX);
+    for (server, max_failures) in (0..3).zip(1..) {
+        site.nats.lines(server).for_each(Proxy::cut);
+        configured(&everyone, max_failures).await;
+        site.nats.lines(server).for_each(Proxy::heal);
+        all_current(&site).await;
+    }
+}
+
+/// Too slow for `make test`: `make test-at-length` runs these, and so does `make soak`.
 mod at_length {
     use super::*;
 
@@ -204,19 +213,6 @@ mod at_length {
         one_further(&hosts, 3).await;
         assert_completed(&site, &hosts, &id).await;
         configured(&everyone, 4).await;
-    }
-
-    /// Whichever server it is connected to is among those that are cut off, and it finds another meanwhile.
-    #[tokio::test]
-    async fn cut_off_server_is_left() {
-        let site = ClusterSite::start(1, "").await;
-        let everyone = rests(&site, usize::MAX);
-        for (server, max_failures) in (0..3).zip(1..) {
-            site.nats.lines(server).for_each(Proxy::cut);
-            configured(&everyone, max_failures).await;
-            site.nats.lines(server).for_each(Proxy::heal);
-            all_current(&site).await;
-        }
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ fn absence() -> Duration {
     }
 }
 
-/// `make soak` runs these.
+/// Too slow for `make test`: `make test-at-length` runs these, and so does `make soak`.
 mod at_length {
     use super::*;
 

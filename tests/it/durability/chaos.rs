@@ -11,6 +11,7 @@ use harness::orchestrator::Orchestrator;
 use harness::random::Random;
 use harness::rest::Run;
 use harness::site::{Site, assert_one_by_one};
+use harness::streams;
 use harness::wait::eventually;
 use nix::sys::signal::Signal;
 
@@ -40,11 +41,7 @@ async fn assert_once(site: &Site, hosts: &[Host], run: &Run) {
         assert!(count("upgrade-ends") <= 1 + count("upgrade-resumed"), "{}: {said:?}", host.name());
         assert_eq!(host.version(), "2");
     }
-    let mut commands = site.commands().await;
-    let all = commands.len();
-    commands.sort();
-    commands.dedup();
-    assert_eq!(commands.len(), all, "no command stands there twice");
+    streams::assert_no_command_twice(site.jetstream()).await;
     assert_one_by_one(&site.said());
 }
 
@@ -53,7 +50,7 @@ async fn pass_some_time(random: &mut Random, millis_max: u64) {
     tokio::time::sleep(Duration::from_millis(random.below(millis_max))).await;
 }
 
-/// `make soak` runs these.
+/// Too slow for `make test`: `make test-at-length` runs these, and so does `make soak`.
 mod at_length {
     use super::*;
 

@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 /// A process of the program, and where its command writes.
 struct Running {

@@ -77,7 +77,7 @@ impl Unit {
 #[test]
 fn the_orchestrators_fits_the_program() {
     let service = |key| ORCHESTRATOR.service(key);
-    // It says that it is ready, that it is alive, and it ends its nats-server itself; see the suite `stop`.
+    // It says that it is ready, that it is alive, and it ends its nats-server itself; see `process::stop`.
     assert_eq!([service("Type"), service("WatchdogSec"), service("KillMode")], ["notify", "30", "mixed"]);
     assert!(service("TimeoutStopSec").parse::<u32>().unwrap() > 5);
     // The exit code of an unusable configuration.
@@ -99,7 +99,7 @@ fn the_orchestrators_fits_the_program() {
 #[test]
 fn the_workers_fits_the_program() {
     let service = |key| WORKER.service(key);
-    // dpkg goes on without it; and see the suite `debian`.
+    // dpkg goes on without it; and see `tests/system/debian.rs`.
     assert_eq!((service("KillMode"), service("OOMPolicy")), ("process", "continue"));
     assert_eq!(service("RestartPreventExitStatus"), "2");
     let settings: BTreeMap<_, _> = settings(WORKER_SETTINGS).collect();

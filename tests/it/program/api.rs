@@ -1,12 +1,13 @@
 //! The running API, examined by schemathesis against its own description: everything it makes up, right and wrong, is
 //! answered with what the description has, whoever asks. `API_EXAMPLES` says how many requests it makes up for each
-//! property of each endpoint.
+//! property of each endpoint, from `OS_UPGRADE_TEST_SEED` or the clock.
 
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use harness::host::Host;
+use harness::random;
 use harness::site::Site;
 use os_upgrade_orchestrator::auth::{self, Proof, Rights, Role, Salted, Secret, Token};
 use tempfile::TempDir;
@@ -20,8 +21,8 @@ const EXAMPLES: &str = "5";
 
 const ALL_PHASES: &str = "examples,coverage,fuzzing,stateful";
 
-/// So that it is the same every time.
-const SEED: &str = "1";
+/// The seed in `make test`, so that it makes up the same requests every time.
+const SEED: u64 = 1;
 
 /// How many requests `make test-api` wants for each property of each endpoint.
 fn asked() -> Option<String> {
@@ -93,9 +94,11 @@ impl Examined {
 
     async fn run(&self, who: &str, arguments: &[&str]) {
         let began = Instant::now();
+        let seed = if asked().is_some() { random::seed() } else { SEED };
+        let seed = seed.to_string();
         let program = if Path::new(FETCHED).exists() { FETCHED } else { "schemathesis" };
         let output = Command::new(program)
-            .args(["--config-file", CONFIG, "run", "--seed", SEED, "--checks", "all", "--no-color"])
+            .args(["--config-file", CONFIG, "run", "--seed", &seed, "--checks", "all", "--no-color"])
             .args(arguments)
             .arg(format!("http://{}/openapi.json", self.site.orchestrator.address()))
             .current_dir(&self.directory)
@@ -106,7 +109,7 @@ impl Examined {
             .unwrap_or_else(|error| panic!("cannot run {program} ({error}); `make tools` fetches it"));
         let said = String::from_utf8_lossy(&output.stdout);
         let failed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "as {who}: {said}\n{failed}");
+        assert!(output.status.success(), "as {who}, OS_UPGRADE_TEST_SEED={seed}: {said}\n{failed}");
         let summary = said.split_once("API Operations:").map_or(&*said, |(_, summary)| summary);
         #[expect(clippy::print_stdout, reason = "how much was examined")]
         {

@@ -1,8 +1,13 @@
 //! `docker/` by the tools that read it, without a container engine.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use harness::docker::{repository, tool};
+use harness::programs;
+use os_upgrade_orchestrator::config;
 use serde_json::{Value, json};
 
 #[test]
@@ -12,7 +17,25 @@ fn dockerfile_passes_hadolint() {
 }
 
 #[test]
-fn compose_services_have_no_rights_they_do_not_need() {
+fn dockerfile_copies_what_is_there() {
+    let text = fs::read_to_string(repository().join("docker/Dockerfile")).unwrap();
+    let ignored = fs::read_to_string(repository().join(".dockerignore")).unwrap();
+    let copies = text.lines().filter_map(|line| line.strip_prefix("COPY "));
+    let from_repository = copies.filter(|words| !words.starts_with("--from="));
+    let sources: Vec<&str> =
+        from_repository.filter_map(|words| words.split(' ').find(|word| !word.starts_with("--"))).collect();
+    assert!(!sources.is_empty());
+    for source in sources {
+        assert!(repository().join(source).exists(), "{source}");
+        assert!(!ignored.lines().any(|line| source.starts_with(line)), "{source}");
+    }
+    for script in [".ci/worker-static", "docker/setup", "docker/demo-host"] {
+        let mode = fs::metadata(repository().join(script)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o111, 0o111, "{script} can be run");
+    }
+}
+
+fn compose_services() -> BTreeMap<String, Value> {
     let home = tempfile::tempdir().unwrap();
     let mut command = tool("docker-compose");
     command.arg("--file").arg(repository().join("docker/compose.yaml"));
@@ -20,9 +43,38 @@ fn compose_services_have_no_rights_they_do_not_need() {
     let output = command.env_clear().env("HOME", home.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "it warns of nothing");
-
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut services: BTreeMap<String, Value> = serde_json::from_value(found["services"].clone()).unwrap();
+    serde_json::from_value(found["services"].clone()).unwrap()
+}
+
+/// A variable that is not known would be left aside without a word.
+#[test]
+fn compose_sets_variables_that_programs_know() {
+    let help = |program: &str, command: &str| {
+        let output = Command::new(programs::path(program)).args([command, "--help"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let worker = help(programs::WORKER, "exec");
+    let settings: Vec<String> =
+        config::SECTIONS.iter().flat_map(|section| section.keys).map(config::Key::variable).collect();
+    let mut seen = 0;
+    for (name, service) in compose_services() {
+        let image = service["image"].as_str().unwrap();
+        for variable in service["environment"].as_object().into_iter().flatten().map(|(name, _)| name) {
+            let known = match image {
+                "os-upgrade" => settings.contains(variable),
+                _ => worker.contains(&format!("[env: {variable}")),
+            };
+            assert!(known, "{name}: {variable}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn compose_services_have_no_rights_they_do_not_need() {
+    let mut services = compose_services();
     // It has no network, and gives files to the users that read them.
     assert_eq!(services.remove("setup").unwrap()["network_mode"], "none");
     for (name, service) in services {

@@ -6,12 +6,20 @@ use std::process::Command;
 use harness::programs;
 use harness::rest::Rest;
 use harness::site::Site;
-use os_upgrade_protocol::{Announcement, ApplicationName, HostName, subject};
 use reqwest::Method;
 
 const README: &str = include_str!("../../../README.md");
 const CONTRIBUTING: &str = include_str!("../../../CONTRIBUTING.md");
 const RELIABILITY: &str = include_str!("../../../docs/reliability.md");
+const DOCUMENTS: [&str; 6] = [
+    README,
+    CONTRIBUTING,
+    RELIABILITY,
+    include_str!("../../../ARCHITECTURE.md"),
+    include_str!("../../../docs/benchmarks.md"),
+    include_str!("../../../docs/debian.md"),
+];
+const SOAK: &str = include_str!("../../../.ci/soak");
 const MAKEFILE: &str = include_str!("../../../Makefile");
 
 /// What begins the text that a command is given on its standard input, and what ends it.
@@ -52,11 +60,7 @@ async fn curl(rest: &Rest, words: &[String]) -> u16 {
 #[tokio::test]
 async fn an_operator_may_type_what_the_readme_says() {
     let site = Site::start().await;
-    let (host, application) =
-        (HostName::new("h01").unwrap(), ApplicationName::new("os-upgrade-debian").unwrap());
-    let announcement = Announcement::new(host.clone(), application.clone());
-    let to = subject::worker(&application, &host);
-    site.jetstream().publish(to, announcement.to_payload().into()).await.unwrap().await.unwrap();
+    site.announce("os-upgrade-debian", "h01").await;
     let rest = site.rest();
     harness::wait::eventually("the host is seen", async || rest.try_host("h01").await.map(drop)).await;
 
@@ -94,12 +98,13 @@ fn the_programs_know_the_arguments_shown() {
 fn every_make_target_named_exists() {
     let is_target = |word: &str| MAKEFILE.lines().any(|line| line.starts_with(&format!("{word}:")));
     let mut named = BTreeSet::new();
-    for text in [README, CONTRIBUTING, RELIABILITY] {
+    for text in DOCUMENTS {
         // In code: a word of a line, or a line of a block.
         for code in text.split("`make ").skip(1).chain(text.split("\nmake ").skip(1)) {
             named.extend(code.split(|c: char| c != '-' && !c.is_ascii_lowercase()).next());
         }
     }
+    named.extend(SOAK.split("make --no-print-directory ").skip(1).filter_map(|rest| rest.split(' ').next()));
     let unknown: Vec<&str> = named.iter().copied().filter(|word| !is_target(word)).collect();
     assert_eq!(unknown, [""; 0]);
     for target in ["demo", "lint", "test", "test-system", "soak"] {

@@ -95,7 +95,7 @@ async fn waiting_for_approval_is_not_journaled() {
     let (site, _hosts) = waiting().await;
     let before = site.journal().await;
     for number in 0..20 {
-        site.announce(&format!("stranger-{number}")).await;
+        site.announce(APPLICATION, &format!("stranger-{number}")).await;
     }
     await_enrolment(&site.orchestrator, "stranger-19", "pending").await;
     assert_eq!(site.rest().state().await["pending-hosts"], 22);

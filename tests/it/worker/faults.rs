@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use harness::nats_server::{NatsServer, create_streams};
 use harness::proxy::Proxy;
-use harness::wait::eventually;
+use harness::wait::{Stopwatch, eventually};
 use harness::worker::WorkerHost;
 use os_upgrade_protocol::{Action, Outcome, Reply, header, subject};
 use os_upgrade_worker_rules::{Current, Phase, Position, StateFile, limits};
@@ -36,12 +36,12 @@ async fn a_worker_killed_in_an_upgrade_resumes_it() {
     let server = NatsServer::with_streams().await;
     let (mut host, upgrade) = upgrading(&server).await;
     host.kill();
-    let restarted = Instant::now();
+    let restarted = Stopwatch::start();
     host.start();
     assert_eq!(host.result_of(upgrade).await, "done");
     host.await_acked(upgrade).await;
     // From the state file, not by redelivery.
-    assert!(restarted.elapsed() < limits::ACK_WAIT.to_std().unwrap() / 2);
+    restarted.assert_below(limits::ACK_WAIT.to_std().unwrap() / 2);
     // The script that outlived its worker was ended before it was started again.
     assert_eq!(host.lines("calls"), ["upgraded", "stopped", "resumed rebooted="]);
     std::fs::remove_file(host.path("alive")).unwrap();
@@ -143,11 +143,11 @@ async fn a_worker_killed_between_reply_and_ack_executes_nothing_again() {
     std::fs::create_dir(host.path("state")).unwrap();
     std::fs::write(host.path("state/h1.json"), state.to_bytes()).unwrap();
 
-    let started = Instant::now();
+    let started = Stopwatch::start();
     host.start();
     host.await_acked(prepare).await;
     // Through the stored subject, not after a redelivery.
-    assert!(started.elapsed() < limits::ACK_WAIT.to_std().unwrap() / 2);
+    started.assert_below(limits::ACK_WAIT.to_std().unwrap() / 2);
     // It cannot know that the first reply was stored.
     assert_eq!(host.replies_to(prepare).await, 2);
     assert_eq!(host.lines("calls"), [""; 0]);

@@ -20,7 +20,14 @@ fn run(seeds: impl Iterator<Item = u64> + Send) -> Tally {
     if let Some((seed, violation)) = tally.violations.first_key_value() {
         let trace = simulate(*seed, None, true).trace;
         let last = trace.len().saturating_sub(TRACE_LINES);
-        panic!("{}\nseed {seed}: {violation}\nreplay: {}", trace[last..].join("\n"), replay(*seed, None));
+        let before = CORPUS.iter().find(|found| found.seed == *seed);
+        let before = before.map(|found| format!("\non {} it found that {}", found.when, found.what));
+        let trace = trace[last..].join("\n");
+        panic!(
+            "{trace}\nseed {seed}: {violation}\nreplay: {}{}",
+            replay(*seed, None),
+            before.unwrap_or_default()
+        );
     }
     tally
 }
