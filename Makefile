@@ -62,24 +62,25 @@ test: ## Run the tests that anybody can run, or those of them that TESTS='test(/
 	$(NEXTEST) $(if $(TESTS),-E '$(TESTS)')
 	$(if $(TESTS),,cargo test --workspace --doc --locked)
 
-test-system: ## Run the tests that need root, Debian's archive and a container engine
+test-system: ## Run the tests that need root, Debian's archive and a container engine, or those of them that TESTS chooses
 	@.ci/needs "make test-system" "root and Debian's archive, for a small Debian system, and a container engine with BuildKit" \
 		$(SYSTEM_NEEDS)
 	@$(MAKE) --no-print-directory tools debian-tree
 	@tests='all()'; .ci/container-engine >/dev/null || \
 		{ echo "the tests of docker/ are left out"; tests='not test(/^docker::/)'; }; \
-	set -x; $(IN_SYSTEM) -E "$$tests"
+	set -x; $(IN_SYSTEM) -E "$$tests $(if $(TESTS),and ($(TESTS)))"
 
 test-programs: tools
 	$(NEXTEST) --no-run
 
 test-at-length: tools ## Run the long tests that `make test` leaves out, those in modules `at_length`
-	$(NEXTEST) --profile soak
+	$(NEXTEST) --profile soak $(if $(TESTS),-E '$(TESTS)')
 
 MINUTES ?= 480
 soak: ## Run everything at length before a release, PARTS="seeds chaos ..." for MINUTES=480 in all, into target/soak/summary.md
 	@.ci/needs "make soak" "what make test needs, g++ for fuzz, root and Debian's archive for debian and vm, and hours" \
-		$(if $(filter debian vm,$(or $(PARTS),vm)),root) cargo:rustup cc:gcc g++:g++ python3:python3-pip setpriv:util-linux
+		$(if $(filter debian vm,$(or $(PARTS),vm)),root) $(if $(filter fuzz,$(or $(PARTS),fuzz)),g++:g++) \
+		cargo:rustup cc:gcc python3:python3-pip setpriv:util-linux
 	@MINUTES=$(MINUTES) .ci/soak
 
 test-docker: ## Upgrade a site in containers, its parts killed, paused and cut off, and Debian hosts with systemd (needs root, Debian's archive, and a container engine with BuildKit)
@@ -119,9 +120,9 @@ test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that r
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
 	$(BUILT)/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
 
-bench: tools ## Measure speed against a floor measured in the same run
+bench: tools ## Measure speed against a floor measured in the same run (5 minutes after building), ROWS=locks,reads or all
 	cargo build --release --locked $(PROGRAMS) --example smallest --package os-upgrade-tests --bin bench
-	$(BUILT)/release/bench
+	$(BUILT)/release/bench $(if $(ROWS),--rows $(ROWS))
 
 cargo-deb:
 	@cargo deb --version >/dev/null 2>&1 || \
@@ -161,8 +162,8 @@ fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECOND
 		awk -v target=$$target '/number_of_executed_units/ { printf "%-12s %s executions\n", target, $$2 }' $$made.log; \
 	done
 
-chaos: test-programs ## Kill, pause and cut off parts of a cluster in RUNS runs (50), and check what must hold
-	$(BUILT)/debug/chaos --runs $(or $(RUNS),50)
+chaos: test-programs ## Kill, pause and cut off parts of a cluster in ROUNDS=50 runs, and check what must hold
+	$(BUILT)/debug/chaos --runs $(or $(ROUNDS),50)
 
 ABSENCE_SECONDS ?= 3600
 absence: tools ## Take NATS away in the middle of upgrades for ABSENCE_SECONDS=3600 (a minute more than that)
@@ -177,8 +178,8 @@ power-loss: tools ## Cut the power ROUNDS=100 times in each power-loss test
 # Any number of seeds; a seed that fails prints the command that shows what happened in it.
 SEEDS ?= 2000
 FROM ?= 0
-sim: ## Run SEEDS=2000 seeds of the simulator, starting at FROM=0
-	cargo run --quiet --package os-upgrade-simulation --bin sim -- --seeds $(SEEDS) --from $(FROM)
+sim: test-programs ## Run SEEDS=2000 seeds of the simulator, starting at FROM=0
+	$(BUILT)/debug/sim --seeds $(SEEDS) --from $(FROM)
 
 oracle: ## Compare maintenance windows with a brute-force evaluation, all zones, every minute of 2000 to 2037 (ten minutes)
 	cargo test --release --package os-upgrade-kernel --test kernel -- --ignored --nocapture windows

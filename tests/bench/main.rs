@@ -48,7 +48,7 @@ const TARGET_MISSED: u8 = 3;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "bench")]
 pub(crate) struct Options {
-    /// Rows to measure; all unless given.
+    /// Rows to measure, separated by commas; all unless given.
     #[arg(long, value_delimiter = ',', value_enum)]
     rows: Vec<RowKind>,
     /// Hosts of the small site.

@@ -4,8 +4,14 @@ use std::time::Duration;
 
 /// The seed in `OS_UPGRADE_TEST_SEED`, or one from the clock.
 pub fn seed() -> u64 {
-    let given = std::env::var("OS_UPGRADE_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    given.unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs())
+    from_variable("OS_UPGRADE_TEST_SEED")
+        .unwrap_or_else(|| chrono::Utc::now().timestamp_micros().unsigned_abs())
+}
+
+/// The number in an environment variable, if it is set.
+pub fn from_variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
 }
 
 /// Splitmix64: enough to choose moments.

@@ -20,7 +20,7 @@ const CONFIG: &str = "/v1/config/os-upgrade";
 const RUN_MILLIS: u64 = 400;
 
 fn rounds() -> u64 {
-    std::env::var("POWER_LOSS_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
+    random::from_variable("POWER_LOSS_ROUNDS").unwrap_or(1)
 }
 
 /// Calls `round` with a seed for each cut.

@@ -30,7 +30,7 @@ const HOLDS: Duration = Duration::from_millis(10);
 const GRANTS_BEFORE_A_KILL: u64 = 40;
 
 fn rounds() -> u64 {
-    std::env::var("RACE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(40)
+    random::from_variable("RACE_ROUNDS").unwrap_or(40)
 }
 
 fn show(race: &str, result: &str, begun: Instant) {

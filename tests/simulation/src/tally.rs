@@ -115,5 +115,5 @@ impl fmt::Display for Tally {
 /// The command that shows what happens in `seed`.
 pub fn replay(seed: u64, bug: Option<Bug>) -> String {
     let bug = bug.map(|bug| format!(" --bug {bug}")).unwrap_or_default();
-    format!("cargo run -p os-upgrade-simulation --bin sim -- --seed {seed}{bug}")
+    format!("target/debug/sim --seed {seed}{bug}")
 }

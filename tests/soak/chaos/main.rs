@@ -1,4 +1,4 @@
-//! Chaos with real parts, as much of it as wanted: `make chaos RUNS=50`.
+//! Chaos with real parts, as much of it as wanted: `make chaos ROUNDS=50`.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,8 @@ use harness::random::Random;
 /// Kills, pauses and cuts off parts of a site in the middle of its runs, and checks what must hold.
 ///
 /// Three nats-servers, orchestrators and workers are started, each with its own ports and directories. Exit code 1
-/// says that something was wrong; every violation is printed.
+/// says that something was wrong; every violation is printed. `OS_UPGRADE_TEST_SEED` repeats a run as far as the machine's
+/// timing lets it.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Runs, in all

@@ -19,6 +19,8 @@ use harness::worker::WorkerHost;
 
 /// Upgrades a Debian system again and again, with everything that runs in it and its worker killed at random moments,
 /// and compares what comes of it with an upgrade that was left alone. Exit code 1 says that something was wrong.
+///
+/// It needs root, and the system that `make debian-tree` makes. `OS_UPGRADE_TEST_SEED` repeats the moments.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Upgrades that are killed

@@ -23,6 +23,8 @@ use cut::Cut;
 
 /// Upgrades two virtual machines, Debian with the worker's package, one by one with a real reboot each, while power or
 /// the bus is taken away from one. Exit code 1 says that something was wrong.
+///
+/// `make test-vm` makes the package and the disk that it needs. `OS_UPGRADE_TEST_SEED` repeats the moments.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The worker's package

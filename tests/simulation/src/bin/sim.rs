@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -74,9 +74,12 @@ fn find_bugs(jobs: usize) -> ExitCode {
 
 fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
     let outcome = simulate(seed, bug, true);
-    for line in &outcome.trace {
-        println!("{line}");
+    let mut stdout = std::io::stdout().lock();
+    // Thousands of lines: who pipes them into something need not read them all.
+    if outcome.trace.iter().any(|line| writeln!(stdout, "{line}").is_err()) {
+        return ExitCode::FAILURE;
     }
+    drop(stdout);
     if let Some(violation) = outcome.violation {
         println!("\nseed {seed}: {violation}");
         return ExitCode::FAILURE;
