@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use harness::nats_server::NatsServer;
 use harness::orchestrator::Orchestrator;
+use harness::random;
 use harness::rest::Rest;
 use harness::wait::eventually;
 use tokio::task::JoinSet;
