@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{AccessFlags, Pid, access};
 use os_upgrade_worker_sdk::limits::{MESSAGE_BYTES_MAX, VERSIONS_BYTES_MAX};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
+
+use crate::leftover::{GATED, Leftover};
 
 /// How long a script has between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -44,9 +46,27 @@ pub(crate) struct Script {
 impl Script {
     pub(crate) fn start(path: &Path, name: &str, environment: &[(&str, String)]) -> io::Result<Self> {
         let mut command = Command::new(path);
+        Self::prepare(&mut command, path, environment);
+        Self::of(command.stdin(Stdio::null()).spawn()?, name)
+    }
+
+    /// The same for one that is not to run beside its second start, should this process be killed meanwhile.
+    pub(crate) async fn start_noted(
+        path: &Path,
+        name: &str,
+        environment: &[(&str, String)],
+        leftover: &Leftover,
+    ) -> io::Result<Self> {
+        access(path, AccessFlags::X_OK)?;
+        let mut command = Command::new("sh");
+        command.args(["-c", GATED, "sh"]).arg(path);
+        Self::prepare(&mut command, path, environment);
+        Self::of(leftover.start(&mut command).await?, name)
+    }
+
+    fn prepare(command: &mut Command, path: &Path, environment: &[(&str, String)]) {
         command
             .envs(environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
@@ -58,7 +78,9 @@ impl Script {
         if let Some(directory) = path.parent() {
             command.current_dir(directory);
         }
-        let mut child = command.spawn()?;
+    }
+
+    fn of(mut child: Child, name: &str) -> io::Result<Self> {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.ok_or_else(|| io::Error::other("the script has no process id"))?;
         let stdout = child.stdout.take().expect("the standard output is piped");
@@ -70,11 +92,6 @@ impl Script {
             stdout: tokio::spawn(keep(stdout)),
             stderr: tokio::spawn(stream_into_log(BufReader::new(stderr), name.to_owned()).in_current_span()),
         })
-    }
-
-    /// The process group, which has the id of the script's process.
-    pub(crate) const fn group(&self) -> Pid {
-        self.group.id
     }
 
     /// Leaves the script alone when this is dropped.

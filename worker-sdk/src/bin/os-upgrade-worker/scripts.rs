@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use chrono::SecondsFormat;
 use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Versions, Worker};
 use tokio::sync::Mutex;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::leftover::Leftover;
 use crate::process::{Finished, Script};
@@ -56,12 +56,13 @@ impl Scripts {
         if name != VERSIONS {
             environment.push(("OS_UPGRADE_PROGRESS", self.progress.begin()));
         }
-        let mut script = Script::start(&path, name, &environment)
-            .map_err(|error| format!("cannot run {}: {error}", path.display()))?;
         let noted = name == "prepare" || name == "upgrade";
-        if noted && let Err(error) = self.leftover.note(script.group()) {
-            warn!("a worker that is killed now would leave {name} running: {error}");
-        }
+        let started = if noted {
+            Script::start_noted(&path, name, &environment, &self.leftover).await
+        } else {
+            Script::start(&path, name, &environment)
+        };
+        let mut script = started.map_err(|error| format!("cannot run {}: {error}", path.display()))?;
         if stop == Stop::Never {
             script.leave_on_drop();
         }

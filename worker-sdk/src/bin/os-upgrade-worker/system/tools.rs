@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::unistd::Pid;
 use os_upgrade_systems::debian::lock::{self, Held};
 use os_upgrade_systems::text::one_line;
 use os_upgrade_worker_sdk::HandlerResult;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
-use crate::leftover::Leftover;
+use crate::leftover::{GATED, Leftover};
 
 /// What of a tool's output is kept; a simulation of ten thousand packages prints some 2 MiB.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -115,12 +114,11 @@ impl Tools {
         step: impl Fn(&str) + Sync,
     ) -> HandlerResult<Said> {
         info!("runs {program} {}", arguments.join(" "));
-        let child = self.spawn(program, arguments)?;
-        if let Some(group) = group(&child)
-            && let Err(error) = self.leftover.note(group)
-        {
-            warn!("a worker that is killed now would leave {program} running: {error}");
-        }
+        let mut words = ["-c", GATED, "sh"].map(str::to_owned).to_vec();
+        words.extend(self.words(program, arguments));
+        let mut command = command("sh", &words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let child = self.leftover.start(&mut command).await.map_err(|error| cannot_run("sh", &error))?;
         let said = said(child, |line| {
             if !line.trim().is_empty() {
                 info!("{line}");
@@ -202,11 +200,6 @@ pub(crate) fn command(program: &str, arguments: &[impl AsRef<OsStr>]) -> Command
         }
     }
     command
-}
-
-/// The process group of a child that [`command`] started.
-pub(crate) fn group(child: &Child) -> Option<Pid> {
-    child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw)
 }
 
 pub(crate) fn cannot_run(program: &str, error: &io::Error) -> String {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use os_upgrade_systems::debian::progress::{self, Status};
 use os_upgrade_worker_sdk::{Context, HandlerResult};
-use tracing::{info, warn};
+use tracing::info;
 
-use super::tools::{Tools, cannot_run, command, group};
-use crate::leftover::Leftover;
+use super::tools::{Tools, cannot_run, command};
+use crate::leftover::{GATED, Leftover};
 
 /// How often its output is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -82,18 +82,11 @@ impl Transactions {
         let errors = output.try_clone().map_err(|error| self.cannot_write(&error))?;
         File::create(&self.status).map_err(|error| self.cannot_write(&error))?;
         let mut words =
-            vec!["-c".to_owned(), "exec \"$@\" 3>>\"$0\"".to_owned(), self.status.display().to_string()];
+            vec!["-c".to_owned(), format!("{GATED} 3>>\"$0\""), self.status.display().to_string()];
         words.extend(tools.words(program, arguments));
-        let mut child = command("sh", &words)
-            .stdout(output)
-            .stderr(errors)
-            .spawn()
-            .map_err(|error| cannot_run("sh", &error))?;
-        if let Some(group) = group(&child)
-            && let Err(error) = self.leftover.note(group)
-        {
-            warn!("a worker that is killed now would not know of {program}: {error}");
-        }
+        let mut command = command("sh", &words);
+        command.stdout(output).stderr(errors);
+        let mut child = self.leftover.start(&mut command).await.map_err(|error| cannot_run("sh", &error))?;
         let mut shown = New::of(&self.output);
         let mut steps = New::of(&self.status);
         let status = loop {
