@@ -20,13 +20,13 @@ const RATIO_MAX: f64 = 1.5;
 /// How much more than the floor's a host's cost may grow from the small site to the large one.
 const FLAT_MAX: f64 = 1.25;
 /// What reading may slow down a run, more than the floor's reads do.
-const SLOWED_MAX: f64 = 1.1;
+const SLOWED_MAX: f64 = 1.6;
 /// How much later than the floor's the slowest of a turn's reads may be answered.
 const READ_MAX: f64 = 8.0;
 /// The orchestrator's memory in a run, against one without hosts.
 const MEMORY_MAX: f64 = 4.2;
 /// A restart in a run, against one without hosts.
-const RESTART_MAX: f64 = 2.1;
+const RESTART_MAX: f64 = 3.5;
 /// How often both are restarted.
 const RESTARTS: usize = 5;
 /// FleetLock clients, how many requests they are to make together while the floor journals one, and how much later than
