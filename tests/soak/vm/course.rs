@@ -21,7 +21,7 @@ const NAMES: [&str; 2] = ["v1", "v2"];
 /// How long a run may take, emulated and beside other work.
 const RUN_WAIT: Duration = Duration::from_hours(2);
 /// The worker's package, and its settings, in a guest.
-const PACKAGE: &str = "/root/os-upgrade-worker.deb";
+const PACKAGE: &str = "/var/tmp/os-upgrade-worker.deb";
 const SETTINGS: &str = "/etc/os-upgrade-worker/worker.env";
 
 /// Two guests and their site.
