@@ -6,22 +6,16 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use nix::errno::Errno;
 use nix::sys::signal::killpg;
 use nix::unistd::{Pid, getpgrp};
 use os_upgrade_worker_sdk::{Error, HostName};
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::{Child, Command};
 use tracing::warn;
 
 use crate::process::end_group;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-
-/// A script of the shell that becomes its arguments, once [`Leftover::start`] lets it. Redirections may follow.
-pub(crate) const GATED: &str = r#"read -r _ || exit 125; exec "$@" </dev/null"#;
 
 /// The note about the script that runs.
 #[derive(Debug)]
@@ -36,23 +30,8 @@ impl Leftover {
         Ok(Self { path: state_dir.join(format!("{token}.{what}")) })
     }
 
-    /// Starts a shell that runs [`GATED`], notes it, and lets it begin. What cannot be noted begins all the same.
-    pub(crate) async fn start(&self, command: &mut Command) -> io::Result<Child> {
-        let mut child = command.stdin(Stdio::piped()).spawn()?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let noted =
-            group.ok_or_else(|| io::Error::other("it has no process id")).and_then(|id| self.note(id));
-        if let Err(error) = noted {
-            warn!("a worker that is killed now would not know what it left running: {error}");
-        }
-        let mut gate = child.stdin.take().expect("its standard input is piped");
-        // One that has ended already is waited for like any other.
-        let _ = gate.write_all(b"\n").await;
-        Ok(child)
-    }
-
     /// Notes that `group` runs. Not synced: after a crash of the machine no script is left.
-    fn note(&self, group: Pid) -> io::Result<()> {
+    pub(crate) fn note(&self, group: Pid) -> io::Result<()> {
         let boot_id = fs::read_to_string(BOOT_ID)?;
         let started = started(group)?.unwrap_or_default();
         fs::write(&self.path, format!("{group} {started} {boot_id}"))
@@ -109,9 +88,12 @@ fn started(process: Pid) -> io::Result<Option<u64>> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt;
-    use std::process;
+    use std::process::{self, Stdio};
+
+    use tokio::process::Command;
 
     use super::*;
+    use crate::process::{GATED, start_gated};
 
     fn sleeper() -> (process::Child, Pid) {
         let child = process::Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
@@ -139,7 +121,7 @@ mod tests {
         let leftover = Leftover::of_host(directory.path(), "h1", "script").unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", GATED, "sh", "cat", leftover.path.to_str().unwrap()]).stdout(Stdio::piped());
-        let child = leftover.start(&mut command).await.unwrap();
+        let child = start_gated(&mut command, |group| leftover.note(group)).await.unwrap();
         let group = child.id().unwrap().to_string();
         let output = child.wait_with_output().await.unwrap();
         assert!(String::from_utf8(output.stdout).unwrap().starts_with(&format!("{group} ")));

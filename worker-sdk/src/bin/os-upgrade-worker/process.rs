@@ -9,12 +9,10 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{AccessFlags, Pid, access};
 use os_upgrade_worker_sdk::limits::{MESSAGE_BYTES_MAX, VERSIONS_BYTES_MAX};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
-
-use crate::leftover::{GATED, Leftover};
 
 /// How long a script has between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -55,13 +53,13 @@ impl Script {
         path: &Path,
         name: &str,
         environment: &[(&str, String)],
-        leftover: &Leftover,
+        note: impl FnOnce(Pid) -> io::Result<()>,
     ) -> io::Result<Self> {
         access(path, AccessFlags::X_OK)?;
         let mut command = Command::new("sh");
         command.args(["-c", GATED, "sh"]).arg(path);
         Self::prepare(&mut command, path, environment);
-        Self::of(leftover.start(&mut command).await?, name)
+        Self::of(start_gated(&mut command, note).await?, name)
     }
 
     fn prepare(command: &mut Command, path: &Path, environment: &[(&str, String)]) {
@@ -81,14 +79,13 @@ impl Script {
     }
 
     fn of(mut child: Child, name: &str) -> io::Result<Self> {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        let id = id.ok_or_else(|| io::Error::other("the script has no process id"))?;
+        let id = group_of(&child)?;
         let stdout = child.stdout.take().expect("the standard output is piped");
         let stderr = child.stderr.take().expect("the standard error is piped");
         Ok(Self {
             name: name.to_owned(),
             child,
-            group: Group { id: Pid::from_raw(id), kill_on_drop: true },
+            group: Group { id, kill_on_drop: true },
             stdout: tokio::spawn(keep(stdout)),
             stderr: tokio::spawn(stream_into_log(BufReader::new(stderr), name.to_owned()).in_current_span()),
         })
@@ -148,6 +145,30 @@ impl Drop for Group {
             let _ = killpg(self.id, Signal::SIGKILL);
         }
     }
+}
+
+/// A script of the shell that becomes its arguments, once [`start_gated`] lets it. Redirections may follow.
+pub(crate) const GATED: &str = r#"read -r _ || exit 125; exec "$@" </dev/null"#;
+
+/// Starts a shell that runs [`GATED`], has its group noted, and lets it begin. What cannot be noted begins all the same.
+pub(crate) async fn start_gated(
+    command: &mut Command,
+    note: impl FnOnce(Pid) -> io::Result<()>,
+) -> io::Result<Child> {
+    let mut child = command.stdin(Stdio::piped()).spawn()?;
+    if let Err(error) = group_of(&child).and_then(note) {
+        warn!("a worker that is killed now would not know what it left running: {error}");
+    }
+    let mut gate = child.stdin.take().expect("its standard input is piped");
+    // One that has ended already is waited for like any other.
+    let _ = gate.write_all(b"\n").await;
+    Ok(child)
+}
+
+/// The process group that a child leads, which has the id of its process.
+fn group_of(child: &Child) -> io::Result<Pid> {
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    id.map(Pid::from_raw).ok_or_else(|| io::Error::other("the script has no process id"))
 }
 
 /// Sends SIGTERM to a group, waits until it is empty, and sends SIGKILL when that takes too long. `leader_gone`

@@ -58,7 +58,7 @@ impl Scripts {
         }
         let noted = name == "prepare" || name == "upgrade";
         let started = if noted {
-            Script::start_noted(&path, name, &environment, &self.leftover).await
+            Script::start_noted(&path, name, &environment, |group| self.leftover.note(group)).await
         } else {
             Script::start(&path, name, &environment)
         };

@@ -13,7 +13,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tracing::{debug, info};
 
-use crate::leftover::{GATED, Leftover};
+use crate::leftover::Leftover;
+use crate::process::{GATED, start_gated};
 
 /// What of a tool's output is kept; a simulation of ten thousand packages prints some 2 MiB.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -118,7 +119,9 @@ impl Tools {
         words.extend(self.words(program, arguments));
         let mut command = command("sh", &words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let child = self.leftover.start(&mut command).await.map_err(|error| cannot_run("sh", &error))?;
+        let child = start_gated(&mut command, |group| self.leftover.note(group))
+            .await
+            .map_err(|error| cannot_run("sh", &error))?;
         let said = said(child, |line| {
             if !line.trim().is_empty() {
                 info!("{line}");

@@ -12,7 +12,8 @@ use os_upgrade_worker_sdk::{Context, HandlerResult};
 use tracing::info;
 
 use super::tools::{Tools, cannot_run, command};
-use crate::leftover::{GATED, Leftover};
+use crate::leftover::Leftover;
+use crate::process::{GATED, start_gated};
 
 /// How often its output is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -86,7 +87,9 @@ impl Transactions {
         words.extend(tools.words(program, arguments));
         let mut command = command("sh", &words);
         command.stdout(output).stderr(errors);
-        let mut child = self.leftover.start(&mut command).await.map_err(|error| cannot_run("sh", &error))?;
+        let mut child = start_gated(&mut command, |group| self.leftover.note(group))
+            .await
+            .map_err(|error| cannot_run("sh", &error))?;
         let mut shown = New::of(&self.output);
         let mut steps = New::of(&self.status);
         let status = loop {
