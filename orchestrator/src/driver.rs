@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_kernel::{Answer, LockOutcome, Record, Settings, hint};
+use os_upgrade_kernel::{LockOutcome, Record, Settings, hint};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
-use os_upgrade_shell::forward::Told;
+use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{Action, CallId, Event, Halt, Known, Node, NodeSettings, Warning};
@@ -25,13 +25,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::bus::Bus;
-use crate::bus::forward::{Asked, ReplyTo};
-use crate::bus::journal::Followed;
-use crate::bus::workers::Said;
+use crate::call::Call;
 use crate::fleetlock::client::{FleetLockClient, Operation, Reply};
 use crate::loss;
 use crate::news;
-use crate::site::{Call, Present, Readiness, Unavailable};
+use crate::site::{Present, Readiness};
 use crate::store::History;
 use crate::strongbox::Strongbox;
 
@@ -65,7 +63,8 @@ pub struct Driver {
     sender: mpsc::Sender<Incoming>,
     /// The last record given to the history.
     recorded: u64,
-    waiting: HashMap<CallId, Asker>,
+    /// Those who wait for an answer.
+    waiting: HashMap<CallId, oneshot::Sender<Outcome>>,
     calls_seen: CallId,
     journal: Reader,
     control: Reader,
@@ -127,19 +126,10 @@ impl Reader {
     }
 }
 
-/// Who waits for an answer.
-#[derive(Debug)]
-enum Asker {
-    /// A caller of the API.
-    Here(oneshot::Sender<Result<Answer, Unavailable>>),
-    /// A follower, which was asked.
-    Follower(ReplyTo),
-}
-
 #[derive(Debug)]
 enum Incoming {
     Event(Event),
-    Asked(Asked),
+    Call(Call),
     Journal { generation: u64, event: Event },
     Control { generation: u64, event: Event },
 }
@@ -237,6 +227,7 @@ impl Driver {
             }
             self.turns.fetch_add(1, Ordering::Relaxed);
         }
+        self.waiting.clear();
         self.answers.close();
         let said = async {
             self.answers.wait().await;
@@ -281,10 +272,7 @@ impl Driver {
     fn take(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Event(event) => self.handle(event),
-            Incoming::Asked(Asked { passed, reply }) => {
-                let call = self.register(Asker::Follower(reply));
-                self.handle(Event::Forwarded { call, passed });
-            }
+            Incoming::Call(call) => self.take_call(call),
             Incoming::Journal { generation, event } if generation == self.journal.generation => {
                 self.handle(event);
             }
@@ -295,15 +283,11 @@ impl Driver {
         }
     }
 
-    fn take_call(&mut self, Call { request, answer }: Call) {
-        let call = self.register(Asker::Here(answer));
-        self.handle(Event::Call { call, request });
-    }
-
-    fn register(&mut self, asker: Asker) -> CallId {
+    fn take_call(&mut self, Call { request, forwarded_at, answer }: Call) {
         self.calls_seen += 1;
-        self.waiting.insert(self.calls_seen, asker);
-        self.calls_seen
+        let call = self.calls_seen;
+        self.waiting.insert(call, answer);
+        self.handle(Event::Call { call, request, forwarded_at });
     }
 
     /// Shows the committed state, who leads, and whether a write can be taken.
@@ -351,9 +335,9 @@ impl Driver {
             Action::ReadControl { from } => self.read_control(from),
             Action::StopControl => self.control.stop(),
             Action::Dispatch(dispatch) => self.dispatch(dispatch),
-            Action::Answer { call, answer } => self.answer(call, answer),
-            Action::Forward { call, to, passed } => self.spawn(|bus| async move {
-                Event::ForwardAnswered { call, outcome: bus.forward(&to, &passed).await }
+            Action::Answer { call, outcome } => self.answer(call, outcome),
+            Action::Forward { call, to, forwarded } => self.spawn(|bus| async move {
+                Event::ForwardAnswered { call, outcome: bus.forward(&to, &forwarded).await }
             }),
             Action::Project(committed) => self.project(*committed),
             Action::Warn(warning) => warn(&warning),
@@ -361,19 +345,10 @@ impl Driver {
         }
     }
 
-    fn answer(&mut self, call: CallId, answer: Result<Answer, String>) {
-        match self.waiting.remove(&call) {
-            // An asker that has given up does not want to know.
-            Some(Asker::Here(asker)) => drop(asker.send(answer.map_err(|reason| Unavailable { reason }))),
-            Some(Asker::Follower(reply)) => {
-                let told = match answer {
-                    Ok(answer) => Told::Answered { answer, sequence: self.node.position() },
-                    Err(reason) => Told::Unavailable { reason },
-                };
-                let bus = self.bus.clone();
-                self.answers.spawn(async move { bus.answer_forwarded(reply, &told).await });
-            }
-            None => {}
+    fn answer(&mut self, call: CallId, outcome: Outcome) {
+        if let Some(asker) = self.waiting.remove(&call) {
+            // One who has given up does not want to know.
+            drop(asker.send(outcome));
         }
     }
 
@@ -432,13 +407,7 @@ impl Driver {
         let (generation, stop) = self.journal.start(&self.ended);
         let (bus, sender) = (self.bus.clone(), self.sender.clone());
         tokio::spawn(async move {
-            let map = |followed| Incoming::Journal {
-                generation,
-                event: match followed {
-                    Followed::Message { sequence, message } => Event::Journal { sequence, message },
-                    Followed::End => Event::JournalEnd,
-                },
-            };
+            let map = |event| Incoming::Journal { generation, event };
             bus.follow_journal(from, stop, sender, map).await;
         });
     }
@@ -499,34 +468,22 @@ impl Driver {
     }
 
     fn watch_followers(&self) {
-        let (bus, me, stop, sink) =
-            (self.bus.clone(), self.me.clone(), self.ended.clone(), self.sender.clone());
-        tokio::spawn(async move { bus.read_forwarded(&me, stop, sink, Incoming::Asked).await });
+        let (bus, me, answers) = (self.bus.clone(), self.me.clone(), self.answers.clone());
+        let (stop, sink) = (self.ended.clone(), self.sender.clone());
+        tokio::spawn(async move { bus.read_forwarded(&me, stop, sink, Incoming::Call, answers).await });
     }
 
     fn watch_workers(&self) {
         let parts = || (self.bus.clone(), self.ended.clone(), self.sender.clone());
         let (bus, stop, sink) = parts();
-        tokio::spawn(async move { bus.read_announcements(stop, sink, said).await });
+        tokio::spawn(async move { bus.read_announcements(stop, sink, Incoming::Event).await });
         let (bus, stop, sink) = parts();
-        tokio::spawn(async move { bus.read_versions(stop, sink, said).await });
+        tokio::spawn(async move { bus.read_versions(stop, sink, Incoming::Event).await });
         let (bus, stop, sink) = parts();
-        tokio::spawn(async move { bus.read_heartbeats(stop, sink, said).await });
+        tokio::spawn(async move { bus.read_heartbeats(stop, sink, Incoming::Event).await });
         let (bus, stop, sink) = parts();
-        tokio::spawn(async move { bus.read_progress(stop, sink, said).await });
+        tokio::spawn(async move { bus.read_progress(stop, sink, Incoming::Event).await });
     }
-}
-
-fn said(said: Said) -> Incoming {
-    Incoming::Event(match said {
-        Said::Announced { application, host, payload, at } => {
-            Event::Announced { application, host, payload, at }
-        }
-        Said::Versions { host, payload, at } => Event::VersionsPublished { host, payload, at },
-        Said::AnnouncementsRead => Event::InventoryRead,
-        Said::Heartbeat(host) => Event::Heartbeat(host),
-        Said::Progress { host, payload } => Event::Progress { host, payload },
-    })
 }
 
 /// Groups and their slots, as in `default=1,edge=2`.

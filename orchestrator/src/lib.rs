@@ -5,6 +5,7 @@
 pub mod api;
 pub mod auth;
 pub mod bus;
+pub mod call;
 pub mod cli;
 pub mod cluster;
 pub mod config;

@@ -256,7 +256,7 @@ fn spawn<T: Send + 'static>(
     })
 }
 
-fn site() -> (Arc<ArcSwap<Present>>, SiteHandle, mpsc::Receiver<crate::site::Call>) {
+fn site() -> (Arc<ArcSwap<Present>>, SiteHandle, mpsc::Receiver<crate::call::Call>) {
     let present = Arc::new(ArcSwap::from_pointee(Present::default()));
     let (sender, calls) = mpsc::channel(CALLS_MAX);
     let handle = SiteHandle::new(Arc::clone(&present), sender);

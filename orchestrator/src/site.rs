@@ -11,8 +11,10 @@ use os_upgrade_kernel::{Answer, Outlook, Request, State, View, outlook};
 use os_upgrade_protocol::{HostName, Progress};
 pub use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::node::Leadership;
-use tokio::sync::{mpsc, oneshot};
+use os_upgrade_shell::not_done::NotDone;
+use tokio::sync::mpsc;
 
+use crate::call::Call;
 use crate::cluster::Cluster;
 
 /// How long a request may take before its asker is told that the orchestrator is not available.
@@ -88,23 +90,6 @@ impl Default for Readiness {
     }
 }
 
-/// The orchestrator could not say what became of a request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Unavailable {
-    /// Why, for operators.
-    pub reason: String,
-}
-
-/// A request on its way to the core, with the way back.
-#[derive(Debug)]
-pub struct Call {
-    /// What is asked.
-    pub request: Request,
-    /// Where the answer goes.
-    pub answer: oneshot::Sender<Result<Answer, Unavailable>>,
-}
-
 /// A handle to the running orchestrator. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SiteHandle {
@@ -156,8 +141,8 @@ impl SiteHandle {
     /// Asks for a change and waits until it is durable, or refused.
     ///
     /// # Errors
-    /// The bus or the journal is away, or nothing was heard in time. Then the change may still come to be.
-    pub async fn request(&self, request: Request) -> Result<Answer, Unavailable> {
+    /// The bus or the journal is away, or nothing was heard in time.
+    pub async fn request(&self, request: Request) -> Result<Answer, NotDone> {
         self.request_within(request, self.timeout).await
     }
 
@@ -165,26 +150,22 @@ impl SiteHandle {
     ///
     /// # Errors
     /// As [`Self::request`].
-    pub async fn request_within(&self, request: Request, limit: Duration) -> Result<Answer, Unavailable> {
-        let (answer, answered) = oneshot::channel();
-        let stopped = |what: &str| Err(Unavailable { reason: format!("the orchestrator has stopped{what}") });
+    pub async fn request_within(&self, request: Request, limit: Duration) -> Result<Answer, NotDone> {
+        let stopped = "the orchestrator has stopped";
         let ask = async {
-            if self.calls.send(Call { request, answer }).await.is_err() {
-                return stopped("; nothing was changed");
-            }
+            let (call, outcome) = Call::new(request, None);
+            self.calls.send(call).await.map_err(|_| NotDone::unchanged(stopped))?;
             // Whoever had it is gone, and may have begun with it.
-            answered.await.unwrap_or_else(|_| stopped(": the change may still come to be, look at the state"))
+            outcome.await.unwrap_or_else(|_| Err(NotDone::unknown(stopped)))
         };
-        match tokio::time::timeout(limit.min(self.timeout), ask).await {
-            Ok(answer) => answer,
-            Err(_) => Err(Unavailable { reason: self.why_silent() }),
-        }
+        let in_time = tokio::time::timeout(limit.min(self.timeout), ask).await;
+        // It may have been begun, whatever is the matter now.
+        let outcome = in_time.unwrap_or_else(|_| Err(NotDone::unknown(self.why_silent())));
+        outcome.map(|answered| answered.answer)
     }
 
-    /// It may have been begun, whatever is the matter now.
     fn why_silent(&self) -> String {
         let present = self.present();
-        let why = present.readiness.why_not().unwrap_or("the journal did not confirm the change in time");
-        format!("{why}: it may still come to be, look at the state")
+        present.readiness.why_not().unwrap_or("the journal did not confirm the change in time").to_owned()
     }
 }

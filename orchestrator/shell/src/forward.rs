@@ -5,6 +5,7 @@
 //! is not known, the asker is told so.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use os_upgrade_kernel::{Answer, Request};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Now;
 use crate::node::CallId;
+use crate::not_done::NotDone;
 
 /// How long the leader's answer may take. Less than a follower's asker waits.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -23,55 +25,23 @@ pub const UNDER_WAY_MAX: usize = 256;
 /// How long an answer may be held back until this instance has read what it is about.
 const READ_WITHIN: Duration = Duration::from_millis(500);
 
-/// What the leader says to a request that it was passed.
+/// What came of a call.
+pub type Outcome = Result<Answered, NotDone>;
+
+/// An answer, given after an append that began after the request had arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum Told {
-    /// This, after an append that began after the request had arrived.
-    Answered {
-        /// What it says.
-        answer: Answer,
-        /// A sequence of the journal at which it is so.
-        sequence: u64,
-    },
-    /// It has no answer.
-    Unavailable {
-        /// Why, and whether the change may still come to be.
-        reason: String,
-    },
-}
-
-/// What came of passing a request on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// The leader said this.
-    Told(Told),
-    /// It was certainly not delivered.
-    NotDelivered {
-        /// Why not.
-        why: String,
-    },
-    /// Nobody knows.
-    Unknown {
-        /// What went wrong.
-        why: String,
-    },
-}
-
-impl Outcome {
-    /// The outcome that a payload from the leader means.
-    pub fn read(payload: &[u8]) -> Self {
-        match json::object(payload) {
-            Ok(told) => Self::Told(told),
-            Err(error) => Self::Unknown { why: format!("the leader's answer cannot be read ({error})") },
-        }
-    }
+#[serde(rename_all = "kebab-case")]
+pub struct Answered {
+    /// What it says.
+    pub answer: Answer,
+    /// A sequence of the journal at which it is so.
+    pub sequence: u64,
 }
 
 /// A request as a follower passes it on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Passed {
+pub struct Forwarded {
     /// The revision of the lease at which the follower saw who leads. A leader counts its own renewals from there and
     /// so knows, whatever the clocks show, a request that has been under way for too long: one that a client library
     /// has kept while it was disconnected, say. Its asker has been told long ago that the outcome is not known, and
@@ -81,19 +51,52 @@ pub struct Passed {
     pub request: Request,
 }
 
+/// The request was certainly not delivered.
+pub fn not_forwarded(why: impl fmt::Display) -> NotDone {
+    NotDone::unchanged(format!("the request was not passed on to the leader: {why}"))
+}
+
 /// A request as it goes over the bus.
-pub fn encode(passed: &Passed) -> Result<Vec<u8>, String> {
-    let payload = serde_json::to_vec(passed).map_err(|error| error.to_string())?;
+pub fn encode(forwarded: &Forwarded) -> Result<Vec<u8>, NotDone> {
+    let payload = serde_json::to_vec(forwarded).map_err(not_forwarded)?;
     if payload.len() > REQUEST_BYTES_MAX {
-        return Err(format!("the request has {} bytes; {REQUEST_BYTES_MAX} can be passed on", payload.len()));
+        let bytes = payload.len();
+        return Err(not_forwarded(format_args!(
+            "the request has {bytes} bytes; {REQUEST_BYTES_MAX} can be passed on"
+        )));
     }
     Ok(payload)
 }
 
-/// Reads a request that was passed on; why not, for whoever asked.
-pub fn decode(payload: &[u8]) -> Result<Passed, String> {
+/// Reads a request that was passed on.
+pub fn decode(payload: &[u8]) -> Result<Forwarded, NotDone> {
     json::object(payload)
-        .map_err(|error| format!("the leader cannot read the request, nothing was changed: {error}"))
+        .map_err(|error| NotDone::unchanged(format!("the leader cannot read the request: {error}")))
+}
+
+/// What came of a request that was passed on, as it goes back over the bus.
+pub fn encode_outcome(outcome: &Outcome) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&match outcome {
+        Ok(answered) => Payload::Answered(answered.clone()),
+        Err(not_done) => Payload::NotDone(not_done.clone()),
+    })
+}
+
+/// Reads the leader's answer.
+pub fn decode_outcome(payload: &[u8]) -> Outcome {
+    match json::object(payload) {
+        Ok(Payload::Answered(answered)) => Ok(answered),
+        Ok(Payload::NotDone(not_done)) => Err(not_done),
+        Err(error) => Err(NotDone::unknown(format!("the leader's answer cannot be read ({error})"))),
+    }
+}
+
+/// [`Outcome`] as an object.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Payload {
+    Answered(Answered),
+    NotDone(NotDone),
 }
 
 /// The requests that this instance has passed on.
@@ -108,8 +111,7 @@ pub(crate) struct Forwards {
 #[derive(Debug)]
 struct Unread {
     call: CallId,
-    answer: Answer,
-    sequence: u64,
+    answered: Answered,
     until: Duration,
 }
 
@@ -132,43 +134,30 @@ impl Forwards {
         self.under_way.insert(call);
     }
 
-    /// The leader, or the bus, has been heard; what to answer now, if anything.
-    pub(crate) fn heard(
-        &mut self,
-        now: Now,
-        call: CallId,
-        outcome: Outcome,
-    ) -> Option<Result<Answer, String>> {
+    /// The leader, or the bus, has been heard; what to say now, if there will be no answer.
+    pub(crate) fn heard(&mut self, now: Now, call: CallId, outcome: Outcome) -> Option<NotDone> {
         if !self.under_way.remove(&call) {
             return None;
         }
-        match outcome {
-            Outcome::Told(Told::Answered { answer, sequence }) => {
-                let until = now.monotonic + READ_WITHIN;
-                self.unread.push(Unread { call, answer, sequence, until });
-                None
-            }
-            Outcome::Told(Told::Unavailable { reason }) => Some(Err(reason)),
-            Outcome::NotDelivered { why } => {
-                Some(Err(format!("the request was not passed on to the leader, nothing was changed: {why}")))
-            }
-            Outcome::Unknown { why } => {
-                Some(Err(format!("{why}: the change may still come to be, look at the state")))
-            }
-        }
+        let answered = match outcome {
+            Ok(answered) => answered,
+            Err(not_done) => return Some(not_done),
+        };
+        self.unread.push(Unread { call, answered, until: now.monotonic + READ_WITHIN });
+        None
     }
 
     /// The answers that can be given now that the journal has been read up to `sequence`, or that have waited long
     /// enough for it: they are true whether they show here or not.
-    pub(crate) fn shown(&mut self, now: Now, sequence: u64) -> Vec<(CallId, Answer)> {
+    pub(crate) fn shown(&mut self, now: Now, sequence: u64) -> Vec<(CallId, Answered)> {
         if self.unread.is_empty() {
             return Vec::new();
         }
         let all = std::mem::take(&mut self.unread);
-        let ready = |unread: &Unread| unread.sequence <= sequence || unread.until <= now.monotonic;
+        let ready = |unread: &Unread| unread.answered.sequence <= sequence || unread.until <= now.monotonic;
         let (ready, unread) = all.into_iter().partition(ready);
         self.unread = unread;
-        ready.into_iter().map(|unread: Unread| (unread.call, unread.answer)).collect()
+        ready.into_iter().map(|unread: Unread| (unread.call, unread.answered)).collect()
     }
 }
 
@@ -179,45 +168,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_read_back() {
+    fn outcomes_are_read_back() {
         let answers = [Ok(Accepted::Done), Ok(Accepted::Created), Err(Refusal::ClockSkew { seconds: 40 })];
-        let answered = answers.map(|answer| Told::Answered { answer, sequence: 7 });
-        for told in answered.into_iter().chain([Told::Unavailable { reason: "no".to_owned() }]) {
-            assert_eq!(Outcome::read(&serde_json::to_vec(&told).unwrap()), Outcome::Told(told));
+        let answered = answers.map(|answer| Ok(Answered { answer, sequence: 7 }));
+        let not_done = [NotDone::unchanged("a"), NotDone::unknown("b")].map(Err);
+        for outcome in answered.into_iter().chain(not_done) {
+            assert_eq!(decode_outcome(&encode_outcome(&outcome).unwrap()), outcome);
         }
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_answer() {
+    fn unreadable_payloads_are_no_answers_and_no_requests() {
         for payload in
-            ["", "{}", r#"["cancel","a"]"#, r#"{"type":"answered","answer":{"Ok":"perhaps"},"sequence":1}"#]
+            ["", "{}", r#"["cancel","a"]"#, r#"{"answered":{"answer":{"Ok":"perhaps"},"sequence":1}}"#]
         {
-            assert!(matches!(Outcome::read(payload.as_bytes()), Outcome::Unknown { .. }), "{payload}");
-            let why = decode(payload.as_bytes()).unwrap_err();
-            assert!(why.contains("nothing was changed"), "{why}");
+            let outcome = decode_outcome(payload.as_bytes());
+            assert!(matches!(outcome, Err(NotDone::Unknown { .. })), "{payload}");
+            assert!(matches!(decode(payload.as_bytes()), Err(NotDone::Unchanged { .. })), "{payload}");
         }
     }
 
     #[test]
     fn requests_are_bounded() {
-        let passed = |length| Passed { lease: 7, request: Request::Cancel { actor: "a".repeat(length) } };
-        assert_eq!(decode(&encode(&passed(9)).unwrap()), Ok(passed(9)));
-        assert!(encode(&passed(REQUEST_BYTES_MAX)).unwrap_err().contains("can be passed on"));
+        let forwarded =
+            |length| Forwarded { lease: 7, request: Request::Cancel { actor: "a".repeat(length) } };
+        assert_eq!(decode(&encode(&forwarded(9)).unwrap()), Ok(forwarded(9)));
+        assert!(matches!(encode(&forwarded(REQUEST_BYTES_MAX)), Err(NotDone::Unchanged { .. })));
     }
 
     #[test]
     fn an_answer_waits_until_it_shows_and_no_longer_than_it_may() {
         let at =
             |millis| Now { wall: chrono::DateTime::UNIX_EPOCH, monotonic: Duration::from_millis(millis) };
-        let told = || Outcome::Told(Told::Answered { answer: Ok(Accepted::Done), sequence: 7 });
+        let answered = || Answered { answer: Ok(Accepted::Done), sequence: 7 };
         let mut forwards = Forwards::default();
         forwards.begin(1);
         forwards.begin(2);
-        assert_eq!(forwards.heard(at(0), 1, told()), None);
-        assert_eq!(forwards.heard(at(100), 2, told()), None);
+        assert_eq!(forwards.heard(at(0), 1, Ok(answered())), None);
+        assert_eq!(forwards.heard(at(100), 2, Ok(answered())), None);
         assert_eq!(forwards.shown(at(100), 6), []);
-        assert_eq!(forwards.shown(at(500), 6), [(1, Ok(Accepted::Done))]);
-        assert_eq!(forwards.shown(at(500), 7), [(2, Ok(Accepted::Done))]);
-        assert_eq!(forwards.heard(at(500), 2, told()), None, "it has been answered");
+        assert_eq!(forwards.shown(at(500), 6), [(1, answered())]);
+        assert_eq!(forwards.shown(at(500), 7), [(2, answered())]);
+        assert_eq!(forwards.heard(at(500), 2, Ok(answered())), None, "it has been answered");
     }
 }

@@ -16,3 +16,4 @@ pub mod inventory;
 pub mod journal;
 pub mod lease;
 pub mod node;
+pub mod not_done;

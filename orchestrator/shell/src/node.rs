@@ -19,17 +19,16 @@ use os_upgrade_kernel::{ControlMessage, Input, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
-use self::calls::Asker;
 pub use self::event::{CallId, Event};
 pub use self::halt::{Found, Halt, Loss, losses};
 pub use self::known::{ControlMark, Known, StoreKnowledge, Stream, StreamFacts, Streams};
-use self::leading::{Leading, Queued, Starter};
+use self::leading::{Leading, Starter};
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
 use crate::clock::Now;
 use crate::control::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
-use crate::forward::{Forwards, Passed};
+use crate::forward::Forwards;
 use crate::inventory::Inventory;
 use crate::journal::append::{Appender, ReadBack, Step};
 use crate::journal::codec::Message;
@@ -262,7 +261,7 @@ impl Node {
         if let Role::Halted { account, .. } = &mut self.role {
             if let Event::Accounted(text) = event {
                 *account = Some(text);
-            } else if let Event::Call { call, .. } | Event::Forwarded { call, .. } = event {
+            } else if let Event::Call { call, .. } = event {
                 self.refuse(call);
             } else if let Event::ForwardAnswered { call, outcome } = event {
                 self.forward_answered(now, call, outcome);
@@ -315,10 +314,7 @@ impl Node {
                 }
             }
             Event::Withdrawn { host, sequence, deleted } => self.withdrawn(now, host, sequence, deleted),
-            Event::Call { call, request } => self.call(now, call, request, Asker::Here),
-            Event::Forwarded { call, passed: Passed { lease, request } } => {
-                self.call(now, call, request, Asker::Follower { lease });
-            }
+            Event::Call { call, request, forwarded_at } => self.call(now, call, request, forwarded_at),
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Announced { application, host, payload, at } => {
                 let noted = self.inventory.announced(now, &application, &host, &payload, at);
@@ -344,7 +340,7 @@ impl Node {
         self.claim(now);
         self.append_next(now);
         let shown = self.forwards.shown(now, self.position()).into_iter();
-        self.out.extend(shown.map(|(call, answer)| Action::Answer { call, answer: Ok(answer) }));
+        self.out.extend(shown.map(|(call, answered)| Action::Answer { call, outcome: Ok(answered) }));
         // Nor is a command published to a bus that is away: it might be stored after its time.
         let may_publish = self.may_publish();
         if let (Role::Leading(leading), Some(leased_until)) = (&self.role, self.lease.held_until())
@@ -377,7 +373,7 @@ impl Node {
     fn settings_changed(&mut self, settings: Settings) {
         self.settings.settings = settings;
         if let Role::Leading(leading) = &mut self.role {
-            leading.queue.push_back(Queued::Input(Input::Settings(self.settings.settings.clone())));
+            leading.push(Input::Settings(self.settings.settings.clone()));
         }
     }
 
@@ -535,7 +531,7 @@ impl Node {
                 self.follower.appended(tip, None);
                 self.dispatcher.begin_leadership(now);
                 let mut leading = Leading::new();
-                leading.queue.push_back(Queued::Input(Input::Settings(self.settings.settings.clone())));
+                leading.push(Input::Settings(self.settings.settings.clone()));
                 self.role = Role::Leading(Box::new(leading));
                 self.out.push(Action::ReadControl { from: self.follower.state.control + 1 });
                 self.out.push(Action::Warn(Warning::Leading));
@@ -590,20 +586,20 @@ impl Node {
         if let ControlMessage::Reply { host, .. } = &message {
             self.inventory.replied(now, host, raw.time);
         }
-        leading.queue.push_back(Queued::Input(Input::Control { sequence: raw.sequence, message }));
+        leading.push(Input::Control { sequence: raw.sequence, message });
     }
 
     fn fence_published(&mut self, now: Now, epoch: u64, stored: Option<u64>) {
         let Role::Leading(leading) = &mut self.role else { return };
         if let Some(sequence) = self.dispatcher.fence_published(now, epoch, stored) {
             let leader = self.settings.instance.clone();
-            leading.queue.push_back(Queued::Input(Input::FenceStored { sequence, leader }));
+            leading.push(Input::FenceStored { sequence, leader });
         }
     }
 
     fn decide_on(&mut self, input: Input) {
         if let Role::Leading(leading) = &mut self.role {
-            leading.queue.push_back(Queued::Input(input));
+            leading.push(input);
         }
     }
 
@@ -611,7 +607,7 @@ impl Node {
         let counts = self.dispatcher.withdrawal_answered(now, sequence);
         let Role::Leading(leading) = &mut self.role else { return };
         if let Some(deleted) = deleted.filter(|_| counts) {
-            leading.queue.push_back(Queued::Input(Input::Withdrawn { host, sequence, deleted }));
+            leading.push(Input::Withdrawn { host, sequence, deleted });
         }
     }
 

@@ -13,6 +13,7 @@ use axum::http::header::{ALLOW, ETAG, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_kernel::config::Expected;
 use os_upgrade_kernel::{Accepted, Config, Refusal, Request};
+use os_upgrade_shell::not_done::NotDone;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -252,9 +253,8 @@ fn exactly(tag: Option<&str>) -> Expected {
 /// Returns when it is worth another try, after one on what had `tag`.
 async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem> {
     if Instant::now() >= end {
-        let message =
-            "the configuration was changed by others again and again; nothing was changed: try again";
-        return Err(Problem::unavailable(message));
+        let why = "the configuration was changed by others again and again: try again";
+        return Err(NotDone::unchanged(why).into());
     }
     if api.present()?.state.config_tag().as_deref() == tag {
         tokio::time::sleep(BEHIND_PAUSE).await;

@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_shell::not_done::NotDone;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -89,8 +90,9 @@ impl Sites {
                  ready, and whether their bus is connected to this one"
             ))
         };
-        let not_delivered =
-            |why: &str| Problem::unavailable(format!("the site {name:?} cannot be asked: {why}"));
+        let not_delivered = |why: &str| {
+            Problem::from(NotDone::unchanged(format!("the site {name:?} cannot be asked: {why}")))
+        };
         let bus = self.bus.as_ref().ok_or_else(nobody)?;
         let bus = bus.get().ok_or_else(|| not_delivered("the bus is not there yet"))?;
         let caller = request.extensions().get::<Caller>();
@@ -122,9 +124,12 @@ impl Sites {
                 Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, message))
             }
             Err(NoAnswer::Unknown { why }) => {
-                let state =
-                    if reads { "ask again later" } else { "it may still come to be, look at its state" };
-                Err(Problem::unavailable(format!("the site {name:?} is silent, {why}: {state}")))
+                let why = format!("the site {name:?} is silent, {why}");
+                Err(if reads {
+                    Problem::unavailable(format!("{why}: ask again later"))
+                } else {
+                    NotDone::unknown(why).into()
+                })
             }
         }
     }
@@ -246,10 +251,9 @@ pub(super) fn received(message: &Bytes, now: DateTime<Utc>) -> Result<Request, P
     }
     let late = (now - sent).abs();
     if !is_read(&method) && late > SENT_WITHIN {
-        return Err(Problem::unavailable(format!(
-            "the request was sent {} s ago or its site's clock is wrong; nothing was changed",
-            late.num_seconds()
-        )));
+        let late = late.num_seconds();
+        let why = format!("the request was sent {late} s ago or its site's clock is wrong");
+        return Err(NotDone::unchanged(why).into());
     }
     if caller.actor.len() > ACTOR_BYTES_MAX || caller.actor.chars().any(char::is_control) {
         return Err(bad("whoever asks has no name".to_owned()));

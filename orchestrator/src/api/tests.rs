@@ -29,6 +29,8 @@ use axum::http::{HeaderMap, Request};
 use os_upgrade_kernel::Input;
 use os_upgrade_protocol::Versions;
 use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::forward::Answered;
+use os_upgrade_shell::not_done::NotDone;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -36,7 +38,8 @@ use tower::ServiceExt as _;
 
 use super::openapi::examples::rollout;
 use super::*;
-use crate::site::{Call, HostVersions, Present, Readiness};
+use crate::call::Call;
+use crate::site::{HostVersions, Present, Readiness};
 use crate::store::{Projector, Streams};
 use crate::testing::{TestSite, host};
 
@@ -98,7 +101,7 @@ async fn core(
         project(&mut projector, &[committed]).await;
         look(&mut site);
         shown.store(Arc::new(present(&site)));
-        let _ = call.answer.send(Ok(answers.remove(0)));
+        let _ = call.answer.send(Ok(Answered { answer: answers.remove(0), sequence: 0 }));
     }
 }
 
@@ -163,6 +166,11 @@ fn build(request: &str, content_type: &str, body: &str) -> Request<Body> {
 /// The body of an error.
 fn error(message: &str) -> Value {
     json!({ "errors": [{ "error-message": message }] })
+}
+
+/// The body of an answer to a request that has none.
+fn not_done(not_done: &NotDone) -> Value {
+    error_with(&not_done.to_string(), &json!(not_done))
 }
 
 fn error_with(message: &str, info: &Value) -> Value {

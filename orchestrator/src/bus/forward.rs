@@ -9,69 +9,58 @@ use async_nats::{Message, Subject};
 use bytes::Bytes;
 use futures::StreamExt;
 use os_upgrade_protocol::subject;
-use os_upgrade_shell::forward::{ANSWER_WITHIN, Outcome, Passed, Told, UNDER_WAY_MAX, decode, encode};
+use os_upgrade_shell::forward::{
+    ANSWER_WITHIN, Forwarded, Outcome, UNDER_WAY_MAX, decode, decode_outcome, encode, encode_outcome,
+    not_forwarded,
+};
 use os_upgrade_shell::lease::LeaseHolder;
+use os_upgrade_shell::not_done::NotDone;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::Bus;
-
-/// A request that a follower has passed on to this process.
-#[derive(Debug)]
-pub struct Asked {
-    /// What is asked.
-    pub passed: Passed,
-    /// The way back.
-    pub reply: ReplyTo,
-}
-
-/// Where the answer to a request goes. While it is there, the request counts as under way.
-#[derive(Debug)]
-pub struct ReplyTo {
-    subject: Subject,
-    _permit: OwnedSemaphorePermit,
-}
+use crate::call::Call;
 
 impl Bus {
     /// Passes a request on to the process `to`, once.
-    pub async fn forward(&self, to: &LeaseHolder, passed: &Passed) -> Outcome {
-        let payload = match encode(passed) {
-            Ok(payload) => payload,
-            Err(why) => return Outcome::NotDelivered { why },
-        };
+    pub async fn forward(&self, to: &LeaseHolder, forwarded: &Forwarded) -> Outcome {
+        let payload = encode(forwarded)?;
         if self.client.connection_state() != State::Connected {
-            return Outcome::NotDelivered { why: "the bus is away".to_owned() };
+            return Err(not_forwarded("the bus is away"));
         }
         let subject = subject::request(&to.instance, &to.nonce);
         let request = Request::new().payload(payload.into()).timeout(Some(ANSWER_WITHIN));
         let leader = &to.instance;
         match self.client.send_request(subject, request).await {
-            Ok(message) => Outcome::read(&message.payload),
-            Err(error) => match error.kind() {
+            Ok(message) => decode_outcome(&message.payload),
+            Err(error) => Err(match error.kind() {
                 RequestErrorKind::NoResponders => {
-                    Outcome::NotDelivered { why: format!("instance {leader}, which led last, is gone") }
+                    not_forwarded(format_args!("instance {leader}, which led last, is gone"))
                 }
                 RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
-                    Outcome::NotDelivered { why: error.to_string() }
+                    not_forwarded(error)
                 }
                 RequestErrorKind::TimedOut => {
                     let seconds = ANSWER_WITHIN.as_secs();
-                    let why =
-                        format!("instance {leader}, which led last, has not answered within {seconds} s");
-                    Outcome::Unknown { why }
+                    NotDone::unknown(format!(
+                        "instance {leader}, which led last, has not answered within {seconds} s"
+                    ))
                 }
-                RequestErrorKind::Other => Outcome::Unknown { why: error.to_string() },
-            },
+                RequestErrorKind::Other => NotDone::unknown(error.to_string()),
+            }),
         }
     }
 
-    /// Hands what `map` makes of requests for the process `me` to `sink`, until `stop`.
+    /// Hands what `map` makes of requests for the process `me` to `sink`, until `stop`. `answers` is done when every
+    /// outcome so far is on its way back.
     pub async fn read_forwarded<T: Send>(
         &self,
         me: &LeaseHolder,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Asked) -> T + Send + Sync,
+        map: impl Fn(Call) -> T + Send + Sync,
+        answers: TaskTracker,
     ) {
         let permits = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         let subject = subject::request(&me.instance, &me.nonce);
@@ -83,35 +72,42 @@ impl Bus {
             };
             let Some(Message { reply, payload, .. }) = message else { return };
             // Nobody could be told what became of it.
-            let Some(subject) = reply else { continue };
-            match asked(&permits, subject.clone(), &payload) {
-                Ok(asked) => drop(sink.send(map(asked)).await),
-                Err(reason) => self.publish_told(subject, &Told::Unavailable { reason }).await,
-            }
+            let Some(reply) = reply else { continue };
+            let (Forwarded { lease, request }, permit) = match admit(&permits, &payload) {
+                Ok(admitted) => admitted,
+                Err(not_done) => {
+                    self.publish_outcome(reply, &Err(not_done)).await;
+                    continue;
+                }
+            };
+            let (call, outcome) = Call::new(request, Some(lease));
+            drop(sink.send(map(call)).await);
+            let bus = self.clone();
+            answers.spawn(async move {
+                // A follower that does not hear of it says that the outcome is not known.
+                if let Ok(outcome) = outcome.await {
+                    bus.publish_outcome(reply, &outcome).await;
+                }
+                drop(permit);
+            });
         }
     }
 
-    /// Tells a follower what became of its request.
-    pub async fn answer_forwarded(&self, to: ReplyTo, told: &Told) {
-        self.publish_told(to.subject.clone(), told).await;
-        drop(to);
-    }
-
-    async fn publish_told(&self, subject: Subject, told: &Told) {
-        let payload = match serde_json::to_vec(told) {
+    async fn publish_outcome(&self, subject: Subject, outcome: &Outcome) {
+        let payload = match encode_outcome(outcome) {
             Ok(payload) => Bytes::from(payload),
             Err(error) => return tracing::error!(%error, "an answer for a follower cannot be written"),
         };
-        // A follower that does not hear of it says that the outcome is not known.
         if let Err(error) = self.client.publish(subject, payload).await {
             tracing::debug!(%error, "answer to a follower");
         }
     }
 }
 
-fn asked(permits: &Arc<Semaphore>, subject: Subject, payload: &[u8]) -> Result<Asked, String> {
-    let passed = decode(payload)?;
+/// Reads a request of a follower. While the permit is there, it counts as under way.
+fn admit(permits: &Arc<Semaphore>, payload: &[u8]) -> Result<(Forwarded, OwnedSemaphorePermit), NotDone> {
+    let forwarded = decode(payload)?;
     let permit = Arc::clone(permits).try_acquire_owned();
-    let full = |_| "too many requests of followers are under way; nothing was changed".to_owned();
-    Ok(Asked { passed, reply: ReplyTo { subject, _permit: permit.map_err(full)? } })
+    let full = |_| NotDone::unchanged("too many requests of followers are under way");
+    Ok((forwarded, permit.map_err(full)?))
 }

@@ -6,6 +6,7 @@ use os_upgrade_protocol::{header as names, subject};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::journal::codec::{APPEND_ID, Content, Message, decode};
 use os_upgrade_shell::journal::{AppendId, JournalError};
+use os_upgrade_shell::node::Event;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -13,20 +14,6 @@ use super::reader::Read;
 use super::streams::StreamsError;
 use super::streams::inspect::{message, stored};
 use super::{Bus, header};
-
-/// What following the journal brings.
-#[derive(Debug)]
-pub enum Followed {
-    /// A message.
-    Message {
-        /// Its sequence.
-        sequence: u64,
-        /// Itself.
-        message: Result<Message, JournalError>,
-    },
-    /// The end, as it was when following began.
-    End,
-}
 
 impl Bus {
     /// Publishes `message`, if `expected` is the journal's last sequence.
@@ -92,7 +79,7 @@ impl Bus {
         from: u64,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Followed) -> T + Send + Sync,
+        map: impl Fn(Event) -> T + Send + Sync,
     ) {
         self.read(subject::JOURNAL_STREAM, from, stop, sink, |sequence, read| {
             Some(map(followed(sequence, read)))
@@ -101,9 +88,9 @@ impl Bus {
     }
 }
 
-fn followed(sequence: u64, read: Read) -> Followed {
-    let Read::Message(stored) = read else { return Followed::End };
-    Followed::Message { sequence, message: read_delivered(sequence, &stored) }
+fn followed(sequence: u64, read: Read) -> Event {
+    let Read::Message(stored) = read else { return Event::JournalEnd };
+    Event::Journal { sequence, message: read_delivered(sequence, &stored) }
 }
 
 /// A message of the journal as it was delivered.

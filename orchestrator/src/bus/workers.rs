@@ -3,50 +3,14 @@
 use async_nats::Message;
 use async_nats::connection::State;
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
 use futures::StreamExt;
-use os_upgrade_protocol::{ApplicationName, Hint, HostName, NameError, subject};
+use os_upgrade_protocol::{Hint, HostName, NameError, subject};
+use os_upgrade_shell::node::Event;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
 use super::reader::Read;
-
-/// Something a worker said.
-#[derive(Debug)]
-pub enum Said {
-    /// It announced itself, or withdrew.
-    Announced {
-        /// The application its subject names.
-        application: ApplicationName,
-        /// The host its subject names.
-        host: HostName,
-        /// The payload.
-        payload: Bytes,
-        /// When the bus took it.
-        at: DateTime<Utc>,
-    },
-    /// It published versions.
-    Versions {
-        /// The host its subject names.
-        host: HostName,
-        /// The payload.
-        payload: Bytes,
-        /// When the bus took it.
-        at: DateTime<Utc>,
-    },
-    /// All announcements that stood in the stream have been handed on.
-    AnnouncementsRead,
-    /// It is alive.
-    Heartbeat(HostName),
-    /// How far it is with its command.
-    Progress {
-        /// The host its subject names.
-        host: HostName,
-        /// The payload.
-        payload: Bytes,
-    },
-}
 
 impl Bus {
     /// Hands what `map` makes of announcements to `sink`, those that stand in the stream first, until `stop`.
@@ -54,7 +18,7 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Said) -> T + Send + Sync,
+        map: impl Fn(Event) -> T + Send + Sync,
     ) {
         self.read(subject::WORKERS_STREAM, 1, stop, sink, |_, read| announced(&read).map(&map)).await;
     }
@@ -64,7 +28,7 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Said) -> T + Send + Sync,
+        map: impl Fn(Event) -> T + Send + Sync,
     ) {
         self.read(subject::VERSIONS_STREAM, 1, stop, sink, |_, read| versions(&read).map(&map)).await;
     }
@@ -74,10 +38,10 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Said) -> T + Send + Sync,
+        map: impl Fn(Event) -> T + Send + Sync,
     ) {
         // Without them every host's reachability would stay unknown, and that counts as reachable.
-        let heartbeat = |message: Message| subject::presence_host(&message.subject).map(Said::Heartbeat);
+        let heartbeat = |message: Message| subject::presence_host(&message.subject).map(Event::Heartbeat);
         self.hear(subject::PRESENCES, stop, sink, |message| heartbeat(message).map(&map)).await;
     }
 
@@ -86,11 +50,11 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Said) -> T + Send + Sync,
+        map: impl Fn(Event) -> T + Send + Sync,
     ) {
         let progress = |message: Message| {
             let host = subject::progress_host(&message.subject)?;
-            Ok(Said::Progress { host, payload: message.payload })
+            Ok(Event::Progress { host, payload: message.payload })
         };
         self.hear(subject::PROGRESSES, stop, sink, |message| progress(message).map(&map)).await;
     }
@@ -112,7 +76,7 @@ impl Bus {
             let Some(message) = message else { return };
             let at = message.subject.clone();
             match read(message) {
-                Ok(said) => drop(sink.send(said).await),
+                Ok(event) => drop(sink.send(event).await),
                 Err(error) => tracing::debug!(subject = %at, %error, "not a host"),
             }
         }
@@ -131,12 +95,12 @@ impl Bus {
     }
 }
 
-fn announced(read: &Read) -> Option<Said> {
-    let Read::Message(message) = read else { return Some(Said::AnnouncementsRead) };
+fn announced(read: &Read) -> Option<Event> {
+    let Read::Message(message) = read else { return Some(Event::InventoryRead) };
     let at = message.info().ok()?.published;
     match subject::worker_parts(&message.subject) {
         Ok((application, host)) => {
-            Some(Said::Announced { application, host, payload: message.payload.clone(), at })
+            Some(Event::Announced { application, host, payload: message.payload.clone(), at })
         }
         Err(error) => {
             tracing::warn!(subject = %message.subject, %error, "announcement");
@@ -145,11 +109,11 @@ fn announced(read: &Read) -> Option<Said> {
     }
 }
 
-fn versions(read: &Read) -> Option<Said> {
+fn versions(read: &Read) -> Option<Event> {
     let Read::Message(message) = read else { return None };
     let at = message.info().ok()?.published;
     match subject::versions_host(&message.subject) {
-        Ok(host) => Some(Said::Versions { host, payload: message.payload.clone(), at }),
+        Ok(host) => Some(Event::VersionsPublished { host, payload: message.payload.clone(), at }),
         Err(error) => {
             tracing::warn!(subject = %message.subject, %error, "versions");
             None

@@ -1,7 +1,9 @@
 //! The command line: arguments, exit codes, logging, and what the commands need around the orchestrator itself.
 //!
 //! Exit codes: 0 done; 1 it could not run or go on, one line on standard error says why; 2 wrong usage, or a
-//! configuration that stays unusable until somebody does something, every error of which is on standard error. `lock run` ends as its command does.
+//! configuration that stays unusable until somebody does something, every error of which is on standard error; 5 a change
+//! was certainly not made, as nobody could be asked or the site could not take it; 6 it is not known whether it was made,
+//! and it may still come to be. `lock run` ends as its command does.
 
 mod bus;
 mod cluster;
@@ -28,6 +30,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use os_upgrade_credentials::without_empty_variables;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_shell::fleetlock::one_line;
+use os_upgrade_shell::not_done::NotDone;
 
 use crate::config;
 use crate::server::{Means, Unusable};
@@ -38,7 +41,7 @@ use output::{errln, outln};
 /// Commands go to a worker on each host over NATS JetStream; hosts are upgraded one by one, each holding a FleetLock
 /// slot, and what happened stays in the history.
 #[derive(Debug, Parser)]
-#[command(name = "os-upgrade", version, max_term_width = 100)]
+#[command(name = "os-upgrade", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -102,6 +105,19 @@ struct Serve {
     config: Option<PathBuf>,
 }
 
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  refused, or it could not run or go on
+  2  wrong usage, or an unusable configuration
+  5  a change was certainly not made, and asking again is safe
+  6  it is not known whether a change was made, and it may still come to be: look at the state";
+
+/// The exit code of a command whose change was certainly not made.
+const UNCHANGED: u8 = 5;
+/// The exit code of a command of which it is not known whether its change was made.
+const UNKNOWN: u8 = 6;
+
 /// Why a command did not do what it should.
 #[derive(Debug)]
 enum Failure {
@@ -158,7 +174,11 @@ pub fn main() -> ExitCode {
         }
         Err(Failure::Runtime(error)) => {
             errln!("error: {}", one_line(&format!("{error:#}"), usize::MAX));
-            ExitCode::FAILURE
+            match error.downcast_ref() {
+                Some(NotDone::Unchanged { .. }) => ExitCode::from(UNCHANGED),
+                Some(NotDone::Unknown { .. }) => ExitCode::from(UNKNOWN),
+                None => ExitCode::FAILURE,
+            }
         }
         Err(Failure::Status(status)) => ExitCode::from(status),
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use os_upgrade_protocol::error::with_causes;
+use os_upgrade_shell::not_done::NotDone;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
@@ -112,19 +113,24 @@ async fn ask(server: &Server, method: Method, url: Url, body: Option<&Value>) ->
     let roles = ["file of --ca", "certificate", "key"];
     let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: true };
     let http = tls.use_in(http_client::builder(&url).timeout(ANSWER_WITHIN))?.build()?;
+    let is_change = !method.is_safe();
     let request = http.request(method, url);
     let request = server.token()?.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
     let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
-    // The URL is said, and without its password.
-    let unanswered = |error: reqwest::Error| error.without_url();
-    let response = request.send().await.map_err(unanswered);
-    let response = response.map_err(|error| {
+    let unanswered = |error: reqwest::Error| {
+        // The URL is said, and without its password.
+        let error = error.without_url();
         let text = with_causes(&error);
-        anyhow!("cannot ask {base}: {text}{}", advice(&text))
-    })?;
+        let why = format!("cannot ask {base}: {text}{}", advice(&text));
+        match is_change {
+            false => anyhow!(why),
+            true if error.is_connect() || error.is_builder() => NotDone::unchanged(why).into(),
+            true => NotDone::unknown(why).into(),
+        }
+    };
+    let response = request.send().await.map_err(unanswered)?;
     let status = response.status();
-    let answer = beginning(response, ANSWER_BYTES_MAX).await;
-    let answer = answer.map_err(unanswered).with_context(|| format!("cannot ask {base}"))?;
+    let answer = beginning(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
     if answer.len() > ANSWER_BYTES_MAX {
         bail!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
     }
@@ -134,7 +140,7 @@ async fn ask(server: &Server, method: Method, url: Url, body: Option<&Value>) ->
         StatusCode::UNAUTHORIZED => {
             bail!("{}; give it with --token-file or in {TOKEN_VARIABLE}", refusal(status, &answer))
         }
-        _ => bail!("{}", refusal(status, &answer)),
+        _ => Err(refusal(status, &answer)),
     }
 }
 
@@ -148,28 +154,54 @@ fn advice(error: &str) -> &'static str {
     advice.into_iter().find(|(sign, _)| error.contains(sign)).map_or("", |(_, advice)| advice)
 }
 
-/// What the API says, or at least its status.
-fn refusal(status: StatusCode, answer: &[u8]) -> String {
-    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-    let message = answer["errors"][0]["error-message"].as_str();
-    message.map_or_else(|| format!("it answers {status}"), str::to_owned)
+/// What the API says, or at least its status; a [`NotDone`] where it says what became of the change.
+fn refusal(status: StatusCode, answer: &[u8]) -> anyhow::Error {
+    let mut answer: Value = serde_json::from_slice(answer).unwrap_or_default();
+    let error = &mut answer["errors"][0];
+    if let Ok(not_done) = serde_json::from_value::<NotDone>(error["error-info"].take()) {
+        return not_done.into();
+    }
+    let message = error["error-message"].as_str();
+    message.map_or_else(|| anyhow!("it answers {status}"), |message| anyhow!(message.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn what_the_api_refuses_is_said_in_its_words() {
         let body = br#"{"errors":[{"error-message":"there is no group x"}]}"#;
-        assert_eq!(refusal(StatusCode::NOT_FOUND, body), "there is no group x");
-        assert_eq!(refusal(StatusCode::BAD_GATEWAY, b"<html>"), "it answers 502 Bad Gateway");
+        assert_eq!(refusal(StatusCode::NOT_FOUND, body).to_string(), "there is no group x");
+        assert_eq!(refusal(StatusCode::BAD_GATEWAY, b"<html>").to_string(), "it answers 502 Bad Gateway");
+        let not_done = NotDone::unknown("the bus is away");
+        let body = json!({ "errors": [{ "error-message": "x", "error-info": not_done }] }).to_string();
+        let refused = refusal(StatusCode::SERVICE_UNAVAILABLE, body.as_bytes());
+        assert_eq!(refused.downcast_ref(), Some(&not_done));
     }
 
     /// What is said when the API at `url` is asked.
     async fn told(url: String) -> String {
         let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
         format!("{:#}", get(&server, "/v1/state/os-upgrade").await.unwrap_err())
+    }
+
+    #[tokio::test]
+    async fn a_change_that_has_no_answer_says_whether_it_was_asked_for() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
+        let change = async || {
+            let error = post(&server, "/v1/state/os-upgrade/cancel", &json!({})).await.unwrap_err();
+            error.downcast::<NotDone>().unwrap()
+        };
+        let (asked, ()) = tokio::join!(change(), async { drop(listener.accept().await.unwrap()) });
+        assert!(matches!(asked, NotDone::Unknown { .. }), "{asked}");
+        drop(listener);
+        let not_asked = change().await;
+        assert!(matches!(not_asked, NotDone::Unchanged { .. }), "{not_asked}");
     }
 
     #[tokio::test]

@@ -15,14 +15,16 @@ use os_upgrade_credentials::Paced;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_shell::node::{Known, Streams};
+use os_upgrade_shell::not_done::NotDone;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::bus::Bus;
 use crate::bus::connect::{ConnectError, connect};
 use crate::bus::streams::{Layout, StreamsError};
+use crate::call::Call;
 use crate::config::{NatsMode, Settings};
-use crate::site::{Call, Present, Readiness, Unavailable};
+use crate::site::{Present, Readiness};
 
 /// Time between two attempts.
 const RETRY: Duration = Duration::from_secs(1);
@@ -132,9 +134,8 @@ impl Waiting {
                 Some(Call { answer, .. }) = self.calls.recv() => {
                     let present = self.present.load();
                     let why = present.readiness.why_not().unwrap_or_default();
-                    let reason = format!("{why}; nothing was changed");
                     // One who has given up does not want to know.
-                    drop(answer.send(Err(Unavailable { reason })));
+                    drop(answer.send(Err(NotDone::unchanged(why))));
                 }
                 _ = turn.tick() => {
                     self.turns.fetch_add(1, Ordering::Relaxed);

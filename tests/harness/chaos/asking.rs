@@ -27,7 +27,7 @@ pub struct Answered {
     /// The marks of the configurations whose PUT was answered 2xx, in order.
     pub granted: Vec<String>,
     /// Those that were answered with certainty that nothing was changed.
-    pub untouched: Vec<String>,
+    pub unchanged: Vec<String>,
     /// Requests whose outcome was not told.
     pub unknown: usize,
     /// How often the slot was granted.
@@ -121,7 +121,7 @@ impl Asking {
                 answered.granted.push(mark);
                 return true;
             }
-            Some((_, body)) if says_untouched(&body) => answered.untouched.push(mark),
+            Some((_, body)) if says_unchanged(&body) => answered.unchanged.push(mark),
             Some(_) | None => answered.unknown += 1,
         }
         false
@@ -197,8 +197,8 @@ impl Asking {
     }
 }
 
-fn says_untouched(body: &Value) -> bool {
-    body["errors"][0]["error-message"].as_str().is_some_and(|why| why.contains("nothing was changed"))
+fn says_unchanged(body: &Value) -> bool {
+    body["errors"][0]["error-info"]["outcome"] == "unchanged"
 }
 
 /// Ends when an orchestrator shows the end of the run.

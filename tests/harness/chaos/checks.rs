@@ -164,7 +164,7 @@ impl Checker {
         wrong
     }
 
-    /// Every configuration that was granted is in the journal, in that order, none that was answered as untouched is,
+    /// Every configuration that was granted is in the journal, in that order, none that was answered as unchanged is,
     /// and every orchestrator shows the last.
     async fn check_answered(
         &mut self,
@@ -185,7 +185,7 @@ impl Checker {
                 ));
             }
         }
-        for mark in answered.untouched.iter().filter(|mark| marks.contains(mark)) {
+        for mark in answered.unchanged.iter().filter(|mark| marks.contains(mark)) {
             wrong.push(format!("{mark} was answered as not carried out, and is in the journal"));
         }
         let distinct: BTreeSet<&String> = marks.iter().collect();

@@ -35,7 +35,7 @@ pub struct Report {
     /// Configurations that were granted, and requests whose outcome was not told.
     pub granted: usize,
     /// Those that were answered with certainty that nothing was changed.
-    pub untouched: usize,
+    pub unchanged: usize,
     /// Those whose outcome was not told.
     pub unknown: usize,
     /// Slots granted to programs from outside.
@@ -71,7 +71,7 @@ impl Report {
 
     pub(super) fn answered(&mut self, answered: &Answered) {
         self.granted += answered.granted.len();
-        self.untouched += answered.untouched.len();
+        self.unchanged += answered.unchanged.len();
         self.unknown += answered.unknown;
         self.locks += answered.locks;
     }
@@ -90,7 +90,7 @@ impl Report {
         self.runs += other.runs;
         self.kept += other.kept;
         self.granted += other.granted;
-        self.untouched += other.untouched;
+        self.unchanged += other.unchanged;
         self.unknown += other.unknown;
         self.locks += other.locks;
         self.take_overs.extend(other.take_overs);
@@ -117,7 +117,7 @@ fn disturbs(other: &Struck, struck: &Struck, until: Instant) -> bool {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, kept, granted, untouched, unknown, locks, .. } = self;
+        let Self { runs, kept, granted, unchanged, unknown, locks, .. } = self;
         writeln!(f, "| fault | times |\n| --- | ---: |")?;
         for (fault, count) in &self.faults {
             writeln!(f, "| {fault} | {count} |")?;
@@ -134,7 +134,7 @@ impl fmt::Display for Report {
         writeln!(f, "\nleaders that were back before their lease had run out: {kept}")?;
         writeln!(
             f,
-            "configurations: {granted} granted, {untouched} refused with nothing changed, {unknown} with an outcome \
+            "configurations: {granted} granted, {unchanged} refused with nothing changed, {unknown} with an outcome \
              not told; slots granted to programs from outside: {locks}"
         )?;
         writeln!(f, "runs: {runs}, violations: {}", self.violations.len())?;

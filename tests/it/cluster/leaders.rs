@@ -8,6 +8,8 @@ use harness::orchestrator::Orchestrator;
 use harness::site::{Site, assert_one_by_one};
 use harness::wait::{Stopwatch, eventually};
 use nix::sys::signal::Signal;
+use os_upgrade_shell::forward::not_forwarded;
+use os_upgrade_shell::not_done::NotDone;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -59,13 +61,12 @@ async fn a_follower_says_why_it_cannot_pass_a_write_on() {
     let (mut site, second) = two().await;
     let error = |(status, body): (u16, Value)| {
         assert_eq!(status, 503, "{body}");
-        body["errors"][0]["error-message"].as_str().unwrap().to_owned()
+        let info = body["errors"][0]["error-info"].clone();
+        serde_json::from_value::<NotDone>(info).expect("what became of the change")
     };
     let leader = site.orchestrator.instance();
     site.orchestrator.kill().await;
-    let gone = format!(
-        "the request was not passed on to the leader, nothing was changed: instance {leader}, which led last, is gone"
-    );
+    let gone = not_forwarded(format_args!("instance {leader}, which led last, is gone"));
     assert_eq!(error(second.rest.trigger("").await), gone);
     second.leads().await;
     site.orchestrator.start();
@@ -73,14 +74,13 @@ async fn a_follower_says_why_it_cannot_pass_a_write_on() {
     // A text of 600 KiB is within what the API takes, and too much to be passed on.
     let applications: Vec<_> = (0..2_300).map(|n| json!({ "name": format!("{n:0>255}") })).collect();
     let large = json!({ "worker-applications": applications }).to_string();
-    let why = error(site.rest().call(Method::PUT, CONFIG, &large).await);
-    assert!(why.contains("nothing was changed: the request has"), "{why}");
+    let too_large = error(site.rest().call(Method::PUT, CONFIG, &large).await);
+    assert!(matches!(too_large, NotDone::Unchanged { .. }), "{too_large}");
     assert_eq!(second.rest.call(Method::PUT, CONFIG, &large).await.0, 204);
     // The leader hears nothing, and may yet do what it was asked when it wakes up.
     second.signal(Signal::SIGSTOP);
-    let silent = format!("instance {}, which led last, has not answered within 3 s: ", second.instance());
-    let unknown = "the change may still come to be, look at the state";
-    assert_eq!(error(site.rest().trigger("").await), format!("{silent}{unknown}"));
+    let silent = format!("instance {}, which led last, has not answered within 3 s", second.instance());
+    assert_eq!(error(site.rest().trigger("").await), NotDone::unknown(silent));
     second.signal(Signal::SIGCONT);
 }
 

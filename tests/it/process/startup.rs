@@ -8,7 +8,7 @@ use harness::orchestrator::Orchestrator;
 use harness::site::Site;
 use harness::wait::{PATIENCE, eventually};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixDatagram};
 
@@ -161,10 +161,11 @@ async fn a_bus_that_is_not_there_is_waited_for() {
         assert_eq!(message(rest.get(path).await), (503, Some(said.clone())), "{path}");
     }
     assert_eq!(rest.get("/v1/state/os-upgrade/runs").await.0, 200);
-    let refused = (503, Some(format!("{said}; nothing was changed")));
-    assert_eq!(message(rest.trigger("").await), refused);
+    let info = |(status, body): (u16, Value)| (status, body["errors"][0]["error-info"].clone());
+    let refused = (503, json!({ "outcome": "unchanged", "why": said }));
+    assert_eq!(info(rest.trigger("").await), refused);
     let body = r#"{"worker-applications":[]}"#;
-    assert_eq!(message(rest.call(Method::PUT, "/v1/config/os-upgrade", body).await), refused);
+    assert_eq!(info(rest.call(Method::PUT, "/v1/config/os-upgrade", body).await), refused);
     let shown = orchestrator.cluster_status().await.expect("an answer");
     assert_eq!(shown["instances"][0]["not-ready-reason"], said.as_str());
     // Another site cannot be asked.

@@ -94,8 +94,7 @@ async fn calls_in_flight_are_answered_truly_and_what_was_granted_is_there() {
             }
             match &outcome {
                 LockOutcome::Denied { lock_kind, value } => {
-                    assert_eq!(lock_kind, "backend_unavailable");
-                    assert!(value.ends_with("nothing was changed"), "{value}");
+                    assert_eq!(lock_kind, "backend_unavailable", "{value}");
                     assert!(!locked.contains(&last), "{last} was told: {value}");
                     refused += 1;
                 }
@@ -159,8 +158,7 @@ async fn a_bus_that_hangs_holds_up_nobody() {
     let (granted, _, outcome) = lock.await.unwrap();
     assert_eq!(granted, [""; 0]);
     let LockOutcome::Denied { lock_kind, value } = &outcome else { panic!("{outcome:?}") };
-    assert_eq!(lock_kind, "backend_unavailable");
-    assert!(value.ends_with("may still come to be, look at the state"), "{value}");
+    assert_eq!(lock_kind, "outcome_unknown", "{value}");
     site.nats.signal(Signal::SIGCONT);
     site.orchestrator.start_ready().await;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use os_upgrade_kernel::Answer;
+use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::node::CallId;
 
 use crate::request::Request;
@@ -30,8 +30,8 @@ impl Operators {
         self.calls
     }
 
-    pub(crate) fn answered(&mut self, call: CallId, answer: &Result<Answer, String>) {
-        match answer {
+    pub(crate) fn answered(&mut self, call: CallId, outcome: &Outcome) {
+        match outcome.as_ref().map(|answered| &answered.answer) {
             Ok(Ok(_)) => {
                 self.granted += 1;
                 self.last_granted = self.last_granted.max(call);

@@ -1,12 +1,12 @@
 //! What a node wants done.
 
-use os_upgrade_kernel::{Answer, Settings};
+use os_upgrade_kernel::Settings;
 use os_upgrade_protocol::{GroupName, HostName};
 
 use super::{CallId, Halt, Known};
 use crate::committed::Committed;
 use crate::dispatch::Dispatch;
-use crate::forward::Passed;
+use crate::forward::{Forwarded, Outcome};
 use crate::inventory::InventoryError;
 use crate::journal::codec::Message;
 use crate::lease::{LeaseHolder, LeaseQuestion};
@@ -53,7 +53,7 @@ pub enum Action {
         /// Which one.
         call: CallId,
         /// The answer, or why there is none.
-        answer: Result<Answer, String>,
+        outcome: Outcome,
     },
     /// Ask the leader in this one's place, within [`crate::forward::ANSWER_WITHIN`].
     Forward {
@@ -62,7 +62,7 @@ pub enum Action {
         /// The process that leads.
         to: LeaseHolder,
         /// What is asked.
-        passed: Passed,
+        forwarded: Forwarded,
     },
     /// Hand a committed record to the projection.
     Project(Box<Committed>),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use os_upgrade_kernel::Request;
+use os_upgrade_kernel::{Input, Request};
 
-use super::leading::Queued;
 use super::{Action, CallId, HOSTS_UNREAD, NO_LEADER, Node, Role, halted};
 use crate::clock::Now;
-use crate::forward::{Outcome, Passed};
+use crate::forward::{Forwarded, Outcome};
+use crate::not_done::NotDone;
 
 /// Calls that have waited so long without having been begun are dropped. It is less than their askers wait, so that
 /// nothing is begun for one that has given up.
@@ -17,75 +17,64 @@ const FORWARDED_TTL: Duration = Duration::from_millis(2_500);
 /// By how much less FleetLock clients wait, who ask again soon, and for the contrary.
 const CLIENTS_LESS: Duration = Duration::from_millis(1_500);
 
-/// Who waits for an answer.
+/// Who waits for an answer to an input.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Asker {
-    /// Somebody who asked this instance.
-    Here,
-    /// Another instance, which was asked, and had seen the lease at this revision.
-    Follower { lease: u64 },
+pub(super) struct Caller {
+    pub(super) call: CallId,
+    /// Until when the request is worth being begun.
+    pub(super) until: Duration,
 }
 
-impl Asker {
-    /// How long `request` of theirs is worth being begun.
-    const fn patience(self, request: &Request) -> Duration {
-        let patience = match self {
-            Self::Here => CALL_TTL,
-            Self::Follower { .. } => FORWARDED_TTL,
-        };
-        match request {
-            Request::Lock { .. } | Request::Unlock { .. } => patience.saturating_sub(CLIENTS_LESS),
-            Request::PutConfig { .. }
-            | Request::DeleteConfig { .. }
-            | Request::Trigger { .. }
-            | Request::Cancel { .. }
-            | Request::Hold { .. }
-            | Request::Release { .. }
-            | Request::Reclaim { .. }
-            | Request::KeepSecret { .. }
-            | Request::RemoveSecret { .. }
-            | Request::ApproveHosts { .. }
-            | Request::WithdrawHost { .. }
-            | Request::GiveUpHost { .. } => patience,
-        }
+/// How long `request` is worth being begun, where it came from a follower or not.
+const fn patience(request: &Request, is_forwarded: bool) -> Duration {
+    let patience = if is_forwarded { FORWARDED_TTL } else { CALL_TTL };
+    match request {
+        Request::Lock { .. } | Request::Unlock { .. } => patience.saturating_sub(CLIENTS_LESS),
+        Request::PutConfig { .. }
+        | Request::DeleteConfig { .. }
+        | Request::Trigger { .. }
+        | Request::Cancel { .. }
+        | Request::Hold { .. }
+        | Request::Release { .. }
+        | Request::Reclaim { .. }
+        | Request::KeepSecret { .. }
+        | Request::RemoveSecret { .. }
+        | Request::ApproveHosts { .. }
+        | Request::WithdrawHost { .. }
+        | Request::GiveUpHost { .. } => patience,
     }
 }
 
 impl Node {
-    pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, asker: Asker) {
+    /// Takes a request in, passes it on, or says why not. One that a follower has passed on says at which revision of
+    /// the lease.
+    pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, forwarded_at: Option<u64>) {
         if let Some(why) = self.stopping.why_not_ready() {
-            self.untouched(call, &why);
+            self.unchanged(call, why);
             return;
         }
-        let outdated = self.is_outdated(asker);
+        // Its asker has given up by then.
+        let is_outdated = forwarded_at.is_some_and(|lease| !self.lease.is_recent(lease));
         match &mut self.role {
-            Role::Leading(_) if outdated => {
-                let why = "the request was under way for too long; nothing was changed";
-                self.out.push(Action::Answer { call, answer: Err(why.to_owned()) });
+            Role::Leading(_) if is_outdated => {
+                self.unchanged(call, "the request was under way for too long");
             }
             Role::Leading(_) if !self.inventory.is_read() => {
-                self.untouched(call, HOSTS_UNREAD);
+                self.unchanged(call, HOSTS_UNREAD);
             }
             Role::Leading(leading) if !leading.is_full() => {
-                let until = now.monotonic + asker.patience(&request);
-                leading.queue.push_back(Queued::Call { call, request, until });
+                let until = now.monotonic + patience(&request, forwarded_at.is_some());
+                leading.queue.push_back((Input::Request(request), Some(Caller { call, until })));
             }
             Role::Leading(_) => {
-                self.untouched(call, "too many requests wait for the journal");
+                self.unchanged(call, "too many requests wait for the journal");
             }
-            Role::Starting | Role::Following { .. } | Role::Claiming => match asker {
-                Asker::Here => self.forward(call, request),
-                Asker::Follower { .. } => self.refuse(call),
-            },
-            Role::Halted { .. } => self.refuse(call),
-        }
-    }
-
-    /// Whether a request that was passed on has been under way for so long that its asker has given up.
-    fn is_outdated(&self, asker: Asker) -> bool {
-        match asker {
-            Asker::Here => false,
-            Asker::Follower { lease } => !self.lease.is_recent(lease),
+            Role::Starting | Role::Following { .. } | Role::Claiming if forwarded_at.is_none() => {
+                self.forward(call, request);
+            }
+            Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted { .. } => {
+                self.refuse(call);
+            }
         }
     }
 
@@ -95,41 +84,39 @@ impl Node {
         match self.lease.seen() {
             Some((to, lease)) if self.may_publish() && !self.forwards.is_full() => {
                 self.forwards.begin(call);
-                let passed = Passed { lease, request };
-                self.out.push(Action::Forward { call, to: to.clone(), passed });
+                let forwarded = Forwarded { lease, request };
+                self.out.push(Action::Forward { call, to: to.clone(), forwarded });
             }
             Some(_) if self.may_publish() => {
-                self.untouched(call, "too many requests are being passed on to the leader");
+                self.unchanged(call, "too many requests are being passed on to the leader");
             }
             Some(_) | None => self.refuse(call),
         }
     }
 
     pub(super) fn forward_answered(&mut self, now: Now, call: CallId, outcome: Outcome) {
-        if let Some(answer) = self.forwards.heard(now, call, outcome) {
-            self.out.push(Action::Answer { call, answer });
+        if let Some(not_done) = self.forwards.heard(now, call, outcome) {
+            self.out.push(Action::Answer { call, outcome: Err(not_done) });
         }
     }
 
     pub(super) fn refuse(&mut self, call: CallId) {
         match (&self.role, self.lease.other()) {
             (Role::Halted { halt, account }, _) => {
-                // The very text by which it is not ready.
-                let answer = Err(halted(halt, account.as_deref()));
-                self.out.push(Action::Answer { call, answer });
+                let why = halted(halt, account.as_deref());
+                self.unchanged(call, why);
             }
-            _ if !self.may_publish() => self.untouched(call, "not leading: the bus is away"),
+            _ if !self.may_publish() => self.unchanged(call, "not leading: the bus is away"),
             (_, Some(other)) => {
                 let why = format!("not leading: instance {} does", other.instance);
-                self.untouched(call, &why);
+                self.unchanged(call, why);
             }
-            (_, None) => self.untouched(call, NO_LEADER),
+            (_, None) => self.unchanged(call, NO_LEADER),
         }
     }
 
     /// Says why a request was not even begun.
-    fn untouched(&mut self, call: CallId, why: &str) {
-        let answer = Err(format!("{why}; nothing was changed"));
-        self.out.push(Action::Answer { call, answer });
+    fn unchanged(&mut self, call: CallId, why: impl Into<String>) {
+        self.out.push(Action::Answer { call, outcome: Err(NotDone::unchanged(why)) });
     }
 }

@@ -9,7 +9,7 @@ use super::{Known, Streams};
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
 use crate::fleetlock::RetryAfter;
-use crate::forward::{Outcome, Passed};
+use crate::forward::Outcome;
 use crate::journal::append::{AppendOutcome, ReadBack};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
@@ -121,13 +121,9 @@ pub enum Event {
         call: CallId,
         /// What is asked.
         request: Request,
-    },
-    /// A follower passes on what it was asked. It is answered like a call, but never passed on again.
-    Forwarded {
-        /// To be handed back with the answer.
-        call: CallId,
-        /// What is asked.
-        passed: Passed,
+        /// The revision of the lease at which a follower saw this process lead, where it is a follower that passes the
+        /// request on; then it is never passed on again.
+        forwarded_at: Option<u64>,
     },
     /// A request that was passed on came back.
     ForwardAnswered {

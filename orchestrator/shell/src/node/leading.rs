@@ -1,19 +1,21 @@
 //! What only a leader has: the queue of inputs, the record being appended, and the dispatcher.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use os_upgrade_kernel::outlook::Lookout;
 use os_upgrade_kernel::window::Occurrence;
-use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, Request, State, View};
+use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, State, View};
 use os_upgrade_protocol::RunId;
 
+use super::calls::Caller;
 use super::{Action, CallId, Warning};
 use crate::clock::Now;
 use crate::committed::Committed;
 use crate::dispatch::Dispatcher;
+use crate::forward::Answered;
 use crate::journal::Tip;
 use crate::journal::follow::Follower;
+use crate::not_done::NotDone;
 
 /// How many inputs are decided together at most.
 const BATCH_INPUTS_MAX: usize = 4096;
@@ -24,19 +26,11 @@ const STARTER_CHARACTERS: usize = 8;
 /// Calls beyond so many waiting inputs are refused.
 const QUEUE_MAX: usize = 100_000;
 
-/// An input that waits for its turn.
-#[derive(Debug)]
-pub(super) enum Queued {
-    /// Nobody waits for an answer.
-    Input(Input),
-    /// Somebody does; after `until` nobody any more.
-    Call { call: CallId, request: Request, until: Duration },
-}
-
 /// A leadership.
 #[derive(Debug)]
 pub(super) struct Leading {
-    pub(super) queue: VecDeque<Queued>,
+    /// Inputs that wait for their turn, each with whoever waits for an answer to it.
+    pub(super) queue: VecDeque<(Input, Option<Caller>)>,
     tick: bool,
     lookout: Lookout,
     under_way: Option<UnderWay>,
@@ -103,16 +97,18 @@ impl Leading {
         Record { at: now.wall, control: state.control, facts: Vec::new() }
     }
 
+    /// Has `input` decided, to which nobody waits for an answer.
+    pub(super) fn push(&mut self, input: Input) {
+        self.queue.push_back((input, None));
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.queue.len() >= QUEUE_MAX
     }
 
     /// Whether somebody waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
-        self.queue.iter().any(|queued| match queued {
-            Queued::Call { .. } => true,
-            Queued::Input(_) => false,
-        })
+        self.queue.iter().any(|(_, caller)| caller.is_some())
     }
 
     pub(super) fn time_has_passed(&mut self) {
@@ -120,13 +116,11 @@ impl Leading {
     }
 
     pub(super) fn drop_stale_calls(&mut self, now: Now, out: &mut Vec<Action>) {
-        self.queue.retain(|queued| match queued {
-            Queued::Call { call, until, .. } if *until <= now.monotonic => {
-                let answer = Err("the journal did not answer in time; nothing was changed".to_owned());
-                out.push(Action::Answer { call: *call, answer });
-                false
-            }
-            Queued::Call { .. } | Queued::Input(_) => true,
+        self.queue.retain(|(_, caller)| {
+            let stale = caller.filter(|caller| caller.until <= now.monotonic);
+            let not_done = || NotDone::unchanged("the journal did not answer in time");
+            out.extend(stale.map(|Caller { call, .. }| Action::Answer { call, outcome: Err(not_done()) }));
+            stale.is_none()
         });
     }
 
@@ -148,17 +142,10 @@ impl Leading {
         let mut answers = Vec::new();
         let mut inputs = 0;
         while inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
-            let Some(queued) = self.queue.pop_front() else { break };
+            let Some((input, caller)) = self.queue.pop_front() else { break };
             inputs += 1;
-            match queued {
-                Queued::Input(input) => {
-                    batch.decide(view, &input);
-                }
-                Queued::Call { call, request, .. } => {
-                    let answer = batch.decide(view, &Input::Request(request));
-                    answers.extend(answer.map(|answer| (call, answer)));
-                }
-            }
+            let answer = batch.decide(view, &input);
+            answers.extend(caller.zip(answer).map(|(caller, answer)| (caller.call, answer)));
         }
         if std::mem::take(&mut self.tick) {
             batch.decide(view, &Input::Tick);
@@ -186,11 +173,8 @@ impl Leading {
     /// mostly that of its reply, and an append for itself alone does not come in that one's way. With the next tick
     /// it goes in any case.
     fn can_wait(&self) -> bool {
-        let seen = |queued: &Queued| match queued {
-            Queued::Input(Input::Control { message, .. }) => {
-                matches!(message, ControlMessage::Command { .. })
-            }
-            Queued::Input(_) | Queued::Call { .. } => false,
+        let seen = |(input, _): &(Input, Option<Caller>)| {
+            matches!(input, Input::Control { message: ControlMessage::Command { .. }, .. })
         };
         !self.tick && self.queue.len() <= LINGER_INPUTS_MAX && self.queue.iter().all(seen)
     }
@@ -220,13 +204,16 @@ impl Leading {
                 let RecordUnderWay { record, next, answers } = *under_way;
                 dispatcher.committed(&record);
                 out.extend(adopted(&record).chain(more_holders(&record, &next)).map(Action::Warn));
+                let sequence = tip.sequence;
                 let append_id = tip.append_id.clone().expect("an append has an id");
                 let before = follower.journaled();
-                let committed = Committed { sequence: tip.sequence, append_id, before, record };
+                let committed = Committed { sequence, append_id, before, record };
                 follower.appended(tip, Some((&committed, next)));
                 out.push(Action::Project(Box::new(committed)));
-                let answers = answers.into_iter();
-                out.extend(answers.map(|(call, answer)| Action::Answer { call, answer: Ok(answer) }));
+                out.extend(answers.into_iter().map(|(call, answer)| Action::Answer {
+                    call,
+                    outcome: Ok(Answered { answer, sequence }),
+                }));
             }
             Some(UnderWay::Snapshot { start }) => {
                 follower.appended(tip, None);
@@ -244,13 +231,11 @@ impl Leading {
             }
             Some(UnderWay::Snapshot { .. }) | None => Vec::new(),
         };
-        let unknown = format!("{why}: the change may still come to be, look at the state");
-        out.extend(begun.into_iter().map(|call| Action::Answer { call, answer: Err(unknown.clone()) }));
-        let waiting = self.queue.drain(..).filter_map(|queued| match queued {
-            Queued::Call { call, .. } => Some(call),
-            Queued::Input(_) => None,
-        });
-        let untouched = format!("{why}; nothing was changed");
-        out.extend(waiting.map(|call| Action::Answer { call, answer: Err(untouched.clone()) }));
+        let waiting: Vec<CallId> =
+            self.queue.drain(..).filter_map(|(_, caller)| Some(caller?.call)).collect();
+        for (calls, not_done) in [(begun, NotDone::unknown(why)), (waiting, NotDone::unchanged(why))] {
+            let outcome = || Err(not_done.clone());
+            out.extend(calls.into_iter().map(|call| Action::Answer { call, outcome: outcome() }));
+        }
     }
 }

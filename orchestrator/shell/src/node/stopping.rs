@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Action, Node, Role};
 use crate::clock::Now;
+use crate::not_done::NotDone;
 
 /// How long what is under way may take to come back, and the lease to be given back. What has not by then is left: its
 /// askers hear that its outcome is not known, and the lease runs out.
@@ -93,9 +94,9 @@ impl Node {
         if let Role::Leading(leading) = &mut self.role {
             leading.give_up(STOPPING, &mut self.out);
         }
-        let unknown = format!("{STOPPING}: the change may still come to be, look at the state");
-        let passed_on = self.forwards.give_up().into_iter();
-        self.out.extend(passed_on.map(|call| Action::Answer { call, answer: Err(unknown.clone()) }));
+        let unknown = || Err(NotDone::unknown(STOPPING));
+        let forwarded = self.forwards.give_up().into_iter();
+        self.out.extend(forwarded.map(|call| Action::Answer { call, outcome: unknown() }));
         self.out.extend([Action::StopControl, Action::StopJournal]);
         match self.role {
             Role::Halted { .. } => {}

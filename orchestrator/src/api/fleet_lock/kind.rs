@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use os_upgrade_kernel::semaphore::DeniedKind;
 use os_upgrade_kernel::{ClientId, Refusal};
 use os_upgrade_protocol::GroupName;
+use os_upgrade_shell::not_done::NotDone;
 use serde_json::json;
 
 use super::super::error::{Cause, Routine};
 use crate::auth::Denied;
 use crate::fleetlock::request::ClaimError;
-use crate::site::Unavailable;
 
 /// One line a kind: what it means, its name, its status, and its word on the wire.
 macro_rules! kinds {
@@ -53,8 +53,10 @@ kinds! {
     UnknownGroup = BAD_REQUEST "unknown_group",
     /// this site takes its slots from another lock server, which is to be asked instead
     OtherLockServer = CONFLICT "other_lock_server",
-    /// nobody can say now whether the slot is held: ask again
+    /// nothing could be asked, and nothing was changed: ask again
     BackendUnavailable = SERVICE_UNAVAILABLE "backend_unavailable",
+    /// nobody can say now whether the slot is held: ask again
+    OutcomeUnknown = SERVICE_UNAVAILABLE "outcome_unknown",
     /// the credentials are missing, wrong or expired: ask as the site's operator says
     Unauthorized = UNAUTHORIZED "unauthorized",
     /// the credentials are not for this group
@@ -189,9 +191,13 @@ impl From<ClaimError> for LockError {
     }
 }
 
-impl From<Unavailable> for LockError {
-    fn from(unavailable: Unavailable) -> Self {
-        Self::new(Kind::BackendUnavailable, unavailable.reason)
+impl From<NotDone> for LockError {
+    fn from(not_done: NotDone) -> Self {
+        let kind = match &not_done {
+            NotDone::Unchanged { .. } => Kind::BackendUnavailable,
+            NotDone::Unknown { .. } => Kind::OutcomeUnknown,
+        };
+        Self::new(kind, not_done.to_string())
     }
 }
 

@@ -115,9 +115,9 @@ const ERRORS: [(&str, &str, &str, &str); 9] = [
     ),
     (
         "503",
-        "nobody can say now whether the slot is held: ask again",
+        "nothing could be asked, or nobody can say now whether the slot is held: ask again",
         "backend_unavailable",
-        "the bus is away",
+        "not leading: the bus is away; nothing was changed",
     ),
 ];
 

@@ -58,7 +58,8 @@ async fn more_requests_at_once_than_may_be() {
         for path in ["/healthz", "/readyz"] {
             assert_eq!(ask(&api, &format!("GET {path}"), "", peer).await.0, 200, "{path}");
         }
-        let _ = call.answer.send(Ok(Ok(os_upgrade_kernel::Accepted::Done)));
+        let answer = Ok(os_upgrade_kernel::Accepted::Done);
+        let _ = call.answer.send(Ok(Answered { answer, sequence: 0 }));
     };
     let ((status, _, _), ()) = tokio::join!(first, meanwhile);
     assert_eq!(status, 200);

@@ -189,8 +189,8 @@ async fn a_core_that_does_not_answer_in_time() {
         let request = Request::post(path).header("fleet-lock-protocol", "true").body(Body::from(BODY));
         let (status, _, answer) = api.send(request.unwrap()).await;
         let answer: Value = serde_json::from_str(&answer).unwrap();
-        let value = "starting: it may still come to be, look at the state";
-        let expected = json!({ "kind": "backend_unavailable", "value": value });
+        let value = NotDone::unknown("starting").to_string();
+        let expected = json!({ "kind": "outcome_unknown", "value": value });
         assert_eq!((status, answer), (503, expected), "{path}");
         assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
     }

@@ -83,22 +83,19 @@ async fn a_trigger_that_cannot_be_done() {
 async fn a_core_that_does_not_answer() {
     let (api, calls) = TestApi::silent(Readiness::NotReady("the bus is away".to_owned())).await;
     for (request, body) in [(CONFIG, BODY), (TRIGGER, ""), (CANCEL, "")] {
-        let message = "the bus is away: it may still come to be, look at the state";
-        assert_eq!(api.call(request, body).await, (503, error(message)), "{request}");
+        let unknown = NotDone::unknown("the bus is away");
+        assert_eq!(api.call(request, body).await, (503, not_done(&unknown)), "{request}");
     }
     // What cannot be meant is said at once, whoever is away.
     assert_eq!(api.call(TRIGGER, "[").await.0, 400);
     assert_eq!(api.call(TRIGGER, r#"["4h"]"#).await.0, 400);
     drop(calls);
-    assert_eq!(
-        api.call(TRIGGER, "").await,
-        (503, error("the orchestrator has stopped; nothing was changed"))
-    );
+    let unchanged = NotDone::unchanged("the orchestrator has stopped");
+    assert_eq!(api.call(TRIGGER, "").await, (503, not_done(&unchanged)));
 
     let (api, _calls) = TestApi::silent(Readiness::Ready).await;
-    let message =
-        "the journal did not confirm the change in time: it may still come to be, look at the state";
-    assert_eq!(api.call(TRIGGER, "").await, (503, error(message)));
+    let unknown = NotDone::unknown("the journal did not confirm the change in time");
+    assert_eq!(api.call(TRIGGER, "").await, (503, not_done(&unknown)));
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! Answers to callers: each must have been true at some moment between question and answer, and be durable.
 
-use os_upgrade_kernel::{Accepted, Answer, ClientId, Config, Refusal, Request, Run};
+use os_upgrade_kernel::{Accepted, ClientId, Config, Refusal, Request, Run};
 use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::node::CallId;
+use os_upgrade_shell::not_done::NotDone;
 
 use super::Checker;
 use crate::agenda::{Micros, SECOND};
@@ -23,19 +25,19 @@ impl Checker {
     }
 
     /// Somebody is answered.
-    pub(crate) fn answered(&mut self, call: CallId, answer: &Result<Answer, String>) {
+    pub(crate) fn answered(&mut self, call: CallId, outcome: &Outcome) {
         let Some((request, asked)) = self.calls.remove(&call) else {
             return self.violated("S5", format!("call {call} is answered twice"));
         };
-        self.semaphore_answered(call, &request, answer);
+        self.semaphore_answered(call, &request, outcome);
         if let Request::Unlock { id, .. } = &request {
             // Until now it may have come after a lock that was asked for later.
             let until = self.unlocks.entry(id.clone()).or_default();
             *until = self.now.max(*until);
         }
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(reason) => return self.unavailable(&request, reason),
+        let answer = match outcome {
+            Ok(answered) => &answered.answer,
+            Err(not_done) => return self.not_done(&request, not_done),
         };
         let true_ = match answer {
             Ok(Accepted::Valid) => true,
@@ -55,13 +57,11 @@ impl Checker {
     }
 
     /// Somebody is told that there is no answer. Who is told that nothing was changed can rely on that.
-    fn unavailable(&mut self, request: &Request, reason: &str) {
-        if let Request::Unlock { id, .. } = request
-            && !reason.contains("nothing was changed")
-        {
-            self.unlocks.insert(id.clone(), self.now + MAY_YET_COME);
-        }
-        if !reason.contains("nothing was changed") {
+    fn not_done(&mut self, request: &Request, not_done: &NotDone) {
+        if let NotDone::Unknown { .. } = not_done {
+            if let Request::Unlock { id, .. } = request {
+                self.unlocks.insert(id.clone(), self.now + MAY_YET_COME);
+            }
             return;
         }
         match request {

@@ -25,7 +25,9 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Answer, Fact, LockProvider, Refusal, Request};
 use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::node::CallId;
+use os_upgrade_shell::not_done::NotDone;
 
 use self::specification::{Specification, Told};
 use super::Checker;
@@ -100,17 +102,17 @@ impl Semaphores {
         now: Micros,
         call: CallId,
         request: &Request,
-        answer: &Result<Answer, String>,
+        outcome: &Outcome,
     ) -> Result<(), String> {
         let Some(matter) = Matter::of_request(request) else { return Ok(()) };
         let calls = self.open.entry(matter.clone()).or_default();
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(reason) if reason.contains("nothing was changed") => {
+        let answer = match outcome {
+            Ok(answered) => &answered.answer,
+            Err(NotDone::Unchanged { .. }) => {
                 calls.remove(&call);
                 return self.check_made(&matter);
             }
-            Err(_) => {
+            Err(NotDone::Unknown { .. }) => {
                 if let Some(open) = calls.get_mut(&call) {
                     open.until = Some(now + MAY_YET_COME);
                 }
@@ -250,16 +252,11 @@ impl Checker {
     }
 
     /// They are answered.
-    pub(super) fn semaphore_answered(
-        &mut self,
-        call: CallId,
-        request: &Request,
-        answer: &Result<Answer, String>,
-    ) {
+    pub(super) fn semaphore_answered(&mut self, call: CallId, request: &Request, outcome: &Outcome) {
         if self.provider == LockProvider::External || Matter::of_request(request).is_none() {
             return;
         }
-        match self.semaphores.answered(self.now, call, request, answer) {
+        match self.semaphores.answered(self.now, call, request, outcome) {
             Ok(()) => self.slot_answers += 1,
             Err(text) => self.violated("semaphore", text),
         }

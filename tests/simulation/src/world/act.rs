@@ -160,7 +160,7 @@ impl World {
         let call = self.operators.next_call();
         self.checker.asked(call, &request);
         let boot = self.instances[index].boot;
-        let what = super::Process::Event(Event::Call { call, request });
+        let what = super::Process::Event(Event::Call { call, request, forwarded_at: None });
         let latency = self.latency();
         self.at(latency, Item::Process { instance: index, boot, what });
     }

@@ -1,8 +1,7 @@
 //! Calls on their way: to the instance that is asked, from there to the leader, and back.
 
-use os_upgrade_kernel::Answer;
-use os_upgrade_shell::forward::{Outcome, Told, decode};
-use os_upgrade_shell::node::{CallId, Event, Node};
+use os_upgrade_shell::forward::{Forwarded, Outcome, decode, decode_outcome, encode_outcome, not_forwarded};
+use os_upgrade_shell::node::{CallId, Event};
 
 use super::{Item, Peer, Process, World};
 use crate::bug::Bug;
@@ -10,23 +9,18 @@ use crate::request::{Answer as Back, Request, What};
 
 impl World {
     /// An instance answers a call: to whoever asked it, be it a follower.
-    pub(super) fn answered(&mut self, index: usize, call: CallId, answer: Result<Answer, String>) {
+    pub(super) fn answered(&mut self, index: usize, call: CallId, outcome: &Outcome) {
         let Some(request) = self.operators.forwarded.remove(&call) else {
-            self.checker.answered(call, &answer);
-            self.operators.answered(call, &answer);
+            self.checker.answered(call, outcome);
+            self.operators.answered(call, outcome);
             return;
         };
         if !self.is_linked(Peer::Instance(index)) {
             return;
         }
-        let sequence = self.instances[index].node.as_ref().map_or(0, Node::position);
-        let told = match answer {
-            Ok(answer) => Told::Answered { answer, sequence },
-            Err(reason) => Told::Unavailable { reason },
-        };
-        let payload = serde_json::to_vec(&told).expect("an answer serialises");
+        let payload = encode_outcome(outcome).expect("an outcome serialises");
         if let What::Forward { call, .. } = request.what {
-            let event = Event::ForwardAnswered { call, outcome: Outcome::read(&payload) };
+            let event = Event::ForwardAnswered { call, outcome: decode_outcome(&payload) };
             self.answer(&request, Back::Node(event));
         }
     }
@@ -40,14 +34,15 @@ impl World {
             it.node.is_some() && it.nonce() == to.nonce && self.is_linked(Peer::Instance(instance))
         };
         let leader = (0..self.instances.len()).find(|instance| meant(*instance));
-        let (Some(instance), Ok(passed)) = (leader, decode(payload)) else {
-            let outcome = Outcome::NotDelivered { why: "nobody listens".to_owned() };
+        let (Some(instance), Ok(Forwarded { lease, request: asked })) = (leader, decode(payload)) else {
+            let outcome = Err(not_forwarded("nobody listens"));
             return self.answer(&request, Back::Node(Event::ForwardAnswered { call, outcome }));
         };
         let id = self.operators.next_call();
         self.operators.forwarded.insert(id, request);
         let boot = self.instances[instance].boot;
-        let what = Process::Event(Event::Forwarded { call: id, passed });
+        let event = Event::Call { call: id, request: asked, forwarded_at: Some(lease) };
+        let what = Process::Event(event);
         let latency = self.latency();
         self.at(latency, Item::Process { instance, boot, what });
         if self.bug == Some(Bug::CarriedOutTwice) {

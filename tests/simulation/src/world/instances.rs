@@ -6,10 +6,11 @@ use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::{Announcement, GroupName, HostName};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
-use os_upgrade_shell::forward::{Outcome, encode};
+use os_upgrade_shell::forward::encode;
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::lease::LeaseOutcome;
 use os_upgrade_shell::node::{Action, Event, Warning};
+use os_upgrade_shell::not_done::NotDone;
 
 use super::{Item, Peer, Process, World, beginning, span};
 use crate::agenda::{MILLI, Micros, SECOND};
@@ -200,10 +201,10 @@ impl World {
             }
             Action::StopControl => self.instances[index].control = None,
             Action::Dispatch(dispatch) => self.dispatch(index, dispatch),
-            Action::Answer { call, answer } => self.answered(index, call, answer),
-            Action::Forward { call, to, passed } => {
-                let payload = encode(&passed).expect("requests are small");
-                let outcome = Outcome::Unknown { why: "no answer".to_owned() };
+            Action::Answer { call, outcome } => self.answered(index, call, &outcome),
+            Action::Forward { call, to, forwarded } => {
+                let payload = encode(&forwarded).expect("requests are small");
+                let outcome = Err(NotDone::unknown("no answer"));
                 let fallback = Event::ForwardAnswered { call, outcome };
                 self.ask(index, What::Forward { call, to, payload }, fallback);
             }

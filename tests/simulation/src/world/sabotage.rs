@@ -7,7 +7,7 @@ use os_upgrade_kernel::{
     Batch, ClientId, Effect, Fact, HostEvent, Input, Reason, Record, Refusal, Request, RunHost, State, sends,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
-use os_upgrade_shell::forward::decode;
+use os_upgrade_shell::forward::{Answered, Forwarded, decode};
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::node::{CallId, Event, Node};
 use os_upgrade_worker_rules::state_file::RebootDue;
@@ -29,14 +29,15 @@ impl World {
             *retry_after = None;
         }
         let leads = self.instances[index].node.as_ref().is_some_and(Node::is_leading);
-        let (Some(bug), true, Event::Call { call, request }) = (self.bug, leads, &event) else {
+        let (Some(bug), true, Event::Call { call, request, forwarded_at: None }) = (self.bug, leads, &event)
+        else {
             return Some(event);
         };
         let wall = self.clock_of(index).wall;
         let node = self.instances[index].node.as_ref()?;
         if bug == Bug::UnlockFreesAnother {
             let request = unlock_of_another(node.state(), request);
-            return Some(Event::Call { call: *call, request });
+            return Some(Event::Call { call: *call, request, forwarded_at: None });
         }
         let mut batch = Batch::new(node.state(), wall);
         let answer = batch.decide(node.inventory().view(), &Input::Request(request.clone()));
@@ -51,7 +52,8 @@ impl World {
             _ => return Some(event),
         };
         let call = *call;
-        self.answered(index, call, Ok(instead));
+        let sequence = node.position();
+        self.answered(index, call, &Ok(Answered { answer: instead, sequence }));
         None
     }
 
@@ -59,11 +61,12 @@ impl World {
     pub(super) fn carried_out_again(&mut self, instance: usize, call: CallId) {
         let Some(request) = self.operators.forwarded.get(&call).cloned() else { return };
         let What::Forward { payload, .. } = &request.what else { return };
-        let Ok(passed) = decode(payload) else { return };
+        let Ok(Forwarded { lease, request: asked }) = decode(payload) else { return };
         let id = self.operators.next_call();
         self.operators.forwarded.insert(id, request);
         let boot = self.instances[instance].boot;
-        let what = Process::Event(Event::Forwarded { call: id, passed });
+        let event = Event::Call { call: id, request: asked, forwarded_at: Some(lease) };
+        let what = Process::Event(event);
         self.after(5 * SECOND, Item::Process { instance, boot, what });
     }
 
