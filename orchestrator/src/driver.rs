@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_kernel::{LockOutcome, Record, Settings, hint};
-use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_kernel::{Record, Settings, hint};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
 use os_upgrade_shell::forward::Outcome;
+use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{Action, CallId, Event, Halt, Known, Node, NodeSettings, Warning};
@@ -24,9 +24,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::adapters::Adapters;
 use crate::bus::Bus;
 use crate::call::Call;
-use crate::fleetlock::client::{FleetLockClient, Operation, Reply};
 use crate::loss;
 use crate::news;
 use crate::site::{Present, Readiness};
@@ -49,7 +49,7 @@ pub struct Driver {
     node: Node,
     me: LeaseHolder,
     started: Instant,
-    locks: Option<Arc<FleetLockClient>>,
+    adapters: Adapters,
     strongbox: Strongbox,
     history: History,
     projection: mpsc::Sender<Committed>,
@@ -83,8 +83,8 @@ pub struct Driver {
 pub struct Parts {
     /// The node's settings.
     pub settings: NodeSettings,
-    /// The lock server, when there is one.
-    pub locks: Option<FleetLockClient>,
+    /// What carries out jobs.
+    pub adapters: Adapters,
     /// The key to the secrets, when there is one.
     pub strongbox: Strongbox,
     /// What the store has.
@@ -144,7 +144,7 @@ impl Driver {
     ) -> Self {
         let Parts {
             settings,
-            locks,
+            adapters,
             strongbox,
             history,
             projection,
@@ -160,7 +160,7 @@ impl Driver {
             me: LeaseHolder { instance: settings.instance.clone(), nonce: settings.nonce.clone() },
             node: Node::new(settings),
             started: Instant::now(),
-            locks: locks.map(Arc::new),
+            adapters,
             strongbox,
             history,
             projection,
@@ -434,37 +434,18 @@ impl Driver {
                 let outcome: PublishOutcome = bus.publish_command(&id, not_after, fence).await;
                 Event::CommandPublished { epoch, id, not_after, outcome }
             }),
-            Dispatch::Lock { host, group, before } => {
-                self.ask_lock_server(Operation::Lock, host, group, before);
-            }
-            Dispatch::Unlock { host, group, before } => {
-                self.ask_lock_server(Operation::Unlock, host, group, before);
+            Dispatch::Job(StartedJob { id, job, before }) => {
+                let (adapters, started) = (self.adapters.clone(), self.started);
+                self.spawn(move |_| async move {
+                    let report = adapters.carry_out(job, || started.elapsed() < before).await;
+                    Event::JobDone { id, report }
+                });
             }
             Dispatch::Withdraw { host, sequence } => self.spawn(|bus| async move {
                 let deleted = bus.withdraw(&host, sequence).await;
                 Event::Withdrawn { host, sequence, deleted }
             }),
         }
-    }
-
-    fn ask_lock_server(&self, operation: Operation, host: HostName, group: GroupName, before: Duration) {
-        let (client, started) = (self.locks.clone(), self.started);
-        let not_asked = |why: &str| Reply::from(LockOutcome::Unreachable { detail: why.to_owned() });
-        self.spawn(move |_| async move {
-            let Reply { outcome, retry_after, status: _ } = match &client {
-                // This process may have stood still since it was told to ask.
-                _ if started.elapsed() >= before => not_asked("not asked: the lease was running out"),
-                None => not_asked("no [fleet-lock] url is configured"),
-                Some(client) => client.ask(operation, &group, &host).await,
-            };
-            if let LockOutcome::Unreachable { detail } | LockOutcome::Protocol { detail } = &outcome {
-                tracing::warn!(%host, ?operation, detail, "the lock server does not answer as it should");
-            }
-            match operation {
-                Operation::Lock => Event::Locked { host, outcome, retry_after },
-                Operation::Unlock => Event::Unlocked { host, outcome, retry_after },
-            }
-        });
     }
 
     fn watch_followers(&self) {

@@ -2,6 +2,7 @@
 //!
 //! What decides lives in `os-upgrade-kernel`, what drives it without I/O in `os-upgrade-shell`.
 
+pub mod adapters;
 pub mod api;
 pub mod auth;
 pub mod bus;

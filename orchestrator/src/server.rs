@@ -7,6 +7,7 @@ mod open_files;
 mod projection;
 mod service_manager;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use os_upgrade_kernel as kernel;
+use os_upgrade_kernel::System;
 use os_upgrade_shell::dispatch::DispatchSettings;
+use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::node::{Known, NodeSettings, StoreKnowledge, Streams};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -24,6 +27,7 @@ use self::arrival::{Arrived, Waiting};
 use self::data_directory::DataDirectory;
 pub use self::means::{Means, Unusable};
 pub use self::open_files::FilesError;
+use crate::adapters::Adapters;
 use crate::api;
 use crate::bus::LateBus;
 use crate::bus::streams::StreamsError;
@@ -170,7 +174,9 @@ impl Opened {
             found,
             parts: Parts {
                 settings: node_settings(&settings, directory.instance(), store),
-                locks: locks.map(|locks| locks.with_credentials(strongbox.credentials(&present))),
+                adapters: Adapters {
+                    lock_server: locks.map(|locks| locks.with_credentials(strongbox.credentials(&present))),
+                },
                 strongbox: strongbox.clone(),
                 history: history.clone(),
                 projection,
@@ -298,14 +304,17 @@ pub fn kernel_settings(settings: &Settings) -> kernel::Settings {
 
 fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowledge>) -> NodeSettings {
     let is_cluster = settings.nats.replicas.get() > 1;
+    let lock_server = SystemLimits {
+        retry: settings.fleet_lock.retry_interval.get(),
+        interval: settings.fleet_lock.request_interval.get(),
+    };
     NodeSettings {
         instance: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
         settings: kernel_settings(settings),
         dispatch: DispatchSettings {
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
-            lock_retry: settings.fleet_lock.retry_interval.get(),
-            lock_interval: settings.fleet_lock.request_interval.get(),
+            systems: BTreeMap::from([(System::LockServer, lock_server)]),
         },
         facts_per_snapshot: FACTS_PER_SNAPSHOT,
         store,

@@ -23,6 +23,7 @@ use chrono::{DateTime, Utc};
 
 use crate::fact::Fact;
 use crate::input::{Answer, Input};
+use crate::job::JobDone;
 use crate::state::State;
 use crate::view::View;
 
@@ -52,8 +53,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         // Who asks means the site as it is by now: a run whose time is over is not active.
         Input::Request(_) | Input::Due { .. } => settle(state, view, now),
         Input::Control { .. }
-        | Input::Locked { .. }
-        | Input::Unlocked { .. }
+        | Input::JobDone(_)
         | Input::Withdrawn { .. }
         | Input::FenceStored { .. }
         | Input::Settings(_)
@@ -90,8 +90,9 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Request(request) => request::decide(state, view, request, now),
         Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
         Input::Control { sequence, message } => Decision::facts(control::decide(state, *sequence, message)),
-        Input::Locked { host, outcome } => Decision::facts(locks::locked(state, view, host, outcome)),
-        Input::Unlocked { host, outcome } => Decision::facts(locks::unlocked(state, host, outcome)),
+        Input::JobDone(JobDone::Slot(job, outcome)) => {
+            Decision::facts(locks::done(state, view, job, outcome))
+        }
         Input::Withdrawn { host, sequence, deleted } => {
             Decision::facts(control::withdrawn(state, host, *sequence, *deleted))
         }

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 
 use crate::decide::{has_room, is_asked_for};
+use crate::job::{Job, SlotJob, SlotOrder};
 use crate::slot::Standing;
 use crate::state::State;
 
@@ -17,20 +18,8 @@ pub enum Effect {
         /// The time after which it must be neither published nor started.
         not_after: DateTime<Utc>,
     },
-    /// Ask the lock server for a host's slot.
-    Lock {
-        /// The host.
-        host: HostName,
-        /// Its group.
-        group: GroupName,
-    },
-    /// Ask the lock server to take a host's slot back.
-    Unlock {
-        /// The host.
-        host: HostName,
-        /// Its group.
-        group: GroupName,
-    },
+    /// Have something done in a system outside of the bus.
+    Job(Job),
     /// Publish a new fence, to learn whether a command that was never seen can still appear.
     NewFence {
         /// The sequence of the fence that is not enough.
@@ -52,7 +41,7 @@ pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
 
 /// Everything but commands to send: few at any time, but for withdrawals at the end of a run.
 pub fn duties(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    locks(state).chain(unlocks(state)).chain(new_fence(state)).chain(withdrawals(state))
+    locks(state).chain(unlocks(state)).map(Effect::Job).chain(new_fence(state)).chain(withdrawals(state))
 }
 
 /// Commands to send: one for every host whose current command has not been seen in the control stream.
@@ -71,20 +60,24 @@ pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
     })
 }
 
-fn locks(state: &State) -> impl Iterator<Item = Effect> + '_ {
+fn locks(state: &State) -> impl Iterator<Item = Job> + '_ {
     let run = state.run.as_ref().filter(|run| has_room(run));
     run.into_iter().flat_map(|run| {
         run.waiting().iter().filter_map(|name| {
             let group = &run.host(name).filter(|_| is_asked_for(state, run, name))?.group;
-            Some(Effect::Lock { host: name.clone(), group: group.clone() })
+            Some(slot(SlotOrder::Lock, name, group))
         })
     })
 }
 
-fn unlocks(state: &State) -> impl Iterator<Item = Effect> + '_ {
+fn unlocks(state: &State) -> impl Iterator<Item = Job> + '_ {
     let releasing =
         state.slots.iter().filter(|(_, slot)| matches!(slot.standing, Standing::Releasing { .. }));
-    releasing.map(|(host, slot)| Effect::Unlock { host: host.clone(), group: slot.group.clone() })
+    releasing.map(|(host, held)| slot(SlotOrder::Unlock, host, &held.group))
+}
+
+fn slot(order: SlotOrder, host: &HostName, group: &GroupName) -> Job {
+    Job::Slot(SlotJob { order, host: host.clone(), group: group.clone() })
 }
 
 fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {

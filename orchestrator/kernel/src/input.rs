@@ -1,4 +1,4 @@
-//! What comes in: requests, what is read from the control stream, answers of the lock server.
+//! What comes in: requests, what is read from the control stream, jobs that have come back.
 
 use os_upgrade_protocol::{CommandId, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::client_id::ClientId;
 use crate::config::{Config, ConfigError, Expected, Settings};
 use crate::duration::Duration;
+use crate::job::JobDone;
 use crate::run::HostStatus;
 use crate::semaphore::{Denied, DeniedKind};
 use crate::strongbox::{Sealed, SecretName};
@@ -22,20 +23,8 @@ pub enum Input {
         /// What it says.
         message: ControlMessage,
     },
-    /// The lock server was asked for a host's slot.
-    Locked {
-        /// The host.
-        host: HostName,
-        /// What came of it.
-        outcome: LockOutcome,
-    },
-    /// The lock server was asked to take a host's slot back.
-    Unlocked {
-        /// The host.
-        host: HostName,
-        /// What came of it.
-        outcome: LockOutcome,
-    },
+    /// A job in a system outside of the bus has come back.
+    JobDone(JobDone),
     /// A command of an ended run, or of a host that was given up, was looked at, and deleted if no worker had been given it.
     Withdrawn {
         /// The host it was sent to.
@@ -465,30 +454,5 @@ pub enum ControlMessage {
     Unknown {
         /// Its subject.
         subject: String,
-    },
-}
-
-/// What came of asking the lock server. Only `Granted` is a yes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum LockOutcome {
-    /// 200.
-    Granted,
-    /// A 4xx or 5xx with a FleetLock error.
-    Denied {
-        /// The error's `kind`.
-        lock_kind: String,
-        /// The error's `value`.
-        value: String,
-    },
-    /// No answer: connect, TLS, timeout.
-    Unreachable {
-        /// What went wrong.
-        detail: String,
-    },
-    /// Any other answer.
-    Protocol {
-        /// What was answered.
-        detail: String,
     },
 }

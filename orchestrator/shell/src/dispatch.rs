@@ -5,29 +5,21 @@
 //! of a publish is not known, nothing is guessed: a new fence is stored, everything before it is read, and what has
 //! still not been seen is sent again, for under the old fence it can no longer appear.
 
-mod lock_calls;
-mod pace;
-mod rate;
-
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{
-    Effect, Fact, HostEvent, LockOutcome, Record, RunHost, Standing, State, duties, sends,
-};
-use os_upgrade_protocol::{CommandId, GroupName, HostName};
+use os_upgrade_kernel::{Effect, Fact, HostEvent, Record, RunHost, State, System, duties, sends};
+use os_upgrade_protocol::{CommandId, HostName};
 
-use self::lock_calls::{LockCalls, Question};
-use self::pace::Pace;
 use crate::clock::Now;
-use crate::fleetlock::RetryAfter;
+use crate::jobs::{JobId, JobReport, Jobs, Pace, StartedJob, SystemLimits};
 
 /// How long to wait before a fence is tried again.
 const FENCE_RETRY: Duration = Duration::from_millis(250);
-/// How long the lease must last yet when the lock server is asked: a lock server knows no fence, so that a leader
-/// whose time is over, and who does not know it, must not ask any more. It is what connecting may take.
-pub const LOCK_LEASE_LEFT: Duration = Duration::from_secs(2);
+/// How long the lease must last yet when a job is begun: a system outside may know no fence, so that a leader whose time
+/// is over, and who does not know it, must not ask any more. It is what connecting may take.
+pub const JOB_LEASE_LEFT: Duration = Duration::from_secs(2);
 /// How many withdrawals may be under way at once.
 const WITHDRAWALS_MAX: usize = 8;
 /// How long to wait before a withdrawal that could not be carried out is tried again.
@@ -39,10 +31,8 @@ pub struct DispatchSettings {
     /// How many commands may be on their way to the stream at once: many for one server, 1 for a cluster, which
     /// refuses concurrent messages under one fence.
     pub publishes_max: usize,
-    /// How long to wait before a denied slot is asked for again; up to a quarter more is waited.
-    pub lock_retry: Duration,
-    /// The mean time between two requests to the lock server when there is much to ask.
-    pub lock_interval: Duration,
+    /// How each system outside of the bus may be asked; in one that is not here nothing is done.
+    pub systems: BTreeMap<System, SystemLimits>,
 }
 
 /// What came of publishing a command.
@@ -77,24 +67,8 @@ pub enum Dispatch {
         /// Its deadline.
         not_after: DateTime<Utc>,
     },
-    /// Ask the lock server for a slot.
-    Lock {
-        /// The host.
-        host: HostName,
-        /// Its group.
-        group: GroupName,
-        /// It must not leave this process at this monotonic time or later: another may lead by then.
-        before: Duration,
-    },
-    /// Ask the lock server to take a slot back.
-    Unlock {
-        /// The host.
-        host: HostName,
-        /// Its group.
-        group: GroupName,
-        /// As for [`Dispatch::Lock`].
-        before: Duration,
-    },
+    /// Carry out a job in a system outside of the bus.
+    Job(StartedJob),
     /// Delete a command unless a worker has been given it.
     Withdraw {
         /// The host it was sent to.
@@ -136,7 +110,7 @@ pub struct Dispatcher {
     publishing: usize,
     /// Whether the fold may have new commands that are not in `todo`.
     look_again: bool,
-    locks: LockCalls,
+    jobs: Jobs,
     withdrawals: HashMap<u64, Pace>,
 }
 
@@ -144,7 +118,7 @@ impl Dispatcher {
     /// Nothing is under way yet, in the process called `nonce`.
     pub fn new(settings: DispatchSettings, nonce: &str) -> Self {
         Self {
-            locks: LockCalls::new(settings.lock_retry, settings.lock_interval, nonce),
+            jobs: Jobs::new(settings.systems.clone(), nonce),
             settings,
             epoch: 0,
             fence: Fence::Needed { from: Duration::ZERO },
@@ -156,11 +130,11 @@ impl Dispatcher {
         }
     }
 
-    /// A leadership begins: whatever an earlier one had published no longer counts, and a fence comes first. Questions
-    /// to the lock server that are still under way are waited for, so that no answer is taken for another's.
+    /// A leadership begins: whatever an earlier one had published no longer counts, and a fence comes first. Jobs that
+    /// are still under way are waited for, so that no answer is taken for another's.
     pub fn begin_leadership(&mut self, now: Now) {
         self.refence(now, Duration::ZERO);
-        self.locks.leadership_begins(now);
+        self.jobs.leadership_begins(now);
         self.withdrawals.values_mut().for_each(Pace::leadership_begins);
     }
 
@@ -266,19 +240,12 @@ impl Dispatcher {
     }
 
     fn pump_duties(&mut self, state: &State, leased_until: Duration, now: Now, begun: &mut Vec<Dispatch>) {
-        self.locks.forget_others(state);
         self.withdrawals
             .retain(|sequence, pace| pace.is_under_way() || state.withdrawals.contains_key(sequence));
-        let releasing = self.groups_about_to_release(state);
-        let mut questions = Vec::new();
+        let mut jobs = Vec::new();
         for duty in duties(state) {
             match duty {
-                Effect::Lock { host, group } => {
-                    if !releasing.contains(&group) {
-                        questions.push(Question { host, group, unlock: false });
-                    }
-                }
-                Effect::Unlock { host, group } => questions.push(Question { host, group, unlock: true }),
+                Effect::Job(job) => jobs.push(job),
                 Effect::NewFence { above } => {
                     if self.fence == (Fence::Stored { sequence: above }) {
                         self.refence(now, Duration::ZERO);
@@ -292,19 +259,10 @@ impl Dispatcher {
                 Effect::Send { .. } => {}
             }
         }
-        let before = leased_until.saturating_sub(LOCK_LEASE_LEFT);
+        let before = leased_until.saturating_sub(JOB_LEASE_LEFT);
         if now.monotonic < before {
-            begun.extend(self.locks.ask(questions, now, before));
+            begun.extend(self.jobs.begin(jobs, now, before).into_iter().map(Dispatch::Job));
         }
-    }
-
-    /// Groups in which a slot is to be given back and has not been yet: who asks for one before, is refused where
-    /// there is only the one, and waits for nothing. A server that does not take it back holds up nobody.
-    fn groups_about_to_release(&self, state: &State) -> HashSet<GroupName> {
-        let releasing = |standing| matches!(standing, Standing::Releasing { .. });
-        let untried = |host: &HostName| !self.locks.has_tried_to_unlock(host);
-        let slots = state.slots.iter().filter(|(host, slot)| releasing(slot.standing) && untried(host));
-        slots.map(|(_, slot)| slot.group.clone()).collect()
     }
 
     /// A fence came back. Stored, its sequence has to be decided on.
@@ -321,7 +279,7 @@ impl Dispatcher {
 
     /// Whether everything that was begun has come back, as far as it still counts.
     pub fn is_at_rest(&self) -> bool {
-        let asking = self.locks.is_under_way() || self.withdrawals.values().any(Pace::is_under_way);
+        let asking = self.jobs.is_under_way() || self.withdrawals.values().any(Pace::is_under_way);
         self.publishing == 0 && self.fence != Fence::Publishing && !asking
     }
 
@@ -352,16 +310,9 @@ impl Dispatcher {
         }
     }
 
-    /// The lock server came back, from either question about `host`; it may have said how long to leave it alone.
-    /// Whether the answer counts: not when it was asked for in an earlier leadership.
-    pub fn lock_answered(
-        &mut self,
-        now: Now,
-        host: &HostName,
-        outcome: &LockOutcome,
-        retry_after: Option<RetryAfter>,
-    ) -> bool {
-        self.locks.answered(now, host, outcome, retry_after)
+    /// A job came back. Whether that counts: not when it was begun in an earlier leadership.
+    pub fn job_done(&mut self, now: Now, id: JobId, report: &JobReport) -> bool {
+        self.jobs.done(now, id, report)
     }
 
     /// A withdrawal came back; one that could not be carried out is tried again.

@@ -13,6 +13,7 @@ pub mod dispatch;
 pub mod fleetlock;
 pub mod forward;
 pub mod inventory;
+pub mod jobs;
 pub mod journal;
 pub mod lease;
 pub mod node;

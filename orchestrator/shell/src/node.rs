@@ -303,14 +303,9 @@ impl Node {
             Event::CommandPublished { epoch, id, not_after, outcome } => {
                 self.dispatcher.command_published(now, epoch, (id, not_after), outcome);
             }
-            Event::Locked { host, outcome, retry_after } => {
-                if self.dispatcher.lock_answered(now, &host, &outcome, retry_after) {
-                    self.decide_on(Input::Locked { host, outcome });
-                }
-            }
-            Event::Unlocked { host, outcome, retry_after } => {
-                if self.dispatcher.lock_answered(now, &host, &outcome, retry_after) {
-                    self.decide_on(Input::Unlocked { host, outcome });
+            Event::JobDone { id, report } => {
+                if self.dispatcher.job_done(now, id, &report) {
+                    self.decide_on(Input::JobDone(report.done));
                 }
             }
             Event::Withdrawn { host, sequence, deleted } => self.withdrawn(now, host, sequence, deleted),

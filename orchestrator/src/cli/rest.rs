@@ -8,6 +8,7 @@ use clap::Args;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_shell::not_done::NotDone;
 use reqwest::{Method, StatusCode, Url};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::config::HttpUrl;
@@ -156,9 +157,9 @@ fn advice(error: &str) -> &'static str {
 
 /// What the API says, or at least its status; a [`NotDone`] where it says what became of the change.
 fn refusal(status: StatusCode, answer: &[u8]) -> anyhow::Error {
-    let mut answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-    let error = &mut answer["errors"][0];
-    if let Ok(not_done) = serde_json::from_value::<NotDone>(error["error-info"].take()) {
+    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
+    let error = &answer["errors"][0];
+    if let Ok(not_done) = NotDone::deserialize(&error["error-info"]) {
         return not_done.into();
     }
     let message = error["error-message"].as_str();

@@ -86,7 +86,9 @@ async fn without_the_bus_nothing_is_granted_and_the_answer_comes_within_three_se
             ["/v1/pre-reboot", "/v1/steady-state", "/fleetlock/v1/pre-reboot", "/fleetlock/v1/steady-state"]
         {
             let (status, kind, took) = ask(path).await;
-            assert_eq!((status, kind.as_deref()), (503, Some("backend_unavailable")), "{path}");
+            // Whether it is asked before the silence is noticed, or after, is a matter of chance.
+            let kinds = [Some("backend_unavailable"), Some("outcome_unknown")];
+            assert!(status == 503 && kinds.contains(&kind.as_deref()), "{path}: {status} {kind:?}");
             took.assert_below(Duration::from_secs(3));
         }
         if hangs {

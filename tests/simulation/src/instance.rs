@@ -1,12 +1,13 @@
 //! An instance of the orchestrator: its process, its store, its clock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::Settings;
+use os_upgrade_kernel::{Settings, System};
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::dispatch::DispatchSettings;
+use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::node::{Event, Node, NodeSettings, StoreKnowledge};
 
 use crate::bus::CREATED;
@@ -106,14 +107,14 @@ impl Instance {
     /// Starts a process.
     pub(crate) fn start(&mut self, plan: &Plan) {
         self.boot += 1;
+        let lock_server = SystemLimits { retry: Duration::from_secs(5), interval: plan.lock_interval };
         self.node = Some(Node::new(NodeSettings {
             instance: self.name.clone(),
             nonce: self.nonce(),
             settings: self.settings.clone(),
             dispatch: DispatchSettings {
                 publishes_max: plan.publishes_max,
-                lock_retry: Duration::from_secs(5),
-                lock_interval: plan.lock_interval,
+                systems: BTreeMap::from([(System::LockServer, lock_server)]),
             },
             facts_per_snapshot: plan.facts_per_snapshot,
             store: self.store.reached.clone(),

@@ -1,12 +1,9 @@
 //! Requests on their way to the bus or the lock server.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::LockOutcome;
-use os_upgrade_protocol::{CommandId, GroupName, HostName};
-use os_upgrade_shell::fleetlock::RetryAfter;
+use os_upgrade_protocol::{CommandId, HostName};
+use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{CallId, Event, Known};
@@ -64,37 +61,10 @@ pub(crate) enum What {
         to: LeaseHolder,
         payload: Vec<u8>,
     },
-    /// A question to the lock server, which must not leave at this monotonic time or later.
-    Locks {
-        ask: LockRequest,
-        host: HostName,
-        group: GroupName,
-        before: Duration,
-    },
+    /// A job in a system outside of the bus.
+    Job(StartedJob),
     /// What a worker wants of the bus.
     Worker(WorkerRequest),
-}
-
-/// What the lock server is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LockRequest {
-    Lock,
-    Unlock,
-}
-
-impl LockRequest {
-    /// What the asker is told.
-    pub(crate) fn answered(
-        self,
-        host: HostName,
-        outcome: LockOutcome,
-        retry_after: Option<RetryAfter>,
-    ) -> Event {
-        match self {
-            Self::Lock => Event::Locked { host, outcome, retry_after },
-            Self::Unlock => Event::Unlocked { host, outcome, retry_after },
-        }
-    }
 }
 
 /// What a worker wants of the bus.
@@ -117,9 +87,9 @@ pub(crate) enum WorkerRequest {
 }
 
 impl What {
-    /// Whether it is for the lock server.
-    pub(crate) fn is_for_lock_server(&self) -> bool {
-        matches!(self, Self::Locks { .. })
+    /// Whether it is for a system outside of the bus.
+    pub(crate) fn is_job(&self) -> bool {
+        matches!(self, Self::Job(_))
     }
 }
 

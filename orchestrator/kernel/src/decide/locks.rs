@@ -6,16 +6,24 @@ use super::release;
 use super::turn::{has_room, is_asked_for};
 use crate::config::LockProvider;
 use crate::fact::Fact;
-use crate::input::LockOutcome;
+use crate::job::{LockOutcome, SlotJob, SlotOrder};
 use crate::reason::Reason;
 use crate::run::{HostEvent, Run};
 use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;
 
+/// The lock server has been asked.
+pub(super) fn done(state: &State, view: &View, job: &SlotJob, outcome: &LockOutcome) -> Vec<Fact> {
+    match job.order {
+        SlotOrder::Lock => locked(state, view, &job.host, outcome),
+        SlotOrder::Unlock => unlocked(state, &job.host, outcome),
+    }
+}
+
 /// The lock server was asked for the slot of `host`. Once nobody waits for the answer it says nothing any more: what
 /// had been asked for has been taken back, and is not held until it has been asked for again.
-pub(super) fn locked(state: &State, view: &View, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
+fn locked(state: &State, view: &View, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
     let waiting = state.run.as_ref().filter(|run| run.stopping.is_none() && is_asked_for(state, run, host));
     let Some((run, slot)) = waiting.zip(state.slots.get(host)) else {
         return Vec::new();
@@ -61,7 +69,7 @@ fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
 }
 
 /// The lock server was asked to take the slot of `host` back. Until it says that it has, it is asked again.
-pub(super) fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
+fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
     match (state.slots.get(host).map(|slot| slot.standing), outcome) {
         (Some(Standing::Releasing { why }), LockOutcome::Granted) => {
             vec![Fact::SlotReleased { host: host.clone(), why }]

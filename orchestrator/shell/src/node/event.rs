@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{LockOutcome, Request, Sealed, Settings};
+use os_upgrade_kernel::{Request, Sealed, Settings};
 use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
 
 use super::{Known, Streams};
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
-use crate::fleetlock::RetryAfter;
 use crate::forward::Outcome;
+use crate::jobs::{JobId, JobReport};
 use crate::journal::append::{AppendOutcome, ReadBack};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
@@ -88,23 +88,12 @@ pub enum Event {
         /// What came of it.
         outcome: PublishOutcome,
     },
-    /// The lock server was asked for a slot.
-    Locked {
-        /// The host.
-        host: HostName,
-        /// What it said.
-        outcome: LockOutcome,
-        /// How long it wants to be left alone.
-        retry_after: Option<RetryAfter>,
-    },
-    /// The lock server was asked to take a slot back.
-    Unlocked {
-        /// The host.
-        host: HostName,
-        /// What it said.
-        outcome: LockOutcome,
-        /// How long it wants to be left alone.
-        retry_after: Option<RetryAfter>,
+    /// A job came back.
+    JobDone {
+        /// As it was handed out.
+        id: JobId,
+        /// What became of it.
+        report: JobReport,
     },
     /// A withdrawal came back: whether the command was deleted, if that is known.
     Withdrawn {

@@ -1,5 +1,6 @@
 //! Dispatch: what has been decided to be over is not sent, also when that has been in the journal for long.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -40,11 +41,7 @@ fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
 
 #[test]
 fn a_host_that_is_withdrawn_while_its_command_waits_to_be_sent_is_sent_none() {
-    let settings = DispatchSettings {
-        publishes_max: 1,
-        lock_retry: Duration::from_secs(10),
-        lock_interval: Duration::from_secs(1),
-    };
+    let settings = DispatchSettings { publishes_max: 1, systems: BTreeMap::new() };
     let mut dispatcher = Dispatcher::new(settings, "a");
     let mut state = State::default();
     let run = RunId::new("r1").unwrap();

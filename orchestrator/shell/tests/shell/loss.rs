@@ -1,5 +1,6 @@
 //! What counts as lost: everything that had been acknowledged and is not there, as it was, any more.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
@@ -126,11 +127,7 @@ fn looks_in_vain(secs: u64) -> Node {
         instance: "a".to_owned(),
         nonce: "a-1".to_owned(),
         settings: Settings::default(),
-        dispatch: DispatchSettings {
-            publishes_max: 1,
-            lock_retry: Duration::from_secs(5),
-            lock_interval: Duration::from_secs(1),
-        },
+        dispatch: DispatchSettings { publishes_max: 1, systems: BTreeMap::new() },
         facts_per_snapshot: 100,
         store: Some(StoreKnowledge {
             sequence: 10,

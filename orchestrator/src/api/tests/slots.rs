@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use os_upgrade_kernel::{LockOutcome, LockProvider, OnFailure, Reclaim, Settings};
-use os_upgrade_protocol::{Action, Outcome};
+use os_upgrade_kernel::{
+    JobDone, LockOutcome, LockProvider, OnFailure, Reclaim, Settings, SlotJob, SlotOrder,
+};
+use os_upgrade_protocol::{Action, GroupName, Outcome};
 
 use super::*;
 use crate::testing::{put_config, trigger};
@@ -15,7 +17,7 @@ const RELEASE: &str = "POST /v1/state/fleet-lock/release";
 /// A site with two slots, whose host h01 has failed in run r1, and the records that led there.
 fn failed() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02"]);
-    let groups = [(os_upgrade_protocol::GroupName::new("default").unwrap(), 2)].into();
+    let groups = [(GroupName::new("default").unwrap(), 2)].into();
     let settings =
         Settings { groups, on_failure: OnFailure::Hold, auto_approve: true, ..Settings::default() };
     let records = [Input::Settings(settings), put_config()].map(|input| site.record(&[input]));
@@ -136,7 +138,9 @@ async fn slots_of_another_lock_server() {
     let mut site = TestSite::new(["h01"]);
     let provider = LockProvider::External;
     let settings = Settings { provider, groups: [].into(), auto_approve: true, ..Settings::default() };
-    let granted = Input::Locked { host: host("h01"), outcome: LockOutcome::Granted };
+    let group = GroupName::new("default").unwrap();
+    let job = SlotJob { order: SlotOrder::Lock, host: host("h01"), group };
+    let granted = Input::JobDone(JobDone::Slot(job, LockOutcome::Granted));
     let mut records = Vec::from([Input::Settings(settings), put_config()].map(|input| site.record(&[input])));
     records.push(site.fence());
     records.push(site.record(&[trigger("r1")]));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use os_upgrade_kernel::semaphore::DeniedKind;
-use os_upgrade_kernel::{ClientId, LockOutcome};
+use os_upgrade_kernel::{ClientId, LockOutcome, SlotOrder};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_shell::fleetlock::{self, RetryAfter};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -15,7 +15,7 @@ use super::signals::Signals;
 use super::unlock;
 use crate::config::HttpUrl;
 use crate::fleetlock::client::tls::TlsFiles;
-use crate::fleetlock::client::{BuildError, FleetLockClient, Operation, Reply, Timeouts};
+use crate::fleetlock::client::{BuildError, FleetLockClient, Reply, Timeouts};
 
 /// How long connecting to the server may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -111,7 +111,7 @@ impl Slot {
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
         let mut known = Known::default();
         let waited = loop {
-            let mut asked = Box::pin(self.client.ask(Operation::Lock, &self.group, &self.id));
+            let mut asked = Box::pin(self.client.ask(SlotOrder::Lock, &self.group, &self.id));
             let reply = tokio::select! {
                 biased;
                 signal = signals.next() => {
@@ -217,7 +217,7 @@ impl Slot {
     }
 
     async fn unlock(&self) -> Reply {
-        self.client.ask(Operation::Unlock, &self.group, &self.id).await
+        self.client.ask(SlotOrder::Unlock, &self.group, &self.id).await
     }
 }
 

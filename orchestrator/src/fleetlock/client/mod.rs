@@ -8,11 +8,11 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use chrono::Utc;
-use os_upgrade_kernel::LockOutcome;
+use os_upgrade_kernel::{LockOutcome, SlotOrder};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
-use os_upgrade_shell::dispatch::LOCK_LEASE_LEFT;
+use os_upgrade_shell::dispatch::JOB_LEASE_LEFT;
 use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, RetryAfter, read_answer, read_retry_after};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url, header};
@@ -26,7 +26,7 @@ use crate::strongbox::Secret;
 pub mod tls;
 
 /// How long connecting may take, TLS included: no longer than the lease lasts yet when it begins.
-pub const CONNECT_TIMEOUT: Duration = LOCK_LEASE_LEFT;
+pub const CONNECT_TIMEOUT: Duration = JOB_LEASE_LEFT;
 /// How long a request may take as a whole.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -43,15 +43,6 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self { connect: CONNECT_TIMEOUT, total: TOTAL_TIMEOUT }
     }
-}
-
-/// What a server is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// A slot, `pre-reboot`.
-    Lock,
-    /// To take it back, `steady-state`.
-    Unlock,
 }
 
 /// What came of a question.
@@ -148,19 +139,19 @@ impl FleetLockClient {
 
     /// Asks for a slot of `group` for `id`. Asking again while it is held is granted again.
     pub async fn lock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
-        self.ask(Operation::Lock, group, id).await.outcome
+        self.ask(SlotOrder::Lock, group, id).await.outcome
     }
 
     /// Gives the slot of `group` held for `id` back. That it was not held is granted too.
     pub async fn unlock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
-        self.ask(Operation::Unlock, group, id).await.outcome
+        self.ask(SlotOrder::Unlock, group, id).await.outcome
     }
 
     /// Asks, and tells also how long the server wants to be left alone.
-    pub async fn ask(&self, operation: Operation, group: &GroupName, id: &(impl Display + ?Sized)) -> Reply {
-        let endpoint = match operation {
-            Operation::Lock => &self.lock,
-            Operation::Unlock => &self.unlock,
+    pub async fn ask(&self, order: SlotOrder, group: &GroupName, id: &(impl Display + ?Sized)) -> Reply {
+        let endpoint = match order {
+            SlotOrder::Lock => &self.lock,
+            SlotOrder::Unlock => &self.unlock,
         };
         let params = serde_json::json!({ "client_params": { "id": id.to_string(), "group": group } });
         let request = self.http.post(endpoint.0.clone()).header("fleet-lock-protocol", "true").json(&params);

@@ -146,8 +146,8 @@ async fn how_long_to_leave_a_server_alone_is_handed_over() {
         ("503/until", Some(RetryAfter::Server(seconds(9)))),
     ] {
         let client = client(&format!("http://{}/{path}", server.address), Timeouts::default());
-        for operation in [Operation::Lock, Operation::Unlock] {
-            assert_eq!(client.ask(operation, &group, "h01").await.retry_after, expected, "{path}");
+        for order in [SlotOrder::Lock, SlotOrder::Unlock] {
+            assert_eq!(client.ask(order, &group, "h01").await.retry_after, expected, "{path}");
         }
     }
 }
@@ -168,7 +168,7 @@ async fn no_redirect_is_followed_wherever_it_leads() {
             let server = serve(Router::new().fallback(redirect).with_state(Arc::clone(&asked))).await;
             let expected = odd(&format!("status {}: redirect to {target} not followed", status.as_u16()));
             assert_eq!(answer(&format!("http://{}", server.address)).await, expected);
-            assert_eq!(asked.lock().unwrap().len(), 2, "once for each operation");
+            assert_eq!(asked.lock().unwrap().len(), 2, "once for each order");
         }
     }
     assert_eq!(seen.lock().unwrap().len(), 0);

@@ -1,9 +1,10 @@
 //! Requests reach the bus or the lock server, and are answered.
 
-use os_upgrade_kernel::LockOutcome;
+use os_upgrade_kernel::{Job, JobDone, LockOutcome, SlotJob, SlotOrder};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::dispatch::PublishOutcome;
 use os_upgrade_shell::fleetlock::{HttpAnswer, read_answer, read_retry_after};
+use os_upgrade_shell::jobs::{JobId, JobReport, StartedJob};
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::node::Event;
 use os_upgrade_worker_rules as rules;
@@ -13,12 +14,12 @@ use crate::agenda::MILLI;
 use crate::bug::Bug;
 use crate::describe;
 use crate::fault::Fault;
-use crate::request::{Answer, LockRequest, Request, What, WorkerRequest};
+use crate::request::{Answer, Request, What, WorkerRequest};
 
 impl World {
     pub(super) fn arrive(&mut self, request: Request) {
         self.trace.note_of(self.now, request.from, '~', || describe::request(&request.what));
-        if !request.what.is_for_lock_server() && !self.is_linked(request.from) {
+        if !request.what.is_job() && !self.is_linked(request.from) {
             return;
         }
         let event = match &request.what {
@@ -65,8 +66,8 @@ impl World {
             }
             What::Worker(asked) => return self.worker_asks(&request, asked),
             What::Forward { .. } => return self.forward_arrives(request),
-            What::Locks { ask, host, group, .. } => {
-                return self.lock_server_asked(&request, *ask, host, group);
+            What::Job(StartedJob { id, job: Job::Slot(job), .. }) => {
+                return self.lock_server_asked(&request, *id, job);
             }
         };
         self.answer(&request, Answer::Node(event));
@@ -141,32 +142,34 @@ impl World {
         }
     }
 
-    fn lock_server_asked(&mut self, request: &Request, ask: LockRequest, host: &HostName, group: &GroupName) {
+    fn lock_server_asked(&mut self, request: &Request, id: JobId, job: &SlotJob) {
         if !self.locks.is_up {
             return;
         }
+        let SlotJob { order, host, group } = job;
+        let report =
+            |outcome, retry_after| JobReport { done: JobDone::Slot(job.clone(), outcome), retry_after };
         if self.occurs(Fault::LockLimited) {
             let seconds = self.rng.u32(..1_000).to_string();
             let body = br#"{"kind":"too_many_requests","value":"later"}"#;
             let retry_after = Some(seconds.as_bytes());
             let answer = HttpAnswer { status: 429, retry_after, body, ..HttpAnswer::default() };
-            let retry_after = read_retry_after(&answer, self.time());
-            let event = ask.answered(host.clone(), read_answer(&answer), retry_after);
-            return self.lock_answer(request, event);
+            let report = report(read_answer(&answer), read_retry_after(&answer, self.time()));
+            return self.lock_answer(request, Event::JobDone { id, report });
         }
-        let outcome = match ask {
-            LockRequest::Lock => {
+        let outcome = match order {
+            SlotOrder::Lock => {
                 let (status, body) = self.lock(group, host);
                 let status = if self.bug == Some(Bug::GrantOn202) && status == 202 { 200 } else { status };
                 read_answer(&HttpAnswer { status, body: &body, ..HttpAnswer::default() })
             }
-            LockRequest::Unlock => {
+            SlotOrder::Unlock => {
                 self.checker.unlock_asked(host);
                 self.locks.unlock(group, host.as_str());
                 LockOutcome::Granted
             }
         };
-        self.lock_answer(request, ask.answered(host.clone(), outcome, None));
+        self.lock_answer(request, Event::JobDone { id, report: report(outcome, None) });
     }
 
     /// What the lock server answers: status and body.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use os_upgrade_kernel::LockOutcome;
-use os_upgrade_protocol::{Announcement, GroupName, HostName};
+use os_upgrade_kernel::{Job, SlotJob, SlotOrder};
+use os_upgrade_protocol::Announcement;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
 use os_upgrade_shell::forward::encode;
+use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::lease::LeaseOutcome;
 use os_upgrade_shell::node::{Action, Event, Warning};
@@ -20,7 +21,7 @@ use crate::describe;
 use crate::fault::Fault;
 use crate::instance::Reader;
 use crate::plan::application;
-use crate::request::{LockRequest, Request, What};
+use crate::request::{Request, What};
 
 /// How long an orchestrator waits for the bus, and for the lock server.
 const PATIENCE: Micros = 3 * SECOND;
@@ -128,9 +129,7 @@ impl World {
     pub(super) fn hand_in(&mut self, index: usize, event: Event) {
         let now = self.clock_of(index);
         self.trace_event(index, &event);
-        if let Event::Locked { retry_after: Some(retry_after), .. }
-        | Event::Unlocked { retry_after: Some(retry_after), .. } = &event
-        {
+        if let Event::JobDone { report: JobReport { retry_after: Some(retry_after), .. }, .. } = &event {
             let nonce = self.instances[index].nonce();
             self.checker.lock_server_wants_peace(&nonce, *retry_after);
         }
@@ -244,32 +243,19 @@ impl World {
                 let fallback = Event::CommandPublished { epoch, id: id.clone(), not_after, outcome };
                 self.ask(index, What::Command { epoch, fence, id, not_after }, fallback);
             }
-            Dispatch::Lock { host, group, before } => {
-                self.ask_lock_server(index, LockRequest::Lock, host, group, before);
-            }
-            Dispatch::Unlock { host, group, before } => {
-                self.ask_lock_server(index, LockRequest::Unlock, host, group, before);
+            Dispatch::Job(started) => {
+                let Job::Slot(SlotJob { order, host, .. }) = &started.job;
+                let nonce = self.instances[index].nonce();
+                self.checker.lock_server_to_be_asked(&nonce, host, *order == SlotOrder::Unlock);
+                let report = started.job.clone().unanswered("no answer").into();
+                let fallback = Event::JobDone { id: started.id, report };
+                self.ask(index, What::Job(started), fallback);
             }
             Dispatch::Withdraw { host, sequence } => {
                 let fallback = Event::Withdrawn { host: host.clone(), sequence, deleted: None };
                 self.ask(index, What::Withdraw { host, sequence }, fallback);
             }
         }
-    }
-
-    fn ask_lock_server(
-        &mut self,
-        index: usize,
-        ask: LockRequest,
-        host: HostName,
-        group: GroupName,
-        before: Duration,
-    ) {
-        let nonce = self.instances[index].nonce();
-        self.checker.lock_server_to_be_asked(&nonce, &host, ask == LockRequest::Unlock);
-        let outcome = LockOutcome::Unreachable { detail: "no answer".to_owned() };
-        let fallback = ask.answered(host.clone(), outcome, None);
-        self.ask(index, What::Locks { ask, host, group, before }, fallback);
     }
 
     /// Has a request leave the process soon; `fallback` is what it is told when no answer comes.
@@ -279,7 +265,7 @@ impl World {
         let from = Peer::Instance(index);
         let request = Request { id, from, process, what, sent: self.now, patience: PATIENCE };
         self.instances[index].waiting.insert(id, fallback);
-        let is_act = matches!(request.what, What::Append { .. } | What::Command { .. } | What::Locks { .. });
+        let is_act = matches!(request.what, What::Append { .. } | What::Command { .. } | What::Job(_));
         if is_act && self.occurs(Fault::PausedInTheAct) {
             self.pause(index);
         }
@@ -305,16 +291,16 @@ impl World {
             }
             self.checker.command_sent(id, *not_after, wall);
         }
-        if let What::Locks { before, host, .. } = &request.what {
+        if let What::Job(StartedJob { before, job, .. }) = &request.what {
             let too_late = self.clock_of(index).monotonic >= *before;
             if too_late && self.bug != Some(Bug::LockWithoutLease) {
                 return;
             }
             let leads = self.bus.is_leased_to(&self.instances[index].nonce(), self.now);
-            self.checker.lock_server_asked(host, leads);
+            self.checker.lock_server_asked(job.host(), leads);
         }
         let from = Peer::Instance(index);
-        if !request.what.is_for_lock_server() && !self.is_linked(from) {
+        if !request.what.is_job() && !self.is_linked(from) {
             if self.occurs(Fault::SentWhenBack) {
                 self.instances[index].kept.push(request);
             }
@@ -331,7 +317,7 @@ impl World {
         // A lock server has a request while its connection stands, or not at all. One that held a request back and
         // carried it out after its sender had given up and asked again could free a slot that is in use: FleetLock has
         // nothing by which it, or anybody, could tell.
-        let may_be_late = !request.what.is_for_lock_server();
+        let may_be_late = !request.what.is_job();
         let delay = if may_be_late && self.occurs(Fault::MessageLate) {
             self.rng.u64(PATIENCE..60 * SECOND)
         } else {

@@ -21,12 +21,8 @@ use crate::request::What;
 impl World {
     /// The event that the node is given, if any, instead of `event`.
     pub(super) fn sabotage_event(&mut self, index: usize, mut event: Event) -> Option<Event> {
-        if let (
-            Some(Bug::RetryAfterIgnored),
-            Event::Locked { retry_after, .. } | Event::Unlocked { retry_after, .. },
-        ) = (self.bug, &mut event)
-        {
-            *retry_after = None;
+        if let (Some(Bug::RetryAfterIgnored), Event::JobDone { report, .. }) = (self.bug, &mut event) {
+            report.retry_after = None;
         }
         let leads = self.instances[index].node.as_ref().is_some_and(Node::is_leading);
         let (Some(bug), true, Event::Call { call, request, forwarded_at: None }) = (self.bug, leads, &event)

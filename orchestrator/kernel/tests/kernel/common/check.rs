@@ -1,7 +1,8 @@
 //! What must hold after every input, whatever it was: the kernel's share of the promises S1 to S6.
 
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostStatus, Input, LockProvider, Reason, Record, Run, Standing, State, View, effects,
+    Batch, Effect, Fact, HostStatus, Input, Job, LockProvider, Reason, Record, Run, SlotJob, SlotOrder,
+    Standing, State, View, effects,
 };
 use os_upgrade_protocol::Action;
 use serde::Serialize;
@@ -59,7 +60,7 @@ fn is_settled(step: &Step<'_>, after: &State) {
         | Input::Withdrawn { .. } => {
             assert_eq!(again(step.input), [], "{:?} once more", step.input);
         }
-        Input::Request(_) | Input::Locked { .. } | Input::Unlocked { .. } | Input::Tick => {}
+        Input::Request(_) | Input::JobDone(_) | Input::Tick => {}
     }
     let (now, once_more): (Vec<_>, Vec<_>) = (effects(after).collect(), effects(after).collect());
     assert_eq!(now, once_more);
@@ -108,14 +109,12 @@ fn slots_cover_what_is_sent(after: &State) {
                 assert!(after.fence.as_ref().is_some_and(|fence| fence.passed));
                 assert_eq!(run.under_way().contains(&id.host), id.action != Action::Prepare, "{id}");
             }
-            Effect::Lock { host, group } => {
+            Effect::Job(Job::Slot(SlotJob { order, host, group })) => {
                 let slot = &after.slots[&host];
                 assert_eq!((slot.provider, &slot.group), (LockProvider::External, &group));
-                assert!(after.run.as_ref().is_some_and(|run| run.waiting().contains(&host)));
-            }
-            Effect::Unlock { host, group } => {
-                let slot = &after.slots[&host];
-                assert_eq!((slot.provider, &slot.group), (LockProvider::External, &group));
+                if order == SlotOrder::Lock {
+                    assert!(after.run.as_ref().is_some_and(|run| run.waiting().contains(&host)));
+                }
             }
             Effect::NewFence { .. } | Effect::Withdraw { .. } => {}
         }

@@ -9,8 +9,8 @@ pub(crate) mod script;
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Answer, Batch, ClientId, Config, ControlMessage, Effect, Expected, Fact, Input, Request, SeenHost,
-    Settings, State, View, effects, hint,
+    Answer, Batch, ClientId, Config, ControlMessage, Effect, Expected, Fact, Input, JobDone, LockOutcome,
+    Request, SeenHost, Settings, SlotJob, SlotOrder, State, View, effects, hint,
 };
 use os_upgrade_protocol::{
     Action, ApplicationName, CommandId, GroupName, Hint, HostName, Outcome, Reply, RunId,
@@ -21,6 +21,11 @@ pub(crate) const APPLICATION: &str = "debian";
 
 pub(crate) fn host(name: &str) -> HostName {
     HostName::new(name).unwrap()
+}
+
+/// The lock server has been asked about the slot of `host`.
+pub(crate) fn slot_done(order: SlotOrder, host: HostName, outcome: LockOutcome) -> Input {
+    Input::JobDone(JobDone::Slot(SlotJob { order, host, group: group("default") }, outcome))
 }
 
 pub(crate) fn group(name: &str) -> GroupName {

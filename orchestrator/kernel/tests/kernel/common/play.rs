@@ -6,13 +6,13 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    Config, ControlMessage, Effect, Expected, Input, LockOutcome, LockProvider, OnFailure, Reachability,
-    Reclaim, Request, Run, Settings, Standing,
+    Config, ControlMessage, Effect, Expected, Input, Job, JobDone, LockOutcome, LockProvider, OnFailure,
+    Reachability, Reclaim, Request, Run, Settings, SlotOrder, Standing,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
 use super::moves::{CLIENTS, HOSTS, Lie, Move};
-use super::{Site, application, client, config, group, host, run, seen};
+use super::{Site, application, client, config, group, host, run, seen, slot_done};
 
 fn name_of(index: usize) -> HostName {
     host(HOSTS[index % HOSTS.len()])
@@ -268,12 +268,8 @@ impl Play {
             }
             Lie::Gap { by } => self.site.last_sequence += by,
             Lie::Lock { host, outcome, unlock } => {
-                let (host, outcome) = (name_of(host), outcome_of(outcome));
-                self.input(if unlock {
-                    Input::Unlocked { host, outcome }
-                } else {
-                    Input::Locked { host, outcome }
-                });
+                let order = if unlock { SlotOrder::Unlock } else { SlotOrder::Lock };
+                self.input(slot_done(order, name_of(host), outcome_of(outcome)));
             }
             Lie::Withdrawn { host, sequence, deleted } => {
                 self.input(Input::Withdrawn { host: name_of(host), sequence, deleted });
@@ -291,13 +287,12 @@ impl Play {
         }
         match effects[effect % effects.len()].clone() {
             Effect::Send { id, .. } => self.send(id, outcome % 4 < 2),
-            Effect::Lock { host, group } => {
-                let outcome = self.ask(outcome, |world| world.lock(&host, &group));
-                self.input(Input::Locked { host, outcome });
-            }
-            Effect::Unlock { host, group } => {
-                let outcome = self.ask(outcome, |world| world.unlock(&host, &group));
-                self.input(Input::Unlocked { host, outcome });
+            Effect::Job(Job::Slot(job)) => {
+                let outcome = self.ask(outcome, |world| match job.order {
+                    SlotOrder::Lock => world.lock(&job.host, &job.group),
+                    SlotOrder::Unlock => world.unlock(&job.host, &job.group),
+                });
+                self.input(Input::JobDone(JobDone::Slot(job, outcome)));
             }
             Effect::NewFence { .. } => {
                 self.site.fence();

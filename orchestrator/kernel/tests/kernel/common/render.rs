@@ -1,7 +1,7 @@
 //! Facts, answers, effects and states as short lines of text. Facts are shown whole: their JSON without its noise, and
 //! without settings that are as by default.
 
-use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, State};
+use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, Job, SlotJob, SlotOrder, State};
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
 
@@ -65,8 +65,12 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
         Effect::Send { id, not_after } => {
             format!("send {id} until {}", os_upgrade_protocol::time::format(*not_after))
         }
-        Effect::Lock { host, group } => format!("lock {host} of {group}"),
-        Effect::Unlock { host, group } => format!("unlock {host} of {group}"),
+        Effect::Job(Job::Slot(SlotJob { order: SlotOrder::Lock, host, group })) => {
+            format!("lock {host} of {group}")
+        }
+        Effect::Job(Job::Slot(SlotJob { order: SlotOrder::Unlock, host, group })) => {
+            format!("unlock {host} of {group}")
+        }
         Effect::NewFence { above } => format!("new fence above {above}"),
         Effect::Withdraw { host, sequence } => format!("withdraw {sequence} of {host}"),
     };

@@ -11,13 +11,13 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{
     Config, ControlMessage, Effect, Expected, Input, LockOutcome, LockProvider, OnFailure, Reachability,
-    Reclaim, Request, Sealed, SecretName, Settings, explain, outlook,
+    Reclaim, Request, Sealed, SecretName, Settings, SlotOrder, explain, outlook,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
 use serde_json::json;
 
-use super::{Came, Site, application, client, group, host, render, run, seen};
+use super::{Came, Site, application, client, group, host, render, run, seen, slot_done};
 
 /// Plays a story and returns it with what came of every input. Lines that are not inputs or comments are ignored.
 pub(crate) fn play(story: &str) -> String {
@@ -269,8 +269,8 @@ fn input(words: &Words<'_>) -> Input {
             Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }
         }
         "leader" => Input::Control { sequence: words.number("at").unwrap(), message: ControlMessage::Leader },
-        "locked" => Input::Locked { host: host(words.at(1)), outcome: outcome(words.at(2)) },
-        "unlocked" => Input::Unlocked { host: host(words.at(1)), outcome: outcome(words.at(2)) },
+        "locked" => slot_done(SlotOrder::Lock, host(words.at(1)), outcome(words.at(2))),
+        "unlocked" => slot_done(SlotOrder::Unlock, host(words.at(1)), outcome(words.at(2))),
         "withdrawn" => Input::Withdrawn {
             host: host(words.at(1)),
             sequence: words.number("at").unwrap(),

@@ -1,4 +1,4 @@
-//! How often the lock server may be asked at all, about whichever host.
+//! How often a system may be asked at all, about whichever host.
 //!
 //! A server that takes one request a second, and three at once, must never have reason to refuse one. With two at once
 //! and one each 1.1 s there is room for requests that take up to a second longer on their way than others, and for
@@ -11,8 +11,8 @@ use crate::fleetlock::RetryAfter;
 
 /// How many requests may go out at once when there were none for a while: a slot given back, and the next one taken.
 const BURST: u32 = 2;
-/// The longest that a server which wants to be left alone is not asked to take a slot back. It is held until then.
-const UNLOCK_PUT_OFF_MAX: Duration = Duration::from_mins(1);
+/// The longest that a server which wants to be left alone is not asked to take something back. It is held until then.
+const RELEASE_PUT_OFF_MAX: Duration = Duration::from_mins(1);
 
 /// A bucket of tokens; a request takes one.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ impl Bucket {
 /// Until when the server wants to be left alone.
 #[derive(Debug, Default)]
 pub(super) struct LeftAlone {
-    by_locks: Duration,
-    by_unlocks: Duration,
+    takes: Duration,
+    releases: Duration,
 }
 
 impl LeftAlone {
@@ -61,18 +61,18 @@ impl LeftAlone {
         spread: impl Fn(Duration) -> Duration,
     ) {
         if let Some(RetryAfter::Server(pause)) = retry_after {
-            self.by_locks = self.by_locks.max(now.monotonic + spread(pause));
-            self.by_unlocks = self.by_unlocks.max(now.monotonic + spread(put_off(pause, true)));
+            self.takes = self.takes.max(now.monotonic + spread(pause));
+            self.releases = self.releases.max(now.monotonic + spread(put_off(pause, true)));
         }
     }
 
-    /// Whether it may be asked for a slot, or to take one back.
-    pub(super) fn is_over(&self, now: Now, unlock: bool) -> bool {
-        now.monotonic >= if unlock { self.by_unlocks } else { self.by_locks }
+    /// Whether it may be asked for something, or to take something back.
+    pub(super) fn is_over(&self, now: Now, release: bool) -> bool {
+        now.monotonic >= if release { self.releases } else { self.takes }
     }
 }
 
 /// For how long a question is put off by a server that asked for `pause`.
-pub(super) fn put_off(pause: Duration, unlock: bool) -> Duration {
-    if unlock { pause.min(UNLOCK_PUT_OFF_MAX) } else { pause }
+pub(super) fn put_off(pause: Duration, release: bool) -> Duration {
+    if release { pause.min(RELEASE_PUT_OFF_MAX) } else { pause }
 }

@@ -1,6 +1,7 @@
 //! Pauses as tables, and the rate against a server that takes one request a second and three at once.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{LockOutcome, SlotJob, SlotOrder};
 
 use super::*;
 
@@ -16,8 +17,25 @@ fn host(number: usize) -> HostName {
     HostName::new(&format!("h{number:03}")).unwrap()
 }
 
-fn question(number: usize, unlock: bool) -> Question {
-    Question { host: host(number), group: GroupName::new(&format!("g{number}")).unwrap(), unlock }
+fn job(number: usize, unlock: bool) -> Job {
+    let order = if unlock { SlotOrder::Unlock } else { SlotOrder::Lock };
+    Job::Slot(SlotJob { order, host: host(number), group: GroupName::new(&format!("g{number}")).unwrap() })
+}
+
+fn jobs(retry: Duration, interval: Duration, nonce: &str) -> Jobs {
+    Jobs::new([(System::LockServer, SystemLimits { retry, interval })], nonce)
+}
+
+/// `job` comes back; whether that counts.
+fn done(
+    jobs: &mut Jobs,
+    now: Now,
+    StartedJob { id, job: Job::Slot(job), .. }: StartedJob,
+    outcome: &LockOutcome,
+    retry_after: Option<RetryAfter>,
+) -> bool {
+    let done = JobDone::Slot(job, outcome.clone());
+    jobs.done(now, id, &JobReport { done, retry_after })
 }
 
 fn unreachable() -> LockOutcome {
@@ -32,24 +50,24 @@ fn denied() -> LockOutcome {
     LockOutcome::Denied { lock_kind: "full".to_owned(), value: "full".to_owned() }
 }
 
-/// Asks as soon as that may be, and returns when and about whom.
-fn next(calls: &mut LockCalls, from: u64, wanted: &[Question]) -> (u64, String) {
+/// Begins as soon as that may be, and returns when and what.
+fn next(jobs: &mut Jobs, from: u64, wanted: &[Job]) -> (u64, Vec<StartedJob>) {
     (from..from + 2_000_000)
         .find_map(|millis| {
-            let asked = calls.ask(wanted.to_vec(), at(millis), Duration::MAX);
-            let names: Vec<String> = asked.iter().map(name).collect();
-            (!names.is_empty()).then(|| (millis, names.join(" ")))
+            let begun = jobs.begin(wanted.to_vec(), at(millis), Duration::MAX);
+            (!begun.is_empty()).then_some((millis, begun))
         })
         .unwrap()
 }
 
-fn name(dispatch: &Dispatch) -> String {
-    match dispatch {
-        Dispatch::Lock { host, .. } => format!("lock-{host}"),
-        Dispatch::Unlock { host, .. } => format!("unlock-{host}"),
-        Dispatch::Fence { .. } | Dispatch::Command { .. } | Dispatch::Withdraw { .. } => {
-            panic!("{dispatch:?}")
-        }
+fn names(begun: &[StartedJob]) -> String {
+    begun.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+fn name(StartedJob { job: Job::Slot(job), .. }: &StartedJob) -> String {
+    match job.order {
+        SlotOrder::Lock => format!("lock-{}", job.host),
+        SlotOrder::Unlock => format!("unlock-{}", job.host),
     }
 }
 
@@ -60,15 +78,14 @@ fn pauses(
     unlock: bool,
     answers: &[(LockOutcome, Option<RetryAfter>)],
 ) -> Vec<u64> {
-    let mut calls = LockCalls::new(retry, Duration::ZERO, nonce);
-    let wanted = [question(1, unlock)];
-    let (mut now, _) = next(&mut calls, 0, &wanted);
+    let mut jobs = jobs(retry, Duration::ZERO, nonce);
+    let wanted = [job(1, unlock)];
+    let (mut now, mut begun) = next(&mut jobs, 0, &wanted);
     let pause = |(outcome, retry_after): &(LockOutcome, Option<RetryAfter>)| {
-        assert!(calls.answered(at(now), &host(1), outcome, *retry_after));
-        let asked = next(&mut calls, now, &wanted).0;
-        let pause = asked - now;
-        now = asked;
-        pause
+        assert!(done(&mut jobs, at(now), begun.remove(0), outcome, *retry_after));
+        let last = now;
+        (now, begun) = next(&mut jobs, now, &wanted);
+        now - last
     };
     answers.iter().map(pause).collect()
 }
@@ -141,77 +158,93 @@ fn processes_hosts_and_answers_are_spread_and_each_the_same_again() {
 
 #[test]
 fn a_server_that_wants_to_be_left_alone_is_and_one_slot_concerns_no_other() {
-    let mut calls = LockCalls::new(RETRY, Duration::ZERO, "a");
-    let both = [question(1, false), question(2, false)];
-    assert_eq!(next(&mut calls, 0, &both), (0, "lock-h001 lock-h002".to_owned()));
+    let mut jobs = jobs(RETRY, Duration::ZERO, "a");
+    let both = [job(1, false), job(2, false)];
+    let (asked, mut begun) = next(&mut jobs, 0, &both);
+    assert_eq!((asked, names(&begun).as_str()), (0, "lock-h001 lock-h002"));
     let pause = Duration::from_mins(5);
-    assert!(calls.answered(at(0), &host(1), &denied(), Some(RetryAfter::Slot(pause))));
-    assert!(calls.answered(at(0), &host(2), &denied(), None));
-    let (asked, who) = next(&mut calls, 0, &both);
-    assert!(who == "lock-h002" && asked <= 12_500, "{asked} {who}");
-    assert!(calls.answered(at(asked), &host(2), &protocol(), Some(RetryAfter::Server(pause))));
+    assert!(done(&mut jobs, at(0), begun.remove(0), &denied(), Some(RetryAfter::Slot(pause))));
+    assert!(done(&mut jobs, at(0), begun.remove(0), &denied(), None));
+    let (asked, mut begun) = next(&mut jobs, 0, &both);
+    assert!(names(&begun) == "lock-h002" && asked <= 12_500, "{asked} {begun:?}");
+    let server = Some(RetryAfter::Server(pause));
+    assert!(done(&mut jobs, at(asked), begun.remove(0), &protocol(), server));
     // Nobody else is asked about either, but a slot is given back before long.
-    let others = [question(2, false), question(3, false), question(4, true)];
-    let (unlocked, who) = next(&mut calls, asked, &others);
-    assert_eq!(who, "unlock-h004");
+    let others = [job(2, false), job(3, false), job(4, true)];
+    let (unlocked, begun) = next(&mut jobs, asked, &others);
+    assert_eq!(names(&begun), "unlock-h004");
     assert!((60_000..=75_000).contains(&(unlocked - asked)), "{asked} {unlocked}");
-    let (locked, who) = next(&mut calls, unlocked, &others[..2]);
-    assert_eq!(who, "lock-h003 lock-h002");
+    let (locked, begun) = next(&mut jobs, unlocked, &others[..2]);
+    assert_eq!(names(&begun), "lock-h003 lock-h002");
     assert!((300_000..=375_000).contains(&(locked - asked)), "{asked} {locked}");
 }
 
 #[test]
 fn what_made_a_lock_wait_does_not_hold_up_its_unlock_nor_the_other_way_round() {
-    let mut calls = LockCalls::new(RETRY, Duration::ZERO, "a");
+    let mut jobs = jobs(RETRY, Duration::ZERO, "a");
     for (unlock, name) in [(false, "lock-h001"), (true, "unlock-h001"), (false, "lock-h001")] {
-        assert_eq!(next(&mut calls, 0, &[question(1, unlock)]), (0, name.to_owned()));
-        assert!(!calls.has_tried_to_unlock(&host(1)));
-        assert!(calls.answered(at(0), &host(1), &denied(), None));
-        assert_eq!(calls.has_tried_to_unlock(&host(1)), unlock);
+        let (asked, mut begun) = next(&mut jobs, 0, &[job(1, unlock)]);
+        assert_eq!((asked, names(&begun).as_str()), (0, name));
+        assert!(done(&mut jobs, at(0), begun.remove(0), &denied(), None));
     }
 }
 
 #[test]
-fn an_answer_to_an_earlier_leadership_does_not_count_and_is_asked_for_again() {
-    let mut calls = LockCalls::new(RETRY, Duration::ZERO, "a");
-    let wanted = [question(1, false)];
-    next(&mut calls, 0, &wanted);
-    calls.leadership_begins(at(5));
-    assert!(calls.is_under_way());
-    assert!(!calls.answered(at(9), &host(1), &denied(), None));
-    assert_eq!(next(&mut calls, 9, &wanted).0, 9);
-    assert!(calls.answered(at(9), &host(1), &denied(), None));
+fn nothing_is_taken_from_a_pool_until_what_is_due_to_it_has_been_tried() {
+    let mut jobs = jobs(RETRY, Duration::ZERO, "a");
+    let Job::Slot(unlock) = job(1, true);
+    let lock = SlotJob { order: SlotOrder::Lock, host: host(2), ..unlock.clone() };
+    let wanted = [Job::Slot(lock), Job::Slot(unlock), job(3, false)];
+    let (_, mut begun) = next(&mut jobs, 0, &wanted);
+    assert_eq!(names(&begun), "unlock-h001 lock-h003");
+    assert_eq!(jobs.begin(wanted.to_vec(), at(0), Duration::MAX), []);
+    assert!(done(&mut jobs, at(0), begun.remove(0), &protocol(), None));
+    assert_eq!(names(&jobs.begin(wanted.to_vec(), at(0), Duration::MAX)), "lock-h002");
+}
+
+#[test]
+fn a_job_of_an_earlier_leadership_does_not_count_and_is_begun_again() {
+    let mut jobs = jobs(RETRY, Duration::ZERO, "a");
+    let wanted = [job(1, false)];
+    let (_, mut begun) = next(&mut jobs, 0, &wanted);
+    jobs.leadership_begins(at(5));
+    assert!(jobs.is_under_way());
+    let first = begun.remove(0);
+    assert!(!done(&mut jobs, at(9), first.clone(), &denied(), None));
+    let (again, mut begun) = next(&mut jobs, 9, &wanted);
+    assert_eq!(again, 9);
+    assert!(!done(&mut jobs, at(9), first, &denied(), None), "it has come back before");
+    assert!(done(&mut jobs, at(9), begun.remove(0), &denied(), None));
 }
 
 #[test]
 fn a_slot_that_nobody_has_tried_to_give_back_comes_first_and_a_failing_one_holds_up_nobody() {
-    let mut calls = LockCalls::new(RETRY, INTERVAL, "a");
-    let locks: Vec<_> = (1..40).map(|number| question(number, false)).collect();
+    let mut jobs = jobs(RETRY, INTERVAL, "a");
+    let locks: Vec<_> = (1..40).map(|number| job(number, false)).collect();
     let mut asked = Vec::new();
     let mut now = 0;
-    let mut ask = |calls: &mut LockCalls, wanted: &[Question], count: usize| {
+    let mut ask = |jobs: &mut Jobs, wanted: &[Job], count: usize| {
         asked.clear();
         for _ in 0..count {
-            let (when, who) = next(calls, now, wanted);
+            let (when, begun) = next(jobs, now, wanted);
             now = when;
-            for name in who.split(' ') {
-                let (_, of) = name.split_once('-').unwrap();
-                assert!(calls.answered(at(now), &HostName::new(of).unwrap(), &denied(), None));
-                asked.push(name.to_owned());
+            for started in begun {
+                asked.push(name(&started));
+                assert!(done(jobs, at(now), started, &denied(), None));
             }
         }
         asked.clone()
     };
     // More than can be asked within a retry interval: each has its turn.
-    let mut first = ask(&mut calls, &locks, 39);
+    let mut first = ask(&mut jobs, &locks, 39);
     first.sort();
     first.dedup();
     assert_eq!(first.len(), 39);
     let mut wanted = locks.clone();
-    wanted.extend((50..70).map(|number| question(number, true)));
-    let next_ones = ask(&mut calls, &wanted, 20);
+    wanted.extend((50..70).map(|number| job(number, true)));
+    let next_ones = ask(&mut jobs, &wanted, 20);
     assert!(next_ones.iter().all(|name| name.starts_with("unlock")), "{next_ones:?}");
-    let later = ask(&mut calls, &wanted, 118);
+    let later = ask(&mut jobs, &wanted, 118);
     let count = |name: &str| later.iter().filter(|asked| *asked == name).count();
     for number in 1..40 {
         assert!(count(&format!("lock-h{number:03}")) >= 1, "{number}: {later:?}");
@@ -249,29 +282,25 @@ fn a_server_of_one_request_a_second_and_three_at_once_refuses_none() {
     let mut sent_in_all = 0;
     for seed in 0..10 {
         let mut chance = chance(seed);
-        let mut calls = LockCalls::new(Duration::from_secs(1), INTERVAL, "p0");
+        let mut calls = jobs(Duration::from_secs(1), INTERVAL, "p0");
         let mut started = 0;
         let mut arrivals = Vec::new();
         for millis in (0..600_000).step_by(usize::try_from(TICK).unwrap()) {
             // Every so often another process leads, whose clock begins anew.
             if chance(300) == 0 {
                 started = millis;
-                calls = LockCalls::new(Duration::from_secs(1), INTERVAL, &format!("p{millis}"));
+                calls = jobs(Duration::from_secs(1), INTERVAL, &format!("p{millis}"));
                 calls.leadership_begins(at(0));
             }
             // And now and then there is nothing to ask for a while.
             let busy = (millis / 20_000) % 3 != 1;
-            let wanted = (0..30).map(|number| question(number, number % 3 == 0)).filter(|_| busy).collect();
+            let wanted = (0..30).map(|number| job(number, number % 3 == 0)).filter(|_| busy).collect();
             let now = at(millis - started);
-            for dispatch in calls.ask(wanted, now, Duration::MAX) {
+            for started in calls.begin(wanted, now, Duration::MAX) {
                 // As late as it may be without being refused: the slack.
                 arrivals.push(millis + chance(1_000));
-                let (_, of) = name(&dispatch)
-                    .split_once('-')
-                    .map(|(what, of)| (what.to_owned(), of.to_owned()))
-                    .unwrap();
                 let outcome = if chance(2) == 0 { denied() } else { unreachable() };
-                calls.answered(now, &HostName::new(&of).unwrap(), &outcome, None);
+                assert!(done(&mut calls, now, started, &outcome, None));
             }
         }
         sent_in_all += arrivals.len();
