@@ -18,7 +18,6 @@ pub mod followed;
 pub mod http_client;
 pub mod loss;
 pub mod nats_config;
-mod news;
 pub mod pem_file;
 pub mod plain_file;
 pub mod recovery;

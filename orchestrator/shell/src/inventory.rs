@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Reachability, Sealed, SeenHost, View};
@@ -38,6 +39,42 @@ pub enum InventoryError {
         subject: String,
         /// Application and host of the announcement.
         announced: String,
+    },
+}
+
+/// Something that a worker says of its host.
+#[derive(Debug)]
+pub enum WorkerMessage {
+    /// It announces itself; with an empty payload, it withdraws.
+    Announced {
+        /// The application that the subject names.
+        application: ApplicationName,
+        /// The host that the subject names.
+        host: HostName,
+        /// The payload.
+        payload: Bytes,
+        /// When the bus took it.
+        at: DateTime<Utc>,
+    },
+    /// All announcements that stood in the stream at the start have been handed in.
+    AllAnnounced,
+    /// It publishes versions.
+    Versions {
+        /// The host that the subject names.
+        host: HostName,
+        /// The payload.
+        payload: Bytes,
+        /// When the bus took it.
+        at: DateTime<Utc>,
+    },
+    /// It is alive.
+    Heartbeat(HostName),
+    /// It says how far it is with its command.
+    Progress {
+        /// The host that the subject names.
+        host: HostName,
+        /// The payload.
+        payload: Bytes,
     },
 }
 
@@ -101,6 +138,36 @@ impl Inventory {
     /// What every host's worker said last of how far it is; the command that it is about may have been answered since.
     pub fn progress(&self) -> &OrdMap<HostName, Progress> {
         &self.progress
+    }
+
+    /// Takes in what a worker says.
+    ///
+    /// # Errors
+    /// What it says of the host cannot be used.
+    pub fn take_in(&mut self, now: Now, message: WorkerMessage) -> Result<(), (HostName, InventoryError)> {
+        let (host, taken) = match message {
+            WorkerMessage::Announced { application, host, payload, at } => {
+                let taken = self.announced(now, &application, &host, &payload, at);
+                (host, taken)
+            }
+            WorkerMessage::Versions { host, payload, at } => {
+                let taken = self.versions_published(&host, &payload, at);
+                (host, taken)
+            }
+            WorkerMessage::Progress { host, payload } => {
+                let taken = self.progressed(&host, &payload);
+                (host, taken)
+            }
+            WorkerMessage::Heartbeat(host) => {
+                self.heartbeat(now, &host);
+                return Ok(());
+            }
+            WorkerMessage::AllAnnounced => {
+                self.has_been_read();
+                return Ok(());
+            }
+        };
+        taken.map_err(|error| (host, error))
     }
 
     /// Everything that was announced before this instance looked has been noted; what comes now is news.

@@ -8,19 +8,20 @@ mod action;
 mod calls;
 mod event;
 mod halt;
+mod inspection;
 mod known;
 mod leading;
 mod stopping;
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{ControlMessage, Input, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
 pub use self::event::{CallId, Event};
 pub use self::halt::{Found, Halt, Loss, losses};
+use self::inspection::{Finding, Inspection};
 pub use self::known::{ControlMark, Known, StoreKnowledge, Stream, StreamFacts, Streams};
 use self::leading::{Leading, Starter};
 pub use self::stopping::STOP_WITHIN;
@@ -46,13 +47,6 @@ const NO_ANSWER: &str =
 const NO_LEADER: &str = "no instance leads yet, as far as this one knows";
 /// Why nothing can be asked for yet.
 const HOSTS_UNREAD: &str = "the hosts that have announced themselves are still being read";
-/// Looks at the streams that are further apart than this say nothing of the time between them.
-const LOOKED_WITHIN: Duration = Duration::from_secs(10);
-/// How long to wait before the streams are inspected again, after they did not answer.
-const INSPECT_RETRY: Duration = Duration::from_millis(500);
-/// How long an inspection may take before it counts as forgotten. A bus under load takes seconds for each look.
-const INSPECT_WITHIN: Duration = Duration::from_secs(20);
-
 /// What a node is started with.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
@@ -96,19 +90,9 @@ pub struct Node {
     dispatcher: Dispatcher,
     forwards: Forwards,
     role: Role,
-    connected: bool,
     inspection: Inspection,
-    /// How often inspections were begun, or made worthless.
-    inspections: u64,
-    /// When journal and control stream were created, once they have been seen.
-    created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
-    /// Why they could not be looked at, when that was tried last.
-    unseen: Option<String>,
-    /// Since when something that had been acknowledged has not been found.
-    missing: Option<Missing>,
     /// Whether the journal has been read to its end.
     has_read: bool,
-    store: Option<StoreKnowledge>,
     stopping: Stopping,
     out: Vec<Action>,
 }
@@ -131,22 +115,6 @@ enum Role {
     },
 }
 
-/// Something that had been acknowledged was not there, at every look from the first to the last of these times.
-#[derive(Debug, Clone, Copy)]
-struct Missing {
-    since: Duration,
-    last: Duration,
-}
-
-/// Whether the streams have been looked at since the bus came, or came back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inspection {
-    /// They are to be, from this time on.
-    Wanted { from: Duration },
-    /// They have lost nothing.
-    Done,
-}
-
 impl Node {
     /// A node that knows nothing yet.
     pub fn new(settings: NodeSettings) -> Self {
@@ -159,17 +127,8 @@ impl Node {
             dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
             forwards: Forwards::default(),
             role: Role::Starting,
-            inspection: Inspection::Wanted { from: Duration::ZERO },
-            inspections: 0,
-            created: settings
-                .store
-                .as_ref()
-                .map_or((None, None), |store| (Some(store.journal_created), Some(store.control_created))),
-            unseen: None,
-            missing: None,
+            inspection: Inspection::new(settings.store.clone(), settings.loss_certain_after),
             has_read: false,
-            connected: true,
-            store: settings.store.clone(),
             stopping: Stopping::No,
             out: Vec::new(),
             settings,
@@ -193,7 +152,7 @@ impl Node {
 
     /// What the store had reached when the process started.
     pub fn store(&self) -> Option<&StoreKnowledge> {
-        self.store.as_ref()
+        self.inspection.store()
     }
 
     /// Whether this instance leads.
@@ -235,12 +194,8 @@ impl Node {
         if let Some(why) = self.stopping.why_not_ready() {
             return Some(why);
         }
-        if !self.connected {
-            return Some("the bus is away".to_owned());
-        }
-        if self.inspection != Inspection::Done {
-            let not_yet = || "the streams have not been looked at yet".to_owned();
-            return Some(self.unseen.clone().unwrap_or_else(not_yet));
+        if let Some(why) = self.inspection.why_not() {
+            return Some(why);
         }
         if !self.inventory.is_read() {
             return Some(HOSTS_UNREAD.to_owned());
@@ -274,7 +229,7 @@ impl Node {
             Event::Tick => self.tick(now),
             Event::Settings(settings) => self.settings_changed(settings),
             Event::Sealed(sealed) => self.inventory.secrets_seen(sealed),
-            Event::Connected(connected) => self.connection(connected),
+            Event::Connected(connected) => self.inspection.connection(connected),
             Event::Inspected { known, streams } => self.inspected(now, &known, streams),
             // Asked for by one that has stopped, which is answered above.
             Event::Accounted(_) => {}
@@ -311,25 +266,16 @@ impl Node {
             Event::Withdrawn { host, sequence, deleted } => self.withdrawn(now, host, sequence, deleted),
             Event::Call { call, request, forwarded_at } => self.call(now, call, request, forwarded_at),
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
-            Event::Announced { application, host, payload, at } => {
-                let noted = self.inventory.announced(now, &application, &host, &payload, at);
-                self.warn_of_inventory(&host, noted);
+            Event::Worker(message) => {
+                let warning = self.inventory.take_in(now, message).err();
+                self.out
+                    .extend(warning.map(|(host, error)| Action::Warn(Warning::Inventory { host, error })));
             }
-            Event::VersionsPublished { host, payload, at } => {
-                let noted = self.inventory.versions_published(&host, &payload, at);
-                self.warn_of_inventory(&host, noted);
-            }
-            Event::Heartbeat(host) => self.inventory.heartbeat(now, &host),
-            Event::Progress { host, payload } => {
-                let noted = self.inventory.progressed(&host, &payload);
-                self.warn_of_inventory(&host, noted);
-            }
-            Event::InventoryRead => self.inventory.has_been_read(),
             Event::Stop => self.stop(now),
         }
     }
 
-    /// What to do now, after everything that has been handed in.
+    /// What to do now, in this order, after everything that has been handed in.
     pub fn run(&mut self, now: Now) -> Vec<Action> {
         self.inspect(now);
         self.claim(now);
@@ -347,11 +293,11 @@ impl Node {
             self.out.extend(begun.into_iter().map(Action::Dispatch));
         }
         self.go_on_stopping(now);
-        std::mem::take(&mut self.out)
+        in_order(std::mem::take(&mut self.out))
     }
 
     fn tick(&mut self, now: Now) {
-        self.inventory.tick(now, self.connected);
+        self.inventory.tick(now, self.inspection.is_connected());
         if matches!(self.role, Role::Starting) {
             return;
         }
@@ -372,97 +318,30 @@ impl Node {
         }
     }
 
-    fn connection(&mut self, connected: bool) {
-        // Also when it has not been seen to go: two changes may have been told as one.
-        if connected {
-            self.want_inspection();
-        }
-        self.connected = connected;
-    }
-
-    fn want_inspection(&mut self) {
-        self.inspection = Inspection::Wanted { from: Duration::ZERO };
-        self.inspections += 1;
-    }
-
-    /// Has the streams looked at, when that is wanted and nobody is about to.
+    /// Has the streams looked at, when that is due.
     fn inspect(&mut self, now: Now) {
-        if !self.connected || matches!(self.role, Role::Halted { .. }) {
+        if matches!(self.role, Role::Halted { .. }) {
             return;
         }
-        if let Inspection::Wanted { from } = &mut self.inspection
-            && *from <= now.monotonic
-        {
-            *from = now.monotonic + INSPECT_WITHIN;
-            self.inspections += 1;
-            self.out.push(Action::Inspect(Box::new(self.known())));
-        }
+        let known = self.inspection.begin(now, &self.follower.tip, &self.follower.state);
+        self.out.extend(known.map(|known| Action::Inspect(Box::new(known))));
     }
 
-    /// Everything that the bus has acknowledged, as far as is known here.
-    fn known(&self) -> Known {
-        let (journal_created, control_created) = self.created;
-        let of_store = self.store.as_ref().map(Known::of_store).unwrap_or_default();
-        let known = of_store.with(&self.follower.tip, &self.follower.state);
-        Known { inspection: self.inspections, journal_created, control_created, ..known }
-    }
-
-    /// The streams as they are now: is everything there that had been acknowledged when they were asked about?
     fn inspected(&mut self, now: Now, known: &Known, streams: Result<Streams, String>) {
-        if known.inspection != self.inspections {
-            return;
-        }
-        let streams = match streams {
-            Ok(streams) => streams,
-            Err(why) => {
-                self.missing = None;
-                self.look_again(now, why);
-                return;
+        match self.inspection.inspected(now, known, streams) {
+            Finding::Nothing => {}
+            Finding::Intact { follow_from } if matches!(self.role, Role::Starting) => {
+                self.role = Role::Following { at_end: false };
+                self.out.push(Action::FollowJournal { from: follow_from });
             }
-        };
-        if let Err(halt) = halt::check(known, &streams) {
-            self.found_missing(now, halt);
-            return;
-        }
-        self.inspection = Inspection::Done;
-        self.unseen = None;
-        self.missing = None;
-        let (Some(journal), Some(control)) = (streams.journal, streams.control) else {
-            // Nothing is known to have stood in one that is not there. Whoever starts makes them.
-            self.look_again(now, "the streams are not there".to_owned());
-            return;
-        };
-        self.created = (Some(journal.created), Some(control.created));
-        if matches!(self.role, Role::Starting) {
-            self.role = Role::Following { at_end: false };
-            self.out.push(Action::FollowJournal { from: streams.follow_from });
+            Finding::Intact { .. } => {}
+            Finding::Lost(halt) => self.halt(halt),
         }
     }
 
-    /// Something that had been acknowledged is not there. Nothing is published until it is, or until it is certain
-    /// that it never will be.
-    fn found_missing(&mut self, now: Now, halt: Halt) {
-        // A process that stood still has not looked meanwhile.
-        let earlier = self.missing.filter(|missing| now.monotonic <= missing.last + LOOKED_WITHIN);
-        let since = earlier.map_or(now.monotonic, |missing| missing.since);
-        self.missing = Some(Missing { since, last: now.monotonic });
-        if since + self.settings.loss_certain_after <= now.monotonic {
-            self.inspection = Inspection::Done;
-            self.halt(halt);
-        } else {
-            let why = format!("{halt}; looking again, as the server that says so may have been cut off");
-            self.look_again(now, why);
-        }
-    }
-
-    fn look_again(&mut self, now: Now, why: String) {
-        self.unseen = Some(why);
-        self.inspection = Inspection::Wanted { from: now.monotonic + INSPECT_RETRY };
-    }
-
-    /// Whether something may be published: the bus is there, and has lost nothing since it was away.
+    /// Whether something may be published.
     fn may_publish(&self) -> bool {
-        self.connected && self.inspection == Inspection::Done
+        self.inspection.may_publish()
     }
 
     fn lease_changed(&mut self, question: Option<LeaseQuestion>, change: Option<&LeaseChange>) {
@@ -478,11 +357,14 @@ impl Node {
             return;
         }
         let read = message.map_err(Halt::from).and_then(|message| {
-            halt::check_against_store(self.store.as_ref(), sequence, &message)?;
+            self.inspection.check(sequence, &message)?;
             self.follower.read(sequence, &message).map_err(Halt::from)
         });
         match read {
-            Ok(committed) => self.out.extend(committed.map(|committed| Action::Project(Box::new(committed)))),
+            Ok(committed) => self.out.extend(
+                committed
+                    .map(|committed| Action::Project { committed: Box::new(committed), decided_here: false }),
+            ),
             Err(halt) => self.halt(halt),
         }
     }
@@ -492,7 +374,7 @@ impl Node {
             *at_end = true;
             self.has_read = true;
             // Before it leads, the streams are compared with all that has been read.
-            self.want_inspection();
+            self.inspection.again();
         }
         self.claim(now);
     }
@@ -634,12 +516,15 @@ impl Node {
         }
         self.role = Role::Halted { halt, account: None };
     }
+}
 
-    fn warn_of_inventory(&mut self, host: &HostName, noted: Result<(), crate::inventory::InventoryError>) {
-        if let Err(error) = noted {
-            self.out.push(Action::Warn(Warning::Inventory { host: host.clone(), error }));
-        }
-    }
+/// Records go before the state that has them, and that before everything else: see [`Action::Show`].
+fn in_order(actions: Vec<Action>) -> Vec<Action> {
+    let is_record = |action: &Action| matches!(action, Action::Project { .. });
+    let (mut ordered, rest): (Vec<_>, Vec<_>) = actions.into_iter().partition(is_record);
+    ordered.push(Action::Show);
+    ordered.extend(rest);
+    ordered
 }
 
 /// What an operator is told of an instance that has stopped.

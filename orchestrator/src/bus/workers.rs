@@ -5,7 +5,7 @@ use async_nats::connection::State;
 use bytes::Bytes;
 use futures::StreamExt;
 use os_upgrade_protocol::{Hint, HostName, NameError, subject};
-use os_upgrade_shell::node::Event;
+use os_upgrade_shell::inventory::WorkerMessage;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Event) -> T + Send + Sync,
+        map: impl Fn(WorkerMessage) -> T + Send + Sync,
     ) {
         self.read(subject::WORKERS_STREAM, 1, stop, sink, |_, read| announced(&read).map(&map)).await;
     }
@@ -28,7 +28,7 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Event) -> T + Send + Sync,
+        map: impl Fn(WorkerMessage) -> T + Send + Sync,
     ) {
         self.read(subject::VERSIONS_STREAM, 1, stop, sink, |_, read| versions(&read).map(&map)).await;
     }
@@ -38,10 +38,11 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Event) -> T + Send + Sync,
+        map: impl Fn(WorkerMessage) -> T + Send + Sync,
     ) {
         // Without them every host's reachability would stay unknown, and that counts as reachable.
-        let heartbeat = |message: Message| subject::presence_host(&message.subject).map(Event::Heartbeat);
+        let heartbeat =
+            |message: Message| subject::presence_host(&message.subject).map(WorkerMessage::Heartbeat);
         self.hear(subject::PRESENCES, stop, sink, |message| heartbeat(message).map(&map)).await;
     }
 
@@ -50,11 +51,11 @@ impl Bus {
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
-        map: impl Fn(Event) -> T + Send + Sync,
+        map: impl Fn(WorkerMessage) -> T + Send + Sync,
     ) {
         let progress = |message: Message| {
             let host = subject::progress_host(&message.subject)?;
-            Ok(Event::Progress { host, payload: message.payload })
+            Ok(WorkerMessage::Progress { host, payload: message.payload })
         };
         self.hear(subject::PROGRESSES, stop, sink, |message| progress(message).map(&map)).await;
     }
@@ -76,7 +77,7 @@ impl Bus {
             let Some(message) = message else { return };
             let at = message.subject.clone();
             match read(message) {
-                Ok(event) => drop(sink.send(event).await),
+                Ok(said) => drop(sink.send(said).await),
                 Err(error) => tracing::debug!(subject = %at, %error, "not a host"),
             }
         }
@@ -95,12 +96,12 @@ impl Bus {
     }
 }
 
-fn announced(read: &Read) -> Option<Event> {
-    let Read::Message(message) = read else { return Some(Event::InventoryRead) };
+fn announced(read: &Read) -> Option<WorkerMessage> {
+    let Read::Message(message) = read else { return Some(WorkerMessage::AllAnnounced) };
     let at = message.info().ok()?.published;
     match subject::worker_parts(&message.subject) {
         Ok((application, host)) => {
-            Some(Event::Announced { application, host, payload: message.payload.clone(), at })
+            Some(WorkerMessage::Announced { application, host, payload: message.payload.clone(), at })
         }
         Err(error) => {
             tracing::warn!(subject = %message.subject, %error, "announcement");
@@ -109,11 +110,11 @@ fn announced(read: &Read) -> Option<Event> {
     }
 }
 
-fn versions(read: &Read) -> Option<Event> {
+fn versions(read: &Read) -> Option<WorkerMessage> {
     let Read::Message(message) = read else { return None };
     let at = message.info().ok()?.published;
     match subject::versions_host(&message.subject) {
-        Ok(host) => Some(Event::VersionsPublished { host, payload: message.payload.clone(), at }),
+        Ok(host) => Some(WorkerMessage::Versions { host, payload: message.payload.clone(), at }),
         Err(error) => {
             tracing::warn!(subject = %message.subject, %error, "versions");
             None

@@ -111,6 +111,10 @@ bugs! {
     SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 6;
     /// The projection drops a record now and then.
     RecordNotProjected: "record-not-projected", [] => ["store"], seed 21;
+    /// Readers are shown the present state only after somebody has been told of it, now and then.
+    ShownLate: "shown-late", [] => ["shown"], seed 1;
+    /// Workers are told that their run is stopping when they are sent a command.
+    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 1;
     /// A loss is believed at once, though a server of a cluster may only be behind.
     LossBelievedAtOnce: "loss-believed-at-once", [StaleLook, OrchestratorCutOff] => ["journal"], seed 11;
     /// A handler that was cut off is told that its command is new.

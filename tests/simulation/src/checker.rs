@@ -11,6 +11,8 @@
 //! | S3 | no host executes `upgrade` twice in a run | `workers` |
 //! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |
 //! | S5 | an answer 2xx is never forgotten | `answers` |
+//! | shown | who is told by the leader that a change is durable finds it there | `answers` |
+//! | hint | workers are told that a run is stopping when it is | `answers` |
 //! | S6 | a slot is never freed by time alone, nor by an operator while its host is at work | `steps` |
 //! | window | a run starts by itself in an open window only, once in each occurrence, and ends with it | `journal` |
 //! | semaphore | the history of all calls about slots is linearisable | `semaphore` |

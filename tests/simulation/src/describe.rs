@@ -16,11 +16,7 @@ use crate::request::{What, WorkerRequest};
 /// An event of an orchestrator; none for those that say nothing.
 pub(crate) fn event(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Tick
-        | Event::Heartbeat(_)
-        | Event::Progress { .. }
-        | Event::Announced { .. }
-        | Event::VersionsPublished { .. } => {
+        Event::Tick | Event::Worker(_) => {
             return None;
         }
         Event::Journal { sequence, message: Ok(message) } => {
@@ -40,7 +36,7 @@ pub(crate) fn event(event: &Event) -> Option<String> {
 /// An action of an orchestrator; none for those that say nothing.
 pub(crate) fn action(action: &Action) -> Option<String> {
     Some(match action {
-        Action::Project(_) | Action::Lease(_) => return None,
+        Action::Project { .. } | Action::Show | Action::Lease(_) => return None,
         Action::Append { expected, message } => format!("append after {expected} {}", content(message)),
         Action::Dispatch(Dispatch::Command { epoch, fence, id, .. }) => {
             format!("send {id} under fence {fence}, epoch {epoch}")

@@ -43,6 +43,8 @@ pub(crate) struct Instance {
     pub(crate) kept: Vec<Request>,
     /// What has been projected and is not in the store yet.
     pub(crate) projected: VecDeque<Committed>,
+    /// Up to where it shows readers what is in the journal.
+    pub(crate) shown: u64,
 }
 
 /// A reader of a stream.
@@ -96,6 +98,7 @@ impl Instance {
             run_is_due: false,
             kept: Vec::new(),
             projected: VecDeque::new(),
+            shown: 0,
         }
     }
 

@@ -16,7 +16,7 @@ use std::fmt;
 use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
 use os_upgrade_kernel::OnFailure;
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::node::{Event, Node};
 use os_upgrade_worker_rules as rules;
 
@@ -133,6 +133,8 @@ pub(crate) enum Worker {
     TimeOut {
         request: u64,
     },
+    /// It is told that its run is stopping.
+    Hint(Hint),
     /// A worker that only keeps the specification is through with a command.
     PlainDone {
         sequence: u64,

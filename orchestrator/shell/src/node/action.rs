@@ -1,7 +1,7 @@
 //! What a node wants done.
 
 use os_upgrade_kernel::Settings;
-use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_protocol::{GroupName, Hint, HostName};
 
 use super::{CallId, Halt, Known};
 use crate::committed::Committed;
@@ -65,7 +65,22 @@ pub enum Action {
         forwarded: Forwarded,
     },
     /// Hand a committed record to the projection.
-    Project(Box<Committed>),
+    Project {
+        /// The record.
+        committed: Box<Committed>,
+        /// Whether it was decided here: then this instance logs what it says.
+        decided_here: bool,
+    },
+    /// Show readers the present state. Whoever reads of a run there finds it in the history, since records are projected
+    /// before; and who is told after it that a change is durable finds the change.
+    Show,
+    /// Tell these hosts that their run is stopping: what can be stopped need not be waited for. Nothing relies on it.
+    Hint {
+        /// What to tell.
+        hint: Hint,
+        /// Whom.
+        hosts: Vec<HostName>,
+    },
     /// Tell the operator.
     Warn(Warning),
     /// The process may end: everybody has been answered, and the lease is given back as far as that was possible.

@@ -1,14 +1,14 @@
 //! What a node is told.
 
-use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Request, Sealed, Settings};
-use os_upgrade_protocol::{ApplicationName, CommandId, HostName};
+use os_upgrade_protocol::{CommandId, HostName};
 
 use super::{Known, Streams};
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
 use crate::forward::Outcome;
+use crate::inventory::WorkerMessage;
 use crate::jobs::{JobId, JobReport};
 use crate::journal::append::{AppendOutcome, ReadBack};
 use crate::journal::codec::Message;
@@ -121,37 +121,8 @@ pub enum Event {
         /// What came of it.
         outcome: Outcome,
     },
-    /// A message of the workers' stream.
-    Announced {
-        /// The application its subject names.
-        application: ApplicationName,
-        /// The host its subject names.
-        host: HostName,
-        /// Its payload.
-        payload: Bytes,
-        /// When the bus took it.
-        at: DateTime<Utc>,
-    },
-    /// A message of the versions' stream.
-    VersionsPublished {
-        /// The host its subject names.
-        host: HostName,
-        /// Its payload.
-        payload: Bytes,
-        /// When the bus took it.
-        at: DateTime<Utc>,
-    },
-    /// All announcements that stood in the stream at the start have been handed in.
-    InventoryRead,
-    /// A heartbeat.
-    Heartbeat(HostName),
-    /// A worker says how far it is.
-    Progress {
-        /// The host its subject names.
-        host: HostName,
-        /// Its payload.
-        payload: Bytes,
-    },
+    /// A worker says something of its host.
+    Worker(WorkerMessage),
     /// The process is to end; [`super::Action::Stopped`] follows.
     Stop,
 }

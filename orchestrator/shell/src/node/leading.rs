@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use os_upgrade_kernel::outlook::Lookout;
 use os_upgrade_kernel::window::Occurrence;
-use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, State, View};
+use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, State, View, hint};
 use os_upgrade_protocol::RunId;
 
 use super::calls::Caller;
@@ -205,11 +205,13 @@ impl Leading {
                 dispatcher.committed(&record);
                 out.extend(adopted(&record).chain(more_holders(&record, &next)).map(Action::Warn));
                 let sequence = tip.sequence;
+                let hint = hint(&record.facts, &next);
+                out.extend(hint.map(|(hint, hosts)| Action::Hint { hint, hosts }));
                 let append_id = tip.append_id.clone().expect("an append has an id");
                 let before = follower.journaled();
                 let committed = Committed { sequence, append_id, before, record };
                 follower.appended(tip, Some((&committed, next)));
-                out.push(Action::Project(Box::new(committed)));
+                out.push(Action::Project { committed: Box::new(committed), decided_here: true });
                 out.extend(answers.into_iter().map(|(call, answer)| Action::Answer {
                     call,
                     outcome: Ok(Answered { answer, sequence }),

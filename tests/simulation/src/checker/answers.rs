@@ -1,8 +1,8 @@
 //! Answers to callers: each must have been true at some moment between question and answer, and be durable.
 
 use os_upgrade_kernel::{Accepted, ClientId, Config, Refusal, Request, Run};
-use os_upgrade_protocol::{HostName, RunId};
-use os_upgrade_shell::forward::Outcome;
+use os_upgrade_protocol::{Hint, HostName, RunId};
+use os_upgrade_shell::forward::{Answered, Outcome};
 use os_upgrade_shell::node::CallId;
 use os_upgrade_shell::not_done::NotDone;
 
@@ -53,6 +53,24 @@ impl Checker {
         {
             self.clients.insert((group.clone(), id));
             self.check_slots(&group);
+        }
+    }
+
+    /// The leader answers, and shows readers what is in the journal up to `shown`.
+    pub(crate) fn answered_when_shown(&mut self, outcome: &Outcome, shown: u64) {
+        if let Ok(Answered { sequence, .. }) = outcome
+            && *sequence > shown
+        {
+            let text = format!("a change of {sequence} is answered while the state of {shown} is shown");
+            self.violated("shown", text);
+        }
+    }
+
+    /// Workers are told that a run is stopping.
+    pub(crate) fn hinted(&mut self, hint: &Hint) {
+        let run = hint.run.as_ref().and_then(|run| self.runs.get(run));
+        if run.is_none_or(|run| run.stopped.is_none()) {
+            self.violated("hint", format!("{hint:?} is sent, and no such run is stopping"));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Calls on their way: to the instance that is asked, from there to the leader, and back.
 
 use os_upgrade_shell::forward::{Forwarded, Outcome, decode, decode_outcome, encode_outcome, not_forwarded};
-use os_upgrade_shell::node::{CallId, Event};
+use os_upgrade_shell::node::{CallId, Event, Node};
 
 use super::{Item, Peer, Process, World};
 use crate::bug::Bug;
@@ -11,6 +11,10 @@ impl World {
     /// An instance answers a call: to whoever asked it, be it a follower.
     pub(super) fn answered(&mut self, index: usize, call: CallId, outcome: &Outcome) {
         let Some(request) = self.operators.forwarded.remove(&call) else {
+            let instance = &self.instances[index];
+            if instance.node.as_ref().is_some_and(Node::is_leading) {
+                self.checker.answered_when_shown(outcome, instance.shown);
+            }
             self.checker.answered(call, outcome);
             self.operators.answered(call, outcome);
             return;

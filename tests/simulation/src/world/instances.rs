@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use os_upgrade_kernel::{Job, SlotJob, SlotOrder};
-use os_upgrade_protocol::Announcement;
+use os_upgrade_protocol::hint::HintCause;
+use os_upgrade_protocol::{Announcement, Hint};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
 use os_upgrade_shell::forward::encode;
+use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::lease::LeaseOutcome;
-use os_upgrade_shell::node::{Action, Event, Warning};
+use os_upgrade_shell::node::{Action, Event, Node, Warning};
 use os_upgrade_shell::not_done::NotDone;
 
 use super::{Item, Peer, Process, World, beginning, span};
@@ -51,7 +53,7 @@ impl World {
             let event = self.announcement(host);
             self.hand_in(index, event);
         }
-        self.hand_in(index, Event::InventoryRead);
+        self.hand_in(index, Event::Worker(WorkerMessage::AllAnnounced));
         self.in_process(index, boot, Process::Tick);
     }
 
@@ -62,7 +64,9 @@ impl World {
         // All send heartbeats; not all say so.
         announcement.heartbeats = host.sdk;
         let payload = announcement.to_payload().into();
-        Event::Announced { application: application(), host: host.name.clone(), payload, at: CREATED }
+        let host = host.name.clone();
+        let message = WorkerMessage::Announced { application: application(), host, payload, at: CREATED };
+        Event::Worker(message)
     }
 
     pub(super) fn resume(&mut self, index: usize, boot: u32) {
@@ -207,7 +211,21 @@ impl World {
                 let fallback = Event::ForwardAnswered { call, outcome };
                 self.ask(index, What::Forward { call, to, payload }, fallback);
             }
-            Action::Project(committed) => {
+            Action::Show => {
+                let instance = &mut self.instances[index];
+                if self.bug != Some(Bug::ShownLate) || self.rng.u32(..20) > 0 {
+                    instance.shown = instance.node.as_ref().map_or(0, Node::position);
+                }
+            }
+            Action::Hint { hint, hosts } => {
+                self.checker.hinted(&hint);
+                if self.is_linked(Peer::Instance(index)) {
+                    for host in hosts {
+                        self.hint_on_its_way(&host, &hint);
+                    }
+                }
+            }
+            Action::Project { committed, decided_here: _ } => {
                 self.checker.shown(&committed);
                 let instance = &mut self.instances[index];
                 let boot = instance.boot;
@@ -240,6 +258,9 @@ impl World {
                     Some(Bug::LostAckIsFailure) => PublishOutcome::NotStored,
                     _ => PublishOutcome::Unknown,
                 };
+                if self.bug == Some(Bug::HintedForNothing) {
+                    self.checker.hinted(&Hint { run: Some(id.run.clone()), cause: HintCause::Cancelled });
+                }
                 let fallback = Event::CommandPublished { epoch, id: id.clone(), not_after, outcome };
                 self.ask(index, What::Command { epoch, fence, id, not_after }, fallback);
             }

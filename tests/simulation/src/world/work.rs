@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action as Asked, Command, Outcome, Reply, Versions, header};
+use os_upgrade_protocol::{Action as Asked, Command, Hint, HostName, Outcome, Reply, Versions, header};
+use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, Standing, StreamState, opened_at, plan};
 use os_upgrade_worker_rules::{
-    self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, OutgoingReply, RebootCall,
-    Received, StateFile, Upgraded,
+    self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, OutgoingReply, Phase,
+    RebootCall, Received, StateFile, Upgraded,
 };
 
 use super::{Item, Peer, Worker, World, beginning, span};
@@ -83,8 +84,37 @@ impl World {
                     self.tell(index, event);
                 }
             }
+            Worker::Hint(hint) => self.hinted(index, &hint),
             Worker::PlainDone { sequence } => self.plain_done(index, sequence),
         }
+    }
+
+    /// A hint leaves an orchestrator. It may be lost, as nothing relies on it.
+    pub(super) fn hint_on_its_way(&mut self, name: &HostName, hint: &Hint) {
+        let Some(index) = self.hosts.iter().position(|host| host.name == *name) else { return };
+        if self.is_linked(Peer::Host(index)) && !self.occurs(Fault::MessageLost) {
+            let (latency, process) = (self.latency(), self.hosts[index].process_count);
+            self.at(latency, Item::Worker { host: index, process, what: Worker::Hint(hint.clone()) });
+        }
+    }
+
+    /// The handler that is at work for the run may stop, and then says so.
+    fn hinted(&mut self, index: usize, hint: &Hint) {
+        let heeds = self.rng.bool();
+        let Some(sdk) = self.hosts[index].sdk() else { return };
+        let Some(current) = sdk.logic.state().current.clone() else { return };
+        if !heeds || hint.run.is_none() || current.run != hint.run {
+            return;
+        }
+        let stopped = "the run was stopped".to_owned();
+        let result = match current.phase {
+            Phase::Preparing => HandlerResult::Prepare(Err(stopped)),
+            Phase::Upgrading { .. } => HandlerResult::Upgrade(Err(stopped)),
+            Phase::Checking => HandlerResult::Health(Err(stopped)),
+            Phase::Rebooting { .. } | Phase::Answered { .. } => return,
+        };
+        let sequence = current.position.sequence;
+        self.tell(index, rules::Event::HandlerFinished { sequence, result });
     }
 
     fn heartbeat(&mut self, index: usize) {
@@ -94,7 +124,8 @@ impl World {
         for instance in 0..self.instances.len() {
             if self.is_linked(Peer::Instance(instance)) {
                 let boot = self.instances[instance].boot;
-                let event = os_upgrade_shell::node::Event::Heartbeat(self.hosts[index].name.clone());
+                let heartbeat = WorkerMessage::Heartbeat(self.hosts[index].name.clone());
+                let event = os_upgrade_shell::node::Event::Worker(heartbeat);
                 let what = super::Process::Event(event);
                 self.after(MILLI, Item::Process { instance, boot, what });
             }

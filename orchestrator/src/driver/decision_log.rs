@@ -1,10 +1,11 @@
 //! What the log says of what has been decided: how runs go, and who changes the configuration. An operator who only reads
 //! the log learns there of a night that has failed.
 
-use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult};
+use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Settings};
+use os_upgrade_shell::node::Warning;
 
 /// Tells what `record` says, on the instance that decided it.
-pub(crate) fn tell(record: &Record) {
+pub(super) fn tell(record: &Record) {
     record.facts.iter().for_each(tell_fact);
 }
 
@@ -28,5 +29,29 @@ fn tell_fact(fact: &Fact) {
         tracing::warn!(%run, %host, %reason, "the host is not upgraded");
     } else if let Fact::ConfigReplaced { config, actor, .. } = fact {
         tracing::info!(actor, deleted = config.is_none(), "the configuration has changed");
+    }
+}
+
+/// Groups and their slots, as in `default=1,edge=2`.
+fn slots(settings: &Settings) -> String {
+    let groups = settings.groups.iter().map(|(group, slots)| format!("{group}={slots}"));
+    groups.collect::<Vec<_>>().join(",")
+}
+
+/// Logs a warning of the node's.
+pub(super) fn warn(warning: &Warning) {
+    match warning {
+        Warning::Halted(halt) => tracing::error!(%halt, "stopped: an operator has to look"),
+        Warning::Inventory { host, error } => {
+            tracing::warn!(%host, %error, "what a worker said cannot be used");
+        }
+        Warning::Leading => tracing::info!("leading"),
+        Warning::Adopted(settings) => {
+            tracing::info!(slots = slots(settings), timezone = %settings.timezone, "other settings are in force");
+        }
+        Warning::MoreHolders { group, slots, holders } => {
+            tracing::warn!(%group, slots, holders, "more hold a slot than there are: none is given until they are fewer");
+        }
+        Warning::Deposed { why } => tracing::warn!(why, "leading no more"),
     }
 }

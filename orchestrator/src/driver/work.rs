@@ -1,0 +1,244 @@
+//! What takes time: each is a task of its own, whose outcome comes back as an event.
+
+use std::time::Duration;
+
+use os_upgrade_protocol::{Hint, HostName};
+use os_upgrade_shell::dispatch::Dispatch;
+use os_upgrade_shell::forward::Forwarded;
+use os_upgrade_shell::jobs::StartedJob;
+use os_upgrade_shell::journal::codec::Message;
+use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
+use os_upgrade_shell::node::{CallId, Event, Halt, Known, NodeSettings};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use crate::adapters::Adapters;
+use crate::bus::Bus;
+use crate::call::Call;
+use crate::loss;
+use crate::store::History;
+
+/// Events that wait to be handed in; readers wait when there are so many.
+const EVENTS_MAX: usize = 8192;
+/// How long the last answers to followers may take to be on their way.
+const FLUSH_WITHIN: Duration = Duration::from_millis(200);
+
+/// What comes back, and what is read.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// An outcome, or what a worker says.
+    Event(Event),
+    /// A follower passes on what it was asked.
+    Call(Call),
+    /// A message of a stream, for the reading that began with this number.
+    Read { reading: u64, event: Event },
+}
+
+/// What actions are carried out with.
+#[derive(Debug)]
+pub(super) struct Work {
+    bus: Bus,
+    adapters: Adapters,
+    history: History,
+    me: LeaseHolder,
+    started: Instant,
+    sender: mpsc::Sender<Incoming>,
+    journal: Option<Reading>,
+    control: Option<Reading>,
+    readings: u64,
+    /// Answers to followers that are on their way.
+    answers: TaskTracker,
+    /// Ends the readers.
+    ended: CancellationToken,
+}
+
+/// A stream that is being read. What an earlier reading had still under way does not count any more.
+#[derive(Debug)]
+struct Reading {
+    number: u64,
+    _stop: DropGuard,
+}
+
+impl Work {
+    /// With where everything comes back.
+    pub(super) fn new(
+        bus: Bus,
+        adapters: Adapters,
+        history: History,
+        settings: &NodeSettings,
+        started: Instant,
+    ) -> (Self, mpsc::Receiver<Incoming>) {
+        let (sender, incoming) = mpsc::channel(EVENTS_MAX);
+        let me = LeaseHolder { instance: settings.instance.clone(), nonce: settings.nonce.clone() };
+        let work = Self {
+            bus,
+            adapters,
+            history,
+            me,
+            started,
+            sender,
+            journal: None,
+            control: None,
+            readings: 0,
+            answers: TaskTracker::new(),
+            ended: CancellationToken::new(),
+        };
+        (work, incoming)
+    }
+
+    /// Ends all readers when it is dropped.
+    pub(super) fn end_readers(&self) -> DropGuard {
+        self.ended.clone().drop_guard()
+    }
+
+    /// Waits until the last answers to followers are on their way, but not for long.
+    pub(super) async fn flush(&self) {
+        self.answers.close();
+        let sent = async {
+            self.answers.wait().await;
+            self.bus.flush().await;
+        };
+        if tokio::time::timeout(FLUSH_WITHIN, sent).await.is_err() {
+            tracing::debug!("the bus did not take the last answers");
+        }
+    }
+
+    /// Whether that reading is still going on.
+    pub(super) fn is_current(&self, reading: u64) -> bool {
+        [&self.journal, &self.control].into_iter().flatten().any(|current| current.number == reading)
+    }
+
+    /// Runs `work` beside everything else; what it returns comes back as an event.
+    fn spawn<F: Future<Output = Event> + Send + 'static>(&self, work: impl FnOnce(Bus) -> F) {
+        let (work, sender) = (work(self.bus.clone()), self.sender.clone());
+        tokio::spawn(async move {
+            let event = work.await;
+            // Nobody listens any more when the driver has stopped.
+            drop(sender.send(Incoming::Event(event)).await);
+        });
+    }
+
+    pub(super) fn inspect(&self, known: Box<Known>) {
+        self.spawn(|bus| async move {
+            let streams = bus.inspect(&known).await.map_err(|error| error.to_string());
+            Event::Inspected { known, streams }
+        });
+    }
+
+    /// Finds out from the store what exactly the bus has lost.
+    pub(super) fn account(&self, halt: Halt) {
+        let Halt::Lost(losses) = halt else { return };
+        let history = self.history.clone();
+        self.spawn(|bus| async move { Event::Accounted(loss::account(&bus, &history, &losses).await) });
+    }
+
+    pub(super) fn lease(&self, LeaseQuestion { number, action }: LeaseQuestion) {
+        self.spawn(|bus| async move { Event::Lease { number, outcome: bus.lease(&action).await } });
+    }
+
+    pub(super) fn append(&self, expected: u64, message: Message) {
+        self.spawn(|bus| async move {
+            let outcome = bus.append(expected, &message).await;
+            Event::Appended { append_id: message.append_id, outcome }
+        });
+    }
+
+    pub(super) fn read_journal(&self, sequence: u64) {
+        self.spawn(|bus| async move { Event::ReadBack { sequence, found: bus.read_back(sequence).await } });
+    }
+
+    pub(super) fn forward(&self, call: CallId, to: LeaseHolder, forwarded: Forwarded) {
+        self.spawn(|bus| async move {
+            Event::ForwardAnswered { call, outcome: bus.forward(&to, &forwarded).await }
+        });
+    }
+
+    /// Nobody waits for what comes of it.
+    pub(super) fn hint(&self, hint: Hint, hosts: Vec<HostName>) {
+        let bus = self.bus.clone();
+        tokio::spawn(async move { bus.hint(&hint, hosts).await });
+    }
+
+    pub(super) fn dispatch(&self, dispatch: Dispatch) {
+        match dispatch {
+            Dispatch::Fence { epoch } => {
+                let me = self.me.clone();
+                self.spawn(|bus| async move {
+                    let stored = bus.publish_fence(&me.instance, &me.nonce).await;
+                    Event::FencePublished { epoch, stored }
+                });
+            }
+            Dispatch::Command { epoch, fence, id, not_after } => self.spawn(|bus| async move {
+                let outcome = bus.publish_command(&id, not_after, fence).await;
+                Event::CommandPublished { epoch, id, not_after, outcome }
+            }),
+            Dispatch::Job(StartedJob { id, job, before }) => {
+                let (adapters, started) = (self.adapters.clone(), self.started);
+                self.spawn(move |_| async move {
+                    let report = adapters.carry_out(job, || started.elapsed() < before).await;
+                    Event::JobDone { id, report }
+                });
+            }
+            Dispatch::Withdraw { host, sequence } => self.spawn(|bus| async move {
+                let deleted = bus.withdraw(&host, sequence).await;
+                Event::Withdrawn { host, sequence, deleted }
+            }),
+        }
+    }
+
+    fn begin_reading(&mut self) -> (Reading, CancellationToken) {
+        self.readings += 1;
+        let stop = self.ended.child_token();
+        (Reading { number: self.readings, _stop: stop.clone().drop_guard() }, stop)
+    }
+
+    pub(super) fn follow_journal(&mut self, from: u64) {
+        let (reading, stop) = self.begin_reading();
+        let map = read_by(&reading);
+        self.journal = Some(reading);
+        let (bus, sender) = (self.bus.clone(), self.sender.clone());
+        tokio::spawn(async move { bus.follow_journal(from, stop, sender, map).await });
+    }
+
+    pub(super) fn stop_journal(&mut self) {
+        self.journal = None;
+    }
+
+    pub(super) fn read_control(&mut self, from: u64) {
+        let (reading, stop) = self.begin_reading();
+        let map = read_by(&reading);
+        self.control = Some(reading);
+        let (bus, sender) = (self.bus.clone(), self.sender.clone());
+        let map = move |raw| map(Event::Control(raw));
+        tokio::spawn(async move { bus.read_control(from, stop, sender, map).await });
+    }
+
+    pub(super) fn stop_control(&mut self) {
+        self.control = None;
+    }
+
+    /// Reads what workers say, and what followers pass on, until the readers end.
+    pub(super) fn read_workers_and_followers(&self) {
+        let parts = || (self.bus.clone(), self.ended.clone(), self.sender.clone());
+        let worker = |message| Incoming::Event(Event::Worker(message));
+        let (bus, stop, sink) = parts();
+        tokio::spawn(async move { bus.read_announcements(stop, sink, worker).await });
+        let (bus, stop, sink) = parts();
+        tokio::spawn(async move { bus.read_versions(stop, sink, worker).await });
+        let (bus, stop, sink) = parts();
+        tokio::spawn(async move { bus.read_heartbeats(stop, sink, worker).await });
+        let (bus, stop, sink) = parts();
+        tokio::spawn(async move { bus.read_progress(stop, sink, worker).await });
+        let (bus, stop, sink) = parts();
+        let (me, answers) = (self.me.clone(), self.answers.clone());
+        tokio::spawn(async move { bus.read_forwarded(&me, stop, sink, Incoming::Call, answers).await });
+    }
+}
+
+/// Marks an event as read by `reading`.
+fn read_by(reading: &Reading) -> impl Fn(Event) -> Incoming + Send + Sync + 'static {
+    let reading = reading.number;
+    move |event| Incoming::Read { reading, event }
+}
