@@ -14,7 +14,7 @@ use os_upgrade_protocol::{
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::control::{RawControl, read};
 use os_upgrade_shell::forward;
-use os_upgrade_shell::inventory::Inventory;
+use os_upgrade_shell::inventory::{Inventory, WorkerMessage};
 
 use crate::{is_object, split};
 
@@ -52,15 +52,18 @@ pub fn command(data: &[u8]) {
     assert_eq!(again.to_payload(), command.to_payload());
 }
 
+const NOW: Now = Now { wall: DateTime::UNIX_EPOCH, monotonic: std::time::Duration::ZERO };
+
 /// A worker's announcement, and what the orchestrator's inventory makes of it.
 pub fn announcement(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
     let application = os_upgrade_protocol::ApplicationName::new("os-upgrade-debian").expect("a name");
     let mut inventory = Inventory::default();
-    let now = Now { wall: DateTime::UNIX_EPOCH, monotonic: std::time::Duration::ZERO };
     let payload = Bytes::copy_from_slice(data);
-    let noted = inventory.announced(now, &application, &host, &payload, DateTime::UNIX_EPOCH);
-    inventory.tick(now, true);
+    let message =
+        WorkerMessage::Announced { application, host: host.clone(), payload, at: DateTime::UNIX_EPOCH };
+    let noted = inventory.take_in(NOW, message);
+    inventory.tick(NOW, true);
     assert!(noted.is_ok() || !inventory.view().hosts.contains_key(&host));
     let Ok(announcement) = Announcement::parse(data) else { return };
     assert!(data.len() <= ANNOUNCEMENT_BYTES_MAX && is_object(data));
@@ -71,8 +74,8 @@ pub fn announcement(data: &[u8]) {
 /// What a host runs.
 pub fn versions(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
-    let payload = Bytes::copy_from_slice(data);
-    let noted = Inventory::default().versions_published(&host, &payload, DateTime::UNIX_EPOCH);
+    let (payload, at) = (Bytes::copy_from_slice(data), DateTime::UNIX_EPOCH);
+    let noted = Inventory::default().take_in(NOW, WorkerMessage::Versions { host, payload, at });
     let versions = Versions::parse(data);
     assert_eq!(noted.is_ok(), versions.is_ok());
     let Ok(versions) = versions else { return };
@@ -83,7 +86,8 @@ pub fn versions(data: &[u8]) {
 /// How far a host is.
 pub fn progress(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
-    let noted = Inventory::default().progressed(&host, data);
+    let payload = Bytes::copy_from_slice(data);
+    let noted = Inventory::default().take_in(NOW, WorkerMessage::Progress { host, payload });
     let progress = Progress::parse(data);
     assert_eq!(noted.is_ok(), progress.is_ok());
     let Ok(progress) = progress else { return };

@@ -162,17 +162,13 @@ impl Inventory {
                 self.heartbeat(now, &host);
                 return Ok(());
             }
+            // What comes now is news.
             WorkerMessage::AllAnnounced => {
-                self.has_been_read();
+                self.is_read = true;
                 return Ok(());
             }
         };
         taken.map_err(|error| (host, error))
-    }
-
-    /// Everything that was announced before this instance looked has been noted; what comes now is news.
-    pub fn has_been_read(&mut self) {
-        self.is_read = true;
     }
 
     /// Whether everything that was announced before has been noted.
@@ -202,7 +198,7 @@ impl Inventory {
 
     /// An announcement, or an empty payload that withdraws one; the bus took it `at`. One that has just been made is a
     /// sign of life.
-    pub fn announced(
+    fn announced(
         &mut self,
         now: Now,
         application: &ApplicationName,
@@ -230,7 +226,7 @@ impl Inventory {
     }
 
     /// Versions that a host published; the bus took them `at`.
-    pub fn versions_published(
+    fn versions_published(
         &mut self,
         host: &HostName,
         payload: &[u8],
@@ -242,7 +238,7 @@ impl Inventory {
     }
 
     /// What a host's worker says of how far it is. Anybody may say so, for hosts that are never announced too.
-    pub fn progressed(&mut self, host: &HostName, payload: &[u8]) -> Result<(), InventoryError> {
+    fn progressed(&mut self, host: &HostName, payload: &[u8]) -> Result<(), InventoryError> {
         let progress = Progress::parse(payload)?;
         if self.view.hosts.contains_key(host) {
             self.progress.insert(host.clone(), progress);
@@ -259,7 +255,7 @@ impl Inventory {
     }
 
     /// A heartbeat.
-    pub fn heartbeat(&mut self, now: Now, host: &HostName) {
+    fn heartbeat(&mut self, now: Now, host: &HostName) {
         self.signs.insert(host.clone(), self.sign(now));
         self.set_reachability(host, Reachability::Reachable);
     }
@@ -468,7 +464,7 @@ mod tests {
         for name in ["h1", "h2"] {
             announce_heartbeats(&mut inventory, name, 0, long_ago);
         }
-        inventory.has_been_read();
+        inventory.is_read = true;
         let both = |inventory: &Inventory| ["h1", "h2"].map(|name| reachability(inventory, name));
         // The time in which the bus is away does not count, nor that in which the process stands still.
         tick(&mut inventory, 1_000, 1_100, false);
@@ -492,7 +488,7 @@ mod tests {
         // It may have been turned off since.
         announce_heartbeats(&mut inventory, "h1", 0, TimeDelta::seconds(1));
         assert_eq!(reachability(&inventory, "h1"), AWAITED);
-        inventory.has_been_read();
+        inventory.is_read = true;
         for secs in 1..=40 {
             if secs % 20 == 0 {
                 say(&mut inventory, at(secs), "a", "h1", b"", at(secs).wall);
@@ -535,7 +531,7 @@ mod tests {
         inventory.heartbeat(at(230), &host("h2"));
         announce(&mut inventory, "a", "h2");
         assert_eq!(reachability(&inventory, "h2"), REACHABLE);
-        inventory.has_been_read();
+        inventory.is_read = true;
         inventory.replied(at(231), &host("h1"), at(231).wall);
         assert_eq!(reachability(&inventory, "h1"), REACHABLE);
         tick(&mut inventory, 232, 261, true);
