@@ -293,7 +293,8 @@ pub enum LockProvider {
 }
 
 /// What becomes of the slot of a host that failed or fell silent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
     /// It stays held: the host may be down, or still at work.
@@ -304,16 +305,14 @@ pub enum OnFailure {
 
 impl OnFailure {
     /// The word in the settings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hold => "hold",
-            Self::Release => "release",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// Whose slots may be taken back because they are gone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Reclaim {
     /// Nobody's: an operator has to release each, and say why.
@@ -330,11 +329,8 @@ impl Reclaim {
     }
 
     /// The word in the settings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Inventory => "inventory",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -51,7 +51,8 @@ pub struct Withdrawal {
 }
 
 /// Whether a host takes part in runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Enrolled<'a> {
     /// It does: an operator approved it.
     Approved(&'a Approval),
@@ -65,13 +66,8 @@ pub enum Enrolled<'a> {
 
 impl Enrolled<'_> {
     /// The word in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approved(_) => "approved",
-            Self::Auto => "auto",
-            Self::Pending => "pending",
-            Self::Withdrawn(_) => "withdrawn",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it takes part.

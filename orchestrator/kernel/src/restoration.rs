@@ -16,7 +16,8 @@ use crate::spent::Spent;
 use crate::state::State;
 
 /// Where a restored state comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreSource {
     /// The store: all that its instance had taken in.
@@ -27,11 +28,8 @@ pub enum RestoreSource {
 
 impl RestoreSource {
     /// The word in the history.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Store => "store",
-            Self::Backup => "backup",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

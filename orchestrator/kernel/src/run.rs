@@ -70,7 +70,8 @@ impl From<Run> for StoredRun {
 }
 
 /// What started a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Trigger {
     /// An operator.
@@ -89,11 +90,8 @@ pub enum Trigger {
 
 impl Trigger {
     /// The word in the history.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Operator { .. } => "operator",
-            Self::Window { .. } => "window",
-        }
+    pub fn kind(&self) -> &'static str {
+        self.into()
     }
 
     /// Who it was, where it was somebody.
@@ -106,7 +104,8 @@ impl Trigger {
 }
 
 /// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Hosts get ready.
@@ -117,11 +116,8 @@ pub enum Phase {
 
 impl Phase {
     /// The word in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Preparing => "preparing",
-            Self::Upgrading => "upgrading",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -147,7 +143,8 @@ pub enum StopCause {
 }
 
 /// How a run went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum RunResult {
     /// Every host that took part is upgraded, but for as many failures as were allowed, and for those that operators gave
@@ -166,13 +163,8 @@ impl RunResult {
     pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled];
 
     /// The word in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed-out",
-            Self::Cancelled => "cancelled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -43,7 +43,8 @@ pub struct Denied {
 }
 
 /// The kinds of refusals: a small fixed set, as FleetLock asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum DeniedKind {
     /// No such group is configured.
@@ -56,12 +57,8 @@ pub enum DeniedKind {
 
 impl DeniedKind {
     /// The word in FleetLock's error.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UnknownGroup => "unknown_group",
-            Self::FailedLockSemaphoreFull => "failed_lock_semaphore_full",
-            Self::OtherLockServer => "other_lock_server",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

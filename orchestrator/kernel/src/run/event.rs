@@ -22,7 +22,8 @@ pub struct Enlisted {
 }
 
 /// What happens to a host in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum HostEvent {
     /// Its command stands in the control stream.
@@ -73,18 +74,7 @@ pub enum HostEvent {
 
 impl HostEvent {
     /// The event's name, as in its JSON.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::CommandSent { .. } => "command-sent",
-            Self::Prepared => "prepared",
-            Self::Waiting { .. } => "waiting",
-            Self::TurnLost => "turn-lost",
-            Self::SlotGranted { .. } => "slot-granted",
-            Self::RebootRequired => "reboot-required",
-            Self::Upgraded => "upgraded",
-            Self::Failed { .. } => "failed",
-            Self::TimedOut { .. } => "timed-out",
-            Self::Cancelled { .. } => "cancelled",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 }

@@ -10,7 +10,10 @@ use super::event::{Enlisted, HostEvent};
 use crate::reason::Reason;
 
 /// Where a host is in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum HostStatus {
     /// Its `prepare` has been decided and not been seen in the control stream yet.
@@ -54,20 +57,8 @@ impl HostStatus {
     ];
 
     /// The word in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Preparing => "preparing",
-            Self::Prepared => "prepared",
-            Self::Waiting => "waiting",
-            Self::Upgrading => "upgrading",
-            Self::Rebooting => "rebooting",
-            Self::Upgraded => "upgraded",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed-out",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Whether nothing more happens to the host in this run.

@@ -330,6 +330,9 @@ fn facts() {
         ),
     ];
     check(&table, fact_variant, 26);
+    for (fact, json) in &table {
+        assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");
+    }
 }
 
 fn event_variant(event: &HostEvent) -> usize {
