@@ -8,16 +8,11 @@ mod advance;
 mod configuration;
 mod control;
 mod enrolment;
-mod failure;
 mod give_up;
 mod locks;
-mod release;
 mod request;
 mod scheduled;
 mod slots;
-mod turn;
-
-pub(crate) use self::turn::{has_room, is_asked_for};
 
 use chrono::{DateTime, Utc};
 

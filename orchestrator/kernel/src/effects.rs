@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{CommandId, GroupName, HostName};
 
-use crate::decide::{has_room, is_asked_for};
 use crate::job::{Job, SlotJob, SlotOrder};
 use crate::slot::Standing;
 use crate::state::State;
@@ -61,10 +60,10 @@ pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
 }
 
 fn locks(state: &State) -> impl Iterator<Item = Job> + '_ {
-    let run = state.run.as_ref().filter(|run| has_room(run));
+    let run = state.run.as_ref().filter(|run| run.has_room());
     run.into_iter().flat_map(|run| {
         run.waiting().iter().filter_map(|name| {
-            let group = &run.host(name).filter(|_| is_asked_for(state, run, name))?.group;
+            let group = &run.host(name).filter(|_| state.needs_external_lock(run, name))?.group;
             Some(slot(SlotOrder::Lock, name, group))
         })
     })

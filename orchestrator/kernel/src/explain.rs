@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, HostName, time};
 
-use crate::decide::has_room;
 use crate::enrolment::Enrolled;
 use crate::input::of_leader;
 use crate::outlook::{KeptBackBy, Never, Outlook};
@@ -77,7 +76,7 @@ fn in_active_run(state: &State, run: &Run, name: &HostName, host: &RunHost) -> S
         HostStatus::Skipped if approved_since(state, name, host) => {
             "it was approved after the run had started".to_owned()
         }
-        HostStatus::Waiting if !has_room(run) || its_old_slot(state, name).is_some() => {
+        HostStatus::Waiting if !run.has_room() || its_old_slot(state, name).is_some() => {
             its_turn(state, run, name, host)
         }
         HostStatus::Waiting
@@ -112,7 +111,7 @@ fn its_turn(state: &State, run: &Run, name: &HostName, host: &RunHost) -> String
         let why = why.or_else(|| run.host(first)?.reason.as_ref().map(ToString::to_string))?;
         Some(format!(": {first} is first: {why}"))
     };
-    let who = if has_room(run) { first().or_else(under_way) } else { under_way() };
+    let who = if run.has_room() { first().or_else(under_way) } else { under_way() };
     format!("waiting for its turn{}", who.unwrap_or_default())
 }
 

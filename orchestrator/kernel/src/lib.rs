@@ -14,7 +14,6 @@
 //! Facts are what the journal keeps. Everything durable in [`State`] is the fold of the facts, so a restart, a
 //! successor or a newer version comes to the same state from the same journal.
 
-pub mod batch;
 pub mod client_id;
 pub mod config;
 pub mod decide;
@@ -23,7 +22,6 @@ pub mod effects;
 pub mod enrolment;
 pub mod explain;
 pub mod fact;
-pub mod fence;
 pub mod hint;
 pub mod input;
 pub mod job;
@@ -41,7 +39,6 @@ pub mod strongbox;
 pub mod view;
 pub mod window;
 
-pub use batch::Batch;
 pub use client_id::{ClientId, ClientIdError};
 pub use config::{Config, Expected, LockProvider, OnFailure, Reclaim, Settings};
 pub use decide::{Decision, decide};
@@ -54,7 +51,7 @@ pub use input::{Accepted, Answer, ControlMessage, Input, Refusal, Request};
 pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
 pub use outlook::{Outlook, outlook};
 pub use reason::Reason;
-pub use record::Record;
+pub use record::{Batch, Record};
 pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
 pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
 pub use slot::{Slot, Standing};

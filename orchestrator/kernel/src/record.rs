@@ -1,9 +1,13 @@
-//! A record: the unit that is journaled. Its facts take effect together or not at all.
+//! Records: the unit that is journaled, and how one comes to be. Its facts take effect together or not at all.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::decide::decide_on;
 use crate::fact::Fact;
+use crate::input::{Answer, Input};
+use crate::state::{ApplyError, State};
+use crate::view::View;
 
 /// Facts that were decided together. One without facts is a barrier: it proves that its writer still leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,4 +19,64 @@ pub struct Record {
     pub control: u64,
     /// What was decided, in order.
     pub facts: Vec<Fact>,
+}
+
+impl State {
+    /// Folds a whole record. On an error the state is unchanged.
+    pub fn apply_record(&mut self, record: &Record) -> Result<(), ApplyError> {
+        let mut next = self.clone();
+        for fact in &record.facts {
+            next.apply(record.at, fact)?;
+        }
+        next.control = record.control;
+        *self = next;
+        Ok(())
+    }
+}
+
+/// Inputs decided one after the other on a state that is ahead of the journal, until their facts are appended as one
+/// record. The state it started from is not touched; [`Batch::finish`] gives the record to append, and the state to hold
+/// once that is done.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    state: State,
+    at: DateTime<Utc>,
+    facts: Vec<Fact>,
+}
+
+impl Batch {
+    /// A batch on top of `state`, all of whose facts are dated `at`.
+    pub fn new(state: &State, at: DateTime<Utc>) -> Self {
+        Self { state: state.clone(), at, facts: Vec::new() }
+    }
+
+    /// Decides `input` after everything decided before.
+    pub fn decide(&mut self, view: &View, input: &Input) -> Option<Answer> {
+        let decision = decide_on(&mut self.state, view, input, self.at);
+        if let Input::Control { sequence, .. } = input {
+            self.state.control = self.state.control.max(*sequence);
+        }
+        self.facts.extend(decision.facts);
+        decision.answer
+    }
+
+    /// How many facts there are.
+    pub fn len(&self) -> usize {
+        self.facts.len()
+    }
+
+    /// Whether nothing has come of the inputs so far.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_empty()
+    }
+
+    /// The state after the batch.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The record of this batch, and the state after it.
+    pub fn finish(self) -> (Record, State) {
+        (Record { at: self.at, control: self.state.control, facts: self.facts }, self.state)
+    }
 }

@@ -251,6 +251,20 @@ impl Run {
         HostStatus::ALL.iter().filter(|status| !status.is_final()).all(|status| self.count(*status) == 0)
     }
 
+    /// Whether a further host may come under way.
+    pub(crate) fn has_room(&self) -> bool {
+        self.phase == Phase::Upgrading
+            && self.stopping.is_none()
+            && self.under_way().len() < self.rollout.max_concurrent as usize
+    }
+
+    /// Why the run starts no further host once `host` fails or is given up, if that is one failure too many.
+    pub(crate) fn stop_after(&self, host: &HostName) -> Option<StopCause> {
+        let before = self.count(HostStatus::Failed) + self.count(HostStatus::TimedOut);
+        let is_enough = self.stopping.is_none() && before >= self.rollout.max_failures as usize;
+        is_enough.then(|| StopCause::Failed { host: host.clone() })
+    }
+
     /// Folds `event` into the state of a host.
     pub(crate) fn apply(
         &mut self,

@@ -1,4 +1,5 @@
-//! Slots that hosts hold, or may hold, on behalf of runs. They outlive the run that took them.
+//! Slots that hosts hold, or may hold, on behalf of runs, and the fence that says which of their commands may still appear.
+//! Slots outlive the run that took them.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, RunId};
@@ -6,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::LockProvider;
 use crate::fact::ReleaseCause;
-use crate::fence::Fence;
 
 /// A host's slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,11 +37,28 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// Whether a host of `group` can use it, when `provider` is who grants slots now.
+    pub(crate) fn fits(&self, group: &GroupName, provider: LockProvider) -> bool {
+        self.provider == provider && self.group == *group
+    }
+
     /// Whether a command of a run that has ended may still appear for it, given the fence in force.
     pub fn may_see_late_command(&self, fence: Option<&Fence>) -> bool {
         let passed = fence.filter(|fence| fence.passed).map_or(0, |fence| fence.sequence);
         self.unsent_at_fence.is_some_and(|unsent| passed <= unsent)
     }
+}
+
+/// The fence under which commands are sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Fence {
+    /// Its sequence in the control stream.
+    pub sequence: u64,
+    /// The instance whose it is.
+    pub leader: String,
+    /// Whether everything before it has been read.
+    pub passed: bool,
 }
 
 /// How a slot stands.

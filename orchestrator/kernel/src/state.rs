@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
-use crate::fact::Fact;
-use crate::fence::Fence;
-use crate::record::Record;
+use crate::fact::{Fact, ReleaseCause};
+use crate::reason::Reason;
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
-use crate::slot::{SentCommand, Slot, Standing};
+use crate::slot::{Fence, SentCommand, Slot, Standing};
 use crate::spent::Spent;
 use crate::strongbox::Strongbox;
 
@@ -110,17 +109,6 @@ pub enum ApplyError {
 }
 
 impl State {
-    /// Folds a whole record. On an error the state is unchanged.
-    pub fn apply_record(&mut self, record: &Record) -> Result<(), ApplyError> {
-        let mut next = self.clone();
-        for fact in &record.facts {
-            next.apply(record.at, fact)?;
-        }
-        next.control = record.control;
-        *self = next;
-        Ok(())
-    }
-
     /// Folds one fact that became true `at`. On an error the state is unchanged.
     pub fn apply(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), ApplyError> {
         match fact {
@@ -233,6 +221,42 @@ impl State {
     /// Whether `host` takes part in runs that start now.
     pub fn enrolled(&self, host: &HostName) -> Enrolled<'_> {
         self.enrolment.of(host, self.settings.auto_approve)
+    }
+
+    /// How the slot of `host` is given back, if it has one: an embedded one at once, another's once its server confirms.
+    pub(crate) fn release_slot(&self, host: &HostName, why: ReleaseCause) -> Option<Fact> {
+        let slot = self.slots.get(host)?;
+        match (slot.provider, slot.standing) {
+            (LockProvider::Embedded, Standing::Requested | Standing::Held | Standing::Releasing { .. }) => {
+                Some(Fact::SlotReleased { host: host.clone(), why })
+            }
+            (LockProvider::External, Standing::Requested | Standing::Held) => {
+                Some(Fact::SlotReleaseDue { host: host.clone(), why })
+            }
+            (LockProvider::External, Standing::Releasing { .. }) => None,
+        }
+    }
+
+    /// Takes back what was requested on behalf of `run` for a host that will not be started. A slot that the host had
+    /// held before the run stays held: what it is held for has not ended.
+    pub(crate) fn cancel_slot_request(&self, run: &Run, host: &HostName) -> Option<Fact> {
+        let slot = self.slots.get(host)?;
+        let is_requested = slot.run == run.id && slot.standing == Standing::Requested;
+        is_requested.then(|| self.release_slot(host, ReleaseCause::NotNeeded)).flatten()
+    }
+
+    /// Whether the lock server is to be asked for a slot for `host`: it waits for the answer, and for nothing else.
+    pub(crate) fn needs_external_lock(&self, run: &Run, host: &HostName) -> bool {
+        let waits = |in_run: &&RunHost| {
+            in_run.status == HostStatus::Waiting && !matches!(in_run.reason, Some(Reason::ClockSkew { .. }))
+        };
+        let slot = self.slots.get(host).filter(|slot| !matches!(slot.standing, Standing::Releasing { .. }));
+        match (run.host(host).filter(waits), slot) {
+            (Some(in_run), Some(slot)) => {
+                slot.provider == LockProvider::External && slot.fits(&in_run.group, self.settings.provider)
+            }
+            (None, _) | (_, None) => false,
+        }
     }
 
     fn check_no_run(&self, started: &RunId) -> Result<(), ApplyError> {

@@ -4,8 +4,7 @@ use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{GroupName, HostName};
 
-use super::turn::{fits, has_room, is_asked_for};
-use super::{non_empty, release};
+use super::non_empty;
 use crate::config::LockProvider;
 use crate::fact::{Fact, ReleaseCause};
 use crate::reason::Reason;
@@ -19,7 +18,7 @@ type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
 
 /// A slot for the next host.
 pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    if !has_room(run) || run.ready().is_empty() {
+    if !run.has_room() || run.ready().is_empty() {
         return None;
     }
     let mut fronts: Vec<Front<'_>> =
@@ -36,7 +35,9 @@ pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -
             (!known).then(|| skewed.clone())
         }));
     }
-    let unfit = fronts.iter().filter(|(group, _, slot)| slot.is_some_and(|slot| !fits(state, group, slot)));
+    let unfit = fronts
+        .iter()
+        .filter(|(group, _, slot)| slot.is_some_and(|slot| !slot.fits(group, state.settings.provider)));
     if let Some(facts) = non_empty(unfit.filter_map(|(_, host, _)| give_back_unfit(state, host)).collect()) {
         return Some(facts);
     }
@@ -64,7 +65,7 @@ fn front<'a>(
 
 /// A slot of another group, or granted by another than is asked now, is given back before a fitting one is asked for.
 fn give_back_unfit(state: &State, host: &HostName) -> Option<Fact> {
-    release::release(state, host, ReleaseCause::NotNeeded)
+    state.release_slot(host, ReleaseCause::NotNeeded)
 }
 
 fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<Utc>) -> Option<Vec<Fact>> {
@@ -105,7 +106,7 @@ fn is_given_back(slot: Option<&Slot>) -> bool {
 fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
     let mut facts = Vec::new();
     for (group, host, slot) in fronts {
-        if is_given_back(*slot) || is_asked_for(state, run, host) {
+        if is_given_back(*slot) || state.needs_external_lock(run, host) {
             continue;
         }
         if slot.is_none() {

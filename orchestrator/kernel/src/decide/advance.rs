@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::Action;
 
-use super::{admission, failure, non_empty, release};
+use super::{admission, non_empty};
 use crate::config::OnFailure;
 use crate::fact::{Fact, ReleaseCause};
 use crate::reason::Reason;
@@ -35,11 +35,11 @@ fn expire(state: &State, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     for (name, host) in run.hosts() {
         let Some(event) = expired(host) else { continue };
         facts.push(Fact::of_host(&run.id, name, event));
-        facts.extend(release::withdraw(state, run, name));
+        facts.extend(state.cancel_slot_request(run, name));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
         // One whose command may still be on its way keeps its slot until a fence shows that it is not.
         if host.status.is_under_way() && sent && state.settings.on_failure == OnFailure::Release {
-            facts.extend(release::release(state, name, ReleaseCause::Failed));
+            facts.extend(state.release_slot(name, ReleaseCause::Failed));
         }
     }
     facts.push(Fact::RunEnded { run: run.id.clone(), result: RunResult::TimedOut });
@@ -83,7 +83,7 @@ fn await_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> 
     let name = run.under_way().iter().find(|name| run.host(name).and_then(is_late).is_some())?;
     let event = HostEvent::TimedOut { reason: Reason::BootTimeout { after } };
     let mut facts = vec![Fact::of_host(&run.id, name, event)];
-    facts.extend(failure::stop(run, name));
+    facts.extend(run.stop_after(name).map(|cause| Fact::RunStopping { run: run.id.clone(), cause }));
     Some(facts)
 }
 
@@ -101,7 +101,7 @@ fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
     let mut facts = Vec::new();
     for (name, _) in run.hosts().iter().filter(|(_, host)| startable.contains(&host.status)) {
         facts.push(Fact::of_host(&run.id, name, HostEvent::Cancelled { reason: reason.clone() }));
-        facts.extend(release::withdraw(state, run, name));
+        facts.extend(state.cancel_slot_request(run, name));
     }
     Some(facts)
 }
@@ -138,5 +138,5 @@ fn forget_unsent(state: &State) -> Option<Vec<Fact>> {
         (true, OnFailure::Hold) => None,
     };
     let unsent = state.slots.iter().filter(|(_, slot)| gone(slot) && slot.standing == Standing::Held);
-    non_empty(unsent.filter_map(|(host, slot)| release::release(state, host, cause(slot)?)).collect())
+    non_empty(unsent.filter_map(|(host, slot)| state.release_slot(host, cause(slot)?)).collect())
 }

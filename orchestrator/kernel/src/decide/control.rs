@@ -2,7 +2,6 @@
 
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
 
-use super::{failure, release};
 use crate::config::OnFailure;
 use crate::fact::{Fact, IgnoreCause, ReleaseCause};
 use crate::input::ControlMessage;
@@ -63,7 +62,7 @@ pub(super) fn withdrawn(state: &State, host: &HostName, sequence: u64, deleted: 
     }
     let mut facts = vec![Fact::Withdrawn { host: host.clone(), sequence, deleted }];
     if state.settings.on_failure == OnFailure::Release && is_held_for_silent(state, host, sequence) {
-        facts.extend(release::release(state, host, ReleaseCause::Failed));
+        facts.extend(state.release_slot(host, ReleaseCause::Failed));
     }
     facts
 }
@@ -168,7 +167,7 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
         ) => failed(seen.reply.result.as_str()),
         (HostStatus::Upgrading | HostStatus::Rebooting, Outcome::Done) => {
             let mut facts = vec![event(HostEvent::Upgraded)];
-            facts.extend(release::release(state, seen.host, ReleaseCause::Upgraded));
+            facts.extend(state.release_slot(seen.host, ReleaseCause::Upgraded));
             facts
         }
         (HostStatus::Upgrading, Outcome::RebootRequired) => vec![event(HostEvent::RebootRequired)],
@@ -194,11 +193,11 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
 fn fail(state: &State, run: &Run, seen: &SeenReply<'_>, message: &str) -> Vec<Fact> {
     let reason = Reason::WorkerError { action: seen.reply.action, message: message.to_owned() };
     let mut facts = vec![Fact::of_host(&run.id, seen.host, HostEvent::Failed { reason })];
-    facts.extend(failure::stop(run, seen.host));
+    facts.extend(run.stop_after(seen.host).map(|cause| Fact::RunStopping { run: run.id.clone(), cause }));
     if seen.reply.action == Action::Prepare {
-        facts.extend(release::withdraw(state, run, seen.host));
+        facts.extend(state.cancel_slot_request(run, seen.host));
     } else if state.settings.on_failure == OnFailure::Release {
-        facts.extend(release::release(state, seen.host, ReleaseCause::Failed));
+        facts.extend(state.release_slot(seen.host, ReleaseCause::Failed));
     }
     facts
 }
@@ -208,7 +207,7 @@ fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
     let under_way = state.run.as_ref().is_some_and(|run| run.under_way().contains(seen.host));
     let slot = state.slots.get(seen.host).and_then(|slot| slot.command);
     if !under_way && seen.reply.result == Outcome::Done && slot.is_some_and(|command| seen.answers(command)) {
-        release::release(state, seen.host, ReleaseCause::LateDone).into_iter().collect()
+        state.release_slot(seen.host, ReleaseCause::LateDone).into_iter().collect()
     } else {
         Vec::new()
     }

@@ -2,7 +2,6 @@
 
 use os_upgrade_protocol::HostName;
 
-use super::release;
 use crate::fact::Fact;
 use crate::input::Refusal;
 use crate::reason::Reason;
@@ -62,5 +61,5 @@ pub(super) fn give_up(state: &State, view: &View, asked: &GivenUp<'_>) -> Result
 /// A host that has not begun is not going to.
 pub(super) fn not_started(state: &State, run: &Run, host: &HostName, reason: Reason) -> Vec<Fact> {
     let cancelled = Fact::of_host(&run.id, host, HostEvent::Cancelled { reason });
-    [cancelled].into_iter().chain(release::withdraw(state, run, host)).collect()
+    [cancelled].into_iter().chain(state.cancel_slot_request(run, host)).collect()
 }

@@ -2,8 +2,6 @@
 
 use os_upgrade_protocol::{GroupName, HostName};
 
-use super::release;
-use super::turn::{has_room, is_asked_for};
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::job::{LockOutcome, SlotJob, SlotOrder};
@@ -24,7 +22,8 @@ pub(super) fn done(state: &State, view: &View, job: &SlotJob, outcome: &LockOutc
 /// The lock server was asked for the slot of `host`. Once nobody waits for the answer it says nothing any more: what
 /// had been asked for has been taken back, and is not held until it has been asked for again.
 fn locked(state: &State, view: &View, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
-    let waiting = state.run.as_ref().filter(|run| run.stopping.is_none() && is_asked_for(state, run, host));
+    let waiting =
+        state.run.as_ref().filter(|run| run.stopping.is_none() && state.needs_external_lock(run, host));
     let Some((run, slot)) = waiting.zip(state.slots.get(host)) else {
         return Vec::new();
     };
@@ -37,7 +36,7 @@ fn locked(state: &State, view: &View, host: &HostName, outcome: &LockOutcome) ->
 }
 
 fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
-    if has_room(run) {
+    if run.has_room() {
         // Asked for again once the clocks agree; until then it may be held.
         if view.excessive_skew().is_some() {
             return Vec::new();
@@ -47,7 +46,7 @@ fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) 
     }
     // Another host was faster: the slot would lie idle, and others may want it.
     let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
-    [turn_lost].into_iter().chain(release::withdraw(state, run, host)).collect()
+    [turn_lost].into_iter().chain(state.cancel_slot_request(run, host)).collect()
 }
 
 fn refuse(run: &Run, host: &HostName, slot: &Slot, outcome: &LockOutcome) -> Vec<Fact> {

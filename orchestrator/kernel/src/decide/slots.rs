@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 
+use super::Decision;
 use super::request::Decided;
-use super::{Decision, release};
 use crate::client_id::ClientId;
 use crate::config::{LockProvider, Reclaim};
 use crate::fact::{Fact, ReleaseCause};
@@ -108,7 +108,7 @@ pub(super) fn release(state: &State, group: &GroupName, id: &ClientId, actor: &s
         if may_be_told || slot.may_see_late_command(state.fence.as_ref()) {
             return Err(Refusal::HolderUncertain { id: id.clone() });
         }
-        facts.extend(release::release(state, host, ReleaseCause::Operator));
+        facts.extend(state.release_slot(host, ReleaseCause::Operator));
     }
     let (group, id) = (group.clone(), id.clone());
     facts.push(Fact::HolderReleased { group, id, actor: actor.to_owned(), reason: reason.to_owned() });
