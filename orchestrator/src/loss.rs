@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use os_upgrade_kernel::{Fact, HostEvent, Reason, StopCause, Trigger};
+use os_upgrade_kernel::Fact;
+use os_upgrade_kernel::fact::Weight;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::node::{Loss, Stream};
@@ -209,12 +210,12 @@ fn read(row: &FactRow) -> Option<Fact> {
 
 /// The facts that say most, in their order: runs and configurations first of all, then what became of hosts.
 fn name_facts(count: u64, rows: &[FactRow]) -> String {
-    let mut named: Vec<(u8, usize, String)> = rows
+    let mut named: Vec<(Weight, usize, String)> = rows
         .iter()
         .enumerate()
         .filter_map(|(index, row)| {
-            let (weight, name) = name(&read(row)?)?;
-            Some((weight, index, name))
+            let (weight, summary) = read(row)?.summary();
+            (weight < Weight::Bookkeeping).then_some((weight, index, summary))
         })
         .collect();
     named.sort();
@@ -225,70 +226,6 @@ fn name_facts(count: u64, rows: &[FactRow]) -> String {
         return "none about a run, a host or a configuration".to_owned();
     }
     list(named.into_iter().map(|(_, _, name)| name), count)
-}
-
-/// How much a fact says, the least first, and the fact in words; `None` for those that only keep accounts.
-fn name(fact: &Fact) -> Option<(u8, String)> {
-    match fact {
-        Fact::SettingsAdopted { .. } => Some((0, "settings adopted".to_owned())),
-        Fact::ConfigReplaced { actor, .. } => Some((0, format!("configuration changed by {actor}"))),
-        Fact::RunStarted { run, trigger: Trigger::Operator { actor }, .. } => {
-            Some((0, format!("run {run} started by {actor}")))
-        }
-        Fact::RunStarted { run, trigger: Trigger::Window { .. }, .. } => {
-            Some((0, format!("run {run} started by its maintenance window")))
-        }
-        Fact::RunStopping { run, cause: StopCause::Failed { host } } => {
-            Some((0, format!("run {run} stopped because {host} failed")))
-        }
-        Fact::RunStopping { run, cause: StopCause::Cancelled { actor } } => {
-            Some((0, format!("run {run} cancelled by {actor}")))
-        }
-        Fact::RunStopping { run, cause: StopCause::Restored { actor } } => {
-            Some((0, format!("run {run} given up by {actor}")))
-        }
-        Fact::Restored { source, actor, .. } => {
-            Some((0, format!("site restored from a {} by {actor}", source.as_str())))
-        }
-        Fact::RunEnded { run, result } => Some((0, format!("run {run} ended {}", result.as_str()))),
-        Fact::Host { host, event, .. } => Some(match event {
-            HostEvent::TimedOut { reason: Reason::GivenUp { actor, .. } }
-            | HostEvent::Cancelled { reason: Reason::GivenUp { actor, .. } } => {
-                (1, format!("{host} given up by {actor}"))
-            }
-            HostEvent::Upgraded => (1, format!("{host} upgraded")),
-            HostEvent::Failed { .. } => (1, format!("{host} failed")),
-            HostEvent::TimedOut { .. } => (1, format!("{host} timed out")),
-            HostEvent::SlotGranted { .. } => (2, format!("{host} got its slot")),
-            HostEvent::RebootRequired => (2, format!("{host} asked for a reboot")),
-            HostEvent::Cancelled { .. } => (2, format!("{host} cancelled")),
-            HostEvent::CommandSent { action, .. } => (3, format!("{} sent to {host}", action.as_str())),
-            HostEvent::Prepared => (3, format!("{host} prepared")),
-            HostEvent::Waiting { .. } | HostEvent::TurnLost => return None,
-        }),
-        Fact::SlotReleased { host, .. } => Some((2, format!("slot of {host} released"))),
-        Fact::SlotRequested { host, .. } => Some((2, format!("slot of {host} asked for"))),
-        Fact::LateCommandSeen { host, .. } => Some((2, format!("late command of {host} seen"))),
-        Fact::LockGranted { id, .. } => Some((2, format!("slot granted to {id}"))),
-        Fact::LockReleased { id, .. } => Some((2, format!("slot of {id} given back"))),
-        Fact::HoldPlaced { id, actor, .. } => Some((1, format!("slot held for {id} by {actor}"))),
-        Fact::HolderReleased { id, actor, .. } => Some((1, format!("slot of {id} released by {actor}"))),
-        Fact::SecretKept { name, actor, .. } => Some((1, format!("secret {name} kept by {actor}"))),
-        Fact::SecretRemoved { name, actor } => Some((1, format!("secret {name} removed by {actor}"))),
-        Fact::HostsApproved { hosts, actor } => {
-            let more = if hosts.len() > 1 { format!(" and {} more", hosts.len() - 1) } else { String::new() };
-            hosts.first().map(|first| (1, format!("{first}{more} approved by {actor}")))
-        }
-        Fact::HostWithdrawn { host, actor, .. } => Some((1, format!("{host} withdrawn by {actor}"))),
-        Fact::UpgradesBegan { .. }
-        | Fact::StrongboxMade { .. }
-        | Fact::Fenced { .. }
-        | Fact::FencePassed { .. }
-        | Fact::SlotReleaseDue { .. }
-        | Fact::Withdrawn { .. }
-        | Fact::LockAwaited { .. }
-        | Fact::Ignored { .. } => None,
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
 use crate::config::{Config, Difference, Rollout, Settings, is_false};
+use crate::reason::Reason;
 use crate::restoration::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 use crate::strongbox::SecretName;
@@ -245,6 +246,64 @@ pub enum Fact {
     },
 }
 
+/// What a fact is about, as far as it says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Subject<'a> {
+    /// The run in whose history it belongs.
+    pub run: RunRef<'a>,
+    /// The host.
+    pub host: Option<&'a HostName>,
+    /// Who caused it, where somebody did.
+    pub actor: Option<&'a str>,
+}
+
+/// How the run of a fact is found; [`State::run_of`](crate::State::run_of) finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RunRef<'a> {
+    /// It is about none.
+    #[default]
+    None,
+    /// The fact names it.
+    Named(&'a RunId),
+    /// The one for which the host's slot is held.
+    OfSlot,
+    /// The one whose command at this sequence it is about.
+    OfCommand(u64),
+    /// The one whose command was seen too late. The fact does not say which that is: it is the one for which the host's slot
+    /// is held, or else probably the host's latest.
+    OfLateCommand,
+    /// The active one, if the host is in it.
+    Active,
+}
+
+/// Something that is derived from the state, and has to be derived anew when a fact affects it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The run itself, without its hosts.
+    Run,
+    /// The list of the run's hosts.
+    HostList,
+    /// The host in its run.
+    Host,
+    /// The commands that are to be sent: there may be further ones.
+    Commands,
+}
+
+/// How much a fact says to an operator who is told of a few only, the most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// How a run goes, or what is in force on the whole site.
+    Site,
+    /// What became of a host, or what an operator decided about one.
+    Outcome,
+    /// A step on a host's way, or of a client.
+    Step,
+    /// A command and its answer.
+    Command,
+    /// Bookkeeping, which tells an operator nothing.
+    Bookkeeping,
+}
+
 impl Fact {
     /// That `event` happened to `host` in `run`.
     pub fn of_host(run: &RunId, host: &HostName, event: HostEvent) -> Self {
@@ -254,6 +313,156 @@ impl Fact {
     /// The fact's name: the `type` in its JSON.
     pub fn name(&self) -> &'static str {
         self.into()
+    }
+
+    /// What it is about.
+    pub fn subject(&self) -> Subject<'_> {
+        let none = Subject::default();
+        let of_host = |run, host| Subject { run, host: Some(host), actor: None };
+        match self {
+            Self::RunStarted { run, trigger, .. } => {
+                Subject { run: RunRef::Named(run), actor: trigger.actor(), ..none }
+            }
+            Self::RunStopping { run, cause, .. } => {
+                Subject { run: RunRef::Named(run), actor: cause.actor(), ..none }
+            }
+            Self::UpgradesBegan { run } | Self::RunEnded { run, .. } => {
+                Subject { run: RunRef::Named(run), ..none }
+            }
+            Self::Host { run, host, event } => {
+                Subject { actor: event.actor(), ..of_host(RunRef::Named(run), host) }
+            }
+            Self::SlotRequested { host, run, .. } => of_host(RunRef::Named(run), host),
+            Self::SlotReleaseDue { host, .. } | Self::SlotReleased { host, .. } => {
+                of_host(RunRef::OfSlot, host)
+            }
+            Self::LateCommandSeen { host, .. } => of_host(RunRef::OfLateCommand, host),
+            Self::Withdrawn { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
+            Self::Ignored { host, .. } => Subject { run: RunRef::Active, host: host.as_ref(), actor: None },
+            Self::HostWithdrawn { host, actor, .. } => {
+                Subject { actor: Some(actor), ..of_host(RunRef::None, host) }
+            }
+            Self::LockGranted { actor, .. }
+            | Self::LockAwaited { actor, .. }
+            | Self::LockReleased { actor, .. } => Subject { actor: actor.as_deref(), ..none },
+            Self::ConfigReplaced { actor, .. }
+            | Self::HoldPlaced { actor, .. }
+            | Self::HolderReleased { actor, .. }
+            | Self::SecretKept { actor, .. }
+            | Self::SecretRemoved { actor, .. }
+            | Self::HostsApproved { actor, .. }
+            | Self::Restored { actor, .. } => Subject { actor: Some(actor), ..none },
+            Self::SettingsAdopted { .. }
+            | Self::Fenced { .. }
+            | Self::FencePassed { .. }
+            | Self::StrongboxMade { .. } => none,
+        }
+    }
+
+    /// Whether `part` of what is derived from the state has to be derived anew.
+    pub fn affects(&self, part: Part) -> bool {
+        let parts: &[Part] = match self {
+            Self::RunStarted { .. } => &[Part::Run, Part::HostList, Part::Commands],
+            Self::UpgradesBegan { .. } | Self::RunStopping { .. } | Self::RunEnded { .. } => &[Part::Run],
+            Self::Host { event: HostEvent::SlotGranted { .. } | HostEvent::RebootRequired, .. } => {
+                &[Part::Host, Part::Commands]
+            }
+            Self::Host { .. } => &[Part::Host],
+            Self::FencePassed { .. } => &[Part::Commands],
+            Self::SettingsAdopted { .. }
+            | Self::ConfigReplaced { .. }
+            | Self::Fenced { .. }
+            | Self::SlotRequested { .. }
+            | Self::SlotReleaseDue { .. }
+            | Self::SlotReleased { .. }
+            | Self::LockGranted { .. }
+            | Self::LockAwaited { .. }
+            | Self::LockReleased { .. }
+            | Self::HoldPlaced { .. }
+            | Self::HolderReleased { .. }
+            | Self::StrongboxMade { .. }
+            | Self::SecretKept { .. }
+            | Self::SecretRemoved { .. }
+            | Self::HostsApproved { .. }
+            | Self::HostWithdrawn { .. }
+            | Self::Restored { .. }
+            | Self::LateCommandSeen { .. }
+            | Self::Withdrawn { .. }
+            | Self::Ignored { .. } => &[],
+        };
+        parts.contains(&part)
+    }
+
+    /// The fact in a few words, and how much they say.
+    pub fn summary(&self) -> (Weight, String) {
+        use Weight::{Bookkeeping, Command, Outcome, Site, Step};
+        match self {
+            Self::SettingsAdopted { .. } => (Site, "settings adopted".to_owned()),
+            Self::ConfigReplaced { actor, .. } => (Site, format!("configuration changed by {actor}")),
+            Self::RunStarted { run, trigger, .. } => (
+                Site,
+                format!("run {run} started by {}", trigger.actor().unwrap_or("its maintenance window")),
+            ),
+            Self::RunStopping { run, cause } => (
+                Site,
+                match cause {
+                    StopCause::Failed { host } => format!("run {run} stopped because {host} failed"),
+                    StopCause::Cancelled { actor } => format!("run {run} cancelled by {actor}"),
+                    StopCause::Restored { actor } => format!("run {run} given up by {actor}"),
+                },
+            ),
+            Self::RunEnded { run, result } => (Site, format!("run {run} ended {}", result.as_str())),
+            Self::Restored { source, actor, .. } => {
+                (Site, format!("site restored from a {} by {actor}", source.as_str()))
+            }
+            Self::Host { host, event, .. } => match event {
+                HostEvent::TimedOut { reason: Reason::GivenUp { actor, .. } }
+                | HostEvent::Cancelled { reason: Reason::GivenUp { actor, .. } } => {
+                    (Outcome, format!("{host} given up by {actor}"))
+                }
+                HostEvent::Upgraded => (Outcome, format!("{host} upgraded")),
+                HostEvent::Failed { .. } => (Outcome, format!("{host} failed")),
+                HostEvent::TimedOut { .. } => (Outcome, format!("{host} timed out")),
+                HostEvent::SlotGranted { .. } => (Step, format!("{host} got its slot")),
+                HostEvent::RebootRequired => (Step, format!("{host} asked for a reboot")),
+                HostEvent::Cancelled { .. } => (Step, format!("{host} cancelled")),
+                HostEvent::CommandSent { action, .. } => {
+                    (Command, format!("{} sent to {host}", action.as_str()))
+                }
+                HostEvent::Prepared => (Command, format!("{host} prepared")),
+                HostEvent::Waiting { .. } => (Bookkeeping, format!("{host} waits")),
+                HostEvent::TurnLost => (Bookkeeping, format!("{host} lost its turn")),
+            },
+            Self::HoldPlaced { id, actor, .. } => (Outcome, format!("slot held for {id} by {actor}")),
+            Self::HolderReleased { id, actor, .. } => (Outcome, format!("slot of {id} released by {actor}")),
+            Self::SecretKept { name, actor, .. } => (Outcome, format!("secret {name} kept by {actor}")),
+            Self::SecretRemoved { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
+            Self::HostsApproved { hosts, actor } => {
+                let named = hosts.first().map(HostName::as_str).unwrap_or_default();
+                let more = match hosts.len() {
+                    0 | 1 => String::new(),
+                    all => format!(" and {} more", all - 1),
+                };
+                (Outcome, format!("{named}{more} approved by {actor}"))
+            }
+            Self::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
+            Self::SlotReleased { host, .. } => (Step, format!("slot of {host} released")),
+            Self::SlotRequested { host, .. } => (Step, format!("slot of {host} asked for")),
+            Self::LateCommandSeen { host, .. } => (Step, format!("late command of {host} seen")),
+            Self::LockGranted { id, .. } => (Step, format!("slot granted to {id}")),
+            Self::LockReleased { id, .. } => (Step, format!("slot of {id} given back")),
+            Self::LockAwaited { id, .. } => (Bookkeeping, format!("slot awaited by {id}")),
+            Self::SlotReleaseDue { host, .. } => (Bookkeeping, format!("slot of {host} to be given back")),
+            Self::UpgradesBegan { run } => (Bookkeeping, format!("upgrades of {run} began")),
+            Self::StrongboxMade { .. } => (Bookkeeping, "strongbox has another key".to_owned()),
+            Self::Fenced { sequence, leader } => (Bookkeeping, format!("fence {sequence} of {leader}")),
+            Self::FencePassed { sequence } => (Bookkeeping, format!("fence {sequence} passed")),
+            Self::Withdrawn { host, sequence, deleted } => {
+                let what = if *deleted { "deleted" } else { "in its worker's hands" };
+                (Bookkeeping, format!("command {sequence} of {host} {what}"))
+            }
+            Self::Ignored { sequence, .. } => (Bookkeeping, format!("message {sequence} ignored")),
+        }
     }
 }
 

@@ -142,6 +142,16 @@ pub enum StopCause {
     },
 }
 
+impl StopCause {
+    /// Who it was, where it was somebody.
+    pub fn actor(&self) -> Option<&str> {
+        match self {
+            Self::Failed { .. } => None,
+            Self::Cancelled { actor } | Self::Restored { actor } => Some(actor),
+        }
+    }
+}
+
 /// How a run went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
-use crate::fact::{Fact, ReleaseCause};
+use crate::fact::{Fact, ReleaseCause, RunRef, Subject};
 use crate::reason::Reason;
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
@@ -221,6 +221,27 @@ impl State {
     /// Whether `host` takes part in runs that start now.
     pub fn enrolled(&self, host: &HostName) -> Enrolled<'_> {
         self.enrolment.of(host, self.settings.auto_approve)
+    }
+
+    /// The run in whose history a fact about `subject` belongs that is about to be folded, as far as that is known.
+    pub fn run_of<'a>(&'a self, subject: Subject<'a>) -> Option<&'a RunId> {
+        let slot = || self.slots.get(subject.host?);
+        let in_run = |run: &'a Run| Some((&run.id, run.host(subject.host?)?));
+        let mut in_runs = self.run.iter().chain(&self.last_run).filter_map(in_run);
+        match subject.run {
+            RunRef::None => None,
+            RunRef::Named(run) => Some(run),
+            RunRef::OfSlot => slot().map(|slot| &slot.run),
+            RunRef::OfCommand(sequence) => {
+                let sent = |host: &RunHost| host.command.is_some_and(|it| it.sequence == Some(sequence));
+                in_runs.find(|(_, host)| sent(host)).map(|(run, _)| run)
+            }
+            RunRef::OfLateCommand => {
+                let of_slot = slot().filter(|slot| slot.unsent_at_fence.is_some()).map(|slot| &slot.run);
+                of_slot.or_else(|| in_runs.next().map(|(run, _)| run))
+            }
+            RunRef::Active => self.run.as_ref().and_then(in_run).map(|(run, _)| run),
+        }
     }
 
     /// How the slot of `host` is given back, if it has one: an embedded one at once, another's once its server confirms.

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Effect, Fact, HostEvent, Record, RunHost, State, System, duties, sends};
+use os_upgrade_kernel::fact::Part;
+use os_upgrade_kernel::{Effect, Record, RunHost, State, System, duties, sends};
 use os_upgrade_protocol::{CommandId, HostName};
 
 use crate::clock::Now;
@@ -105,7 +106,8 @@ pub struct Dispatcher {
     fence: Fence,
     /// Commands to publish, in order.
     todo: VecDeque<(CommandId, DateTime<Utc>)>,
-    /// Commands in `todo`, on their way, or stored and not yet seen by the fold.
+    /// Commands in `todo`, on their way, or stored and not yet seen by the fold; and such as have been seen since the
+    /// last look.
     known: HashSet<CommandId>,
     publishing: usize,
     /// Whether the fold may have new commands that are not in `todo`.
@@ -140,46 +142,7 @@ impl Dispatcher {
 
     /// A record has been committed.
     pub fn committed(&mut self, record: &Record) {
-        for fact in &record.facts {
-            match fact {
-                Fact::Host { run, host, event: HostEvent::CommandSent { action, attempt, .. } } => {
-                    let (run, host) = (run.clone(), host.clone());
-                    self.known.remove(&CommandId { run, host, action: *action, attempt: *attempt });
-                }
-                Fact::RunStarted { .. }
-                | Fact::FencePassed { .. }
-                | Fact::Host { event: HostEvent::SlotGranted { .. } | HostEvent::RebootRequired, .. } => {
-                    self.look_again = true;
-                }
-                Fact::RunEnded { .. } => {
-                    self.todo.clear();
-                    self.known.clear();
-                }
-                Fact::SettingsAdopted { .. }
-                | Fact::ConfigReplaced { .. }
-                | Fact::Fenced { .. }
-                | Fact::UpgradesBegan { .. }
-                | Fact::RunStopping { .. }
-                | Fact::Host { .. }
-                | Fact::SlotRequested { .. }
-                | Fact::SlotReleaseDue { .. }
-                | Fact::SlotReleased { .. }
-                | Fact::LockGranted { .. }
-                | Fact::LockAwaited { .. }
-                | Fact::LockReleased { .. }
-                | Fact::HoldPlaced { .. }
-                | Fact::HolderReleased { .. }
-                | Fact::StrongboxMade { .. }
-                | Fact::SecretKept { .. }
-                | Fact::SecretRemoved { .. }
-                | Fact::HostsApproved { .. }
-                | Fact::HostWithdrawn { .. }
-                | Fact::Restored { .. }
-                | Fact::LateCommandSeen { .. }
-                | Fact::Withdrawn { .. }
-                | Fact::Ignored { .. } => {}
-            }
-        }
+        self.look_again |= record.facts.iter().any(|fact| fact.affects(Part::Commands));
     }
 
     /// What can be begun now.
@@ -220,6 +183,7 @@ impl Dispatcher {
     ) {
         if self.look_again {
             self.look_again = false;
+            self.known.retain(|id| is_wanted(state, id));
             for effect in sends(state) {
                 if let Effect::Send { id, not_after } = effect
                     && self.known.insert(id.clone())

@@ -4,7 +4,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use os_upgrade_kernel::{Fact, Record};
+use os_upgrade_kernel::Record;
 use os_upgrade_shell::control::RawControl;
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::journal::codec::{Kind, Message};
@@ -133,29 +133,10 @@ fn content(message: &Message) -> String {
     match serde_json::from_slice::<Record>(&message.payload) {
         Ok(record) if record.facts.is_empty() => format!("{id} barrier"),
         Ok(record) => {
-            let facts: Vec<String> = record.facts.iter().map(fact).collect();
+            let facts: Vec<String> = record.facts.iter().map(|fact| fact.summary().1).collect();
             format!("{id} [{}]", facts.join(", "))
         }
         Err(_) => format!("{id} deflated"),
-    }
-}
-
-fn fact(fact: &Fact) -> String {
-    match fact {
-        Fact::Host { host, event, .. } => format!("{host} {}", event.name()),
-        Fact::RunStarted { run, not_after, .. } => format!("{run} started until {not_after}"),
-        Fact::RunEnded { run, result } => format!("{run} ended {}", result.as_str()),
-        Fact::SlotRequested { host, .. }
-        | Fact::SlotReleaseDue { host, .. }
-        | Fact::SlotReleased { host, .. }
-        | Fact::LateCommandSeen { host, .. }
-        | Fact::Withdrawn { host, .. } => format!("{host} {}", fact.name()),
-        Fact::LockGranted { id, .. }
-        | Fact::LockAwaited { id, .. }
-        | Fact::LockReleased { id, .. }
-        | Fact::HoldPlaced { id, .. }
-        | Fact::HolderReleased { id, .. } => format!("{id} {}", fact.name()),
-        other => other.name().to_owned(),
     }
 }
 

@@ -77,4 +77,15 @@ impl HostEvent {
     pub fn name(&self) -> &'static str {
         self.into()
     }
+
+    /// Who caused it, where an operator did.
+    pub fn actor(&self) -> Option<&str> {
+        if let Self::TimedOut { reason } | Self::Cancelled { reason } = self
+            && let Reason::GivenUp { actor, .. } = reason
+        {
+            Some(actor)
+        } else {
+            None
+        }
+    }
 }
