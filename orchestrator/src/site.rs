@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::outlook::{KeptBackBy, Start};
-use os_upgrade_kernel::{Answer, Outlook, Request, State, View, outlook};
+use os_upgrade_kernel::{Answer, Family, Outlook, Request, State, View, outlook};
 use os_upgrade_protocol::{HostName, Progress};
 pub use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::node::Leadership;
@@ -142,7 +142,7 @@ impl SiteHandle {
     ///
     /// # Errors
     /// The bus or the journal is away, or nothing was heard in time.
-    pub async fn request(&self, request: Request) -> Result<Answer, NotDone> {
+    pub async fn request<O: Family>(&self, request: Request<O>) -> Result<Answer<O::Refusal>, NotDone> {
         self.request_within(request, self.timeout).await
     }
 
@@ -150,10 +150,14 @@ impl SiteHandle {
     ///
     /// # Errors
     /// As [`Self::request`].
-    pub async fn request_within(&self, request: Request, limit: Duration) -> Result<Answer, NotDone> {
+    pub async fn request_within<O: Family>(
+        &self,
+        request: Request<O>,
+        limit: Duration,
+    ) -> Result<Answer<O::Refusal>, NotDone> {
         let stopped = "the orchestrator has stopped";
         let ask = async {
-            let (call, outcome) = Call::new(request, None);
+            let (call, outcome) = Call::new(request.into(), None);
             self.calls.send(call).await.map_err(|_| NotDone::unchanged(stopped))?;
             // Whoever had it is gone, and may have begun with it.
             outcome.await.unwrap_or_else(|_| Err(NotDone::unknown(stopped)))
@@ -161,7 +165,13 @@ impl SiteHandle {
         let in_time = tokio::time::timeout(limit.min(self.timeout), ask).await;
         // It may have been begun, whatever is the matter now.
         let outcome = in_time.unwrap_or_else(|_| Err(NotDone::unknown(self.why_silent())));
-        outcome.map(|answered| answered.answer)
+        match outcome?.answer {
+            Ok(accepted) => Ok(Ok(accepted)),
+            Err(refusal) => match refusal.try_into() {
+                Ok(refusal) => Ok(Err(refusal)),
+                Err(other) => Err(NotDone::unknown(format!("the answer is to another request ({other})"))),
+            },
+        }
     }
 
     fn why_silent(&self) -> String {

@@ -4,8 +4,8 @@ pub(crate) mod authority;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
-    Answer, Batch, Config, ControlMessage, Effect, Expected, Fact, Input, Request, SeenHost, Settings, State,
-    View, effects,
+    Answer, Batch, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input, Request,
+    RunOperation, SeenHost, Settings, State, View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
 use os_upgrade_shell::committed::Committed;
@@ -37,21 +37,18 @@ pub(crate) fn config() -> Config {
 }
 
 pub(crate) fn put_config() -> Input {
-    Input::Request(Request::PutConfig {
-        config: config(),
-        expected: Expected::Anything,
-        actor: "api".to_owned(),
-        validate: false,
-    })
+    let put = ConfigOperation::Put { config: config(), expected: Expected::Anything };
+    Input::Request(Request::new("api", put).into())
 }
 
 pub(crate) fn trigger(run: &str) -> Input {
     let timeout = "4h".parse().unwrap();
-    Input::Request(Request::Trigger { run: run_id(run), timeout, actor: "api".to_owned(), validate: false })
+    let trigger = RunOperation::Trigger { run: run_id(run), timeout };
+    Input::Request(Request::new("api", trigger).into())
 }
 
 pub(crate) fn cancel() -> Input {
-    Input::Request(Request::Cancel { actor: "api".to_owned() })
+    Input::Request(Request::new("api", RunOperation::Cancel).into())
 }
 
 impl TestSite {

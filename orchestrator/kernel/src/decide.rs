@@ -8,19 +8,73 @@ mod advance;
 mod configuration;
 mod control;
 mod enrolment;
-mod give_up;
+mod granted;
+mod lock_clients;
 mod locks;
 mod request;
+mod run_control;
 mod scheduled;
+mod secrets;
 mod slots;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{HostName, RunId};
 
+pub use self::configuration::{ConfigOperation, ConfigRefusal};
+pub use self::control::ControlMessage;
+pub use self::enrolment::{EnrolmentOperation, EnrolmentRefusal};
+pub use self::granted::Accepted;
+pub use self::lock_clients::LockOperation;
+pub use self::request::{Answer, Family, Operation, Refusal, Request};
+pub use self::run_control::{RunOperation, RunRefusal};
+pub use self::secrets::{SecretOperation, SecretRefusal};
+pub use self::slots::{SlotOperation, SlotRefusal};
+use crate::config::Settings;
 use crate::fact::Fact;
-use crate::input::{Answer, Input};
 use crate::job::JobDone;
 use crate::state::State;
 use crate::view::View;
+
+/// Anything that may lead to facts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// Someone asks, and waits for an [`Answer`].
+    Request(Request),
+    /// A message of the control stream, in order.
+    Control {
+        /// Its sequence.
+        sequence: u64,
+        /// What it says.
+        message: ControlMessage,
+    },
+    /// A job in a system outside of the bus has come back.
+    JobDone(JobDone),
+    /// A command of an ended run, or of a host that was given up, was looked at, and deleted if no worker had been given it.
+    Withdrawn {
+        /// The host it was sent to.
+        host: HostName,
+        /// Its sequence.
+        sequence: u64,
+        /// Whether it was deleted.
+        deleted: bool,
+    },
+    /// This leader's fence has been stored.
+    FenceStored {
+        /// Its sequence in the control stream.
+        sequence: u64,
+        /// The leading instance.
+        leader: String,
+    },
+    /// This leader's own settings.
+    Settings(Settings),
+    /// The time may have come at which a run starts by itself.
+    Due {
+        /// The id it will have.
+        run: RunId,
+    },
+    /// Nothing but time has passed, or the view has changed.
+    Tick,
+}
 
 /// What follows from an input.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,7 +136,10 @@ fn fold(state: &mut State, now: DateTime<Utc>, facts: &[Fact]) {
 
 fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
     match input {
-        Input::Request(request) => request::decide(state, view, request, now),
+        Input::Request(request) => {
+            let (facts, answer) = request::decide(state, view, request, now);
+            Decision { facts, answer: Some(answer) }
+        }
         Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
         Input::Control { sequence, message } => Decision::facts(control::decide(state, *sequence, message)),
         Input::JobDone(JobDone::Slot(job, outcome)) => {

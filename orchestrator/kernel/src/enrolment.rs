@@ -3,12 +3,11 @@
 //! Nothing is kept of those that wait, so whoever can announce a host cannot fill the journal.
 
 use chrono::{DateTime, Utc};
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 use os_upgrade_protocol::HostName;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::Fact;
-use crate::input::{Accepted, Refusal};
 use crate::reason::Reason;
 
 /// Most hosts of which a decision is kept: approved ones and withdrawn ones together.
@@ -117,26 +116,9 @@ impl Enrolment {
         self.approved.is_empty() && self.withdrawn.is_empty()
     }
 
-    /// That of so many further hosts a decision can be kept.
-    pub(crate) fn has_place_for(&self, hosts: usize) -> Result<(), Refusal> {
-        if self.approved.len() + self.withdrawn.len() + hosts > ENROLLED_MAX {
-            return Err(Refusal::EnrolmentFull);
-        }
-        Ok(())
-    }
-
-    /// Has `hosts` approved, in one step. Those that are already stay as they are.
-    pub(crate) fn approve(&self, hosts: &[HostName], actor: &str) -> Result<(Vec<Fact>, Accepted), Refusal> {
-        if !(1..=APPROVED_AT_ONCE_MAX).contains(&hosts.len()) {
-            return Err(Refusal::ApprovalSize);
-        }
-        let new: OrdSet<&HostName> = hosts.iter().filter(|host| !self.approved.contains_key(*host)).collect();
-        self.has_place_for(new.iter().filter(|host| !self.withdrawn.contains_key(**host)).count())?;
-        if new.is_empty() {
-            return Ok((Vec::new(), Accepted::Done));
-        }
-        let (hosts, actor) = (new.into_iter().cloned().collect(), actor.to_owned());
-        Ok((vec![Fact::HostsApproved { hosts, actor }], Accepted::Done))
+    /// Whether decisions about so many further hosts can be kept.
+    pub(crate) fn has_place_for(&self, hosts: usize) -> bool {
+        self.approved.len() + self.withdrawn.len() + hosts <= ENROLLED_MAX
     }
 
     /// Folds `fact`, if it is about this.
@@ -195,36 +177,5 @@ mod tests {
         enrolment.apply_withdrawn(host, None);
         assert_eq!(word(&enrolment), ["pending", "auto"]);
         assert!(enrolment.is_empty());
-    }
-
-    #[test]
-    fn what_is_kept_is_bounded() {
-        let mut enrolment = Enrolment::default();
-        let all = hosts(0..ENROLLED_MAX);
-        for some in all.chunks(APPROVED_AT_ONCE_MAX) {
-            assert!(enrolment.approve(some, "eve").is_ok());
-            enrolment.apply_approved(some, "eve", DateTime::UNIX_EPOCH);
-        }
-        let one_more = hosts(ENROLLED_MAX..=ENROLLED_MAX);
-        assert_eq!(enrolment.approve(&one_more, "eve"), Err(Refusal::EnrolmentFull));
-        assert_eq!(enrolment.approve(&all[..1], "eve"), Ok((Vec::new(), Accepted::Done)));
-        // One that was withdrawn has its place already.
-        enrolment.apply_withdrawn(&all[7], Some(withdrawal()));
-        assert!(enrolment.approve(&all[7..8], "eve").is_ok());
-        assert_eq!(enrolment.approve(&one_more, "eve"), Err(Refusal::EnrolmentFull));
-        enrolment.apply_withdrawn(&all[7], None);
-        assert!(enrolment.approve(&one_more, "eve").is_ok());
-    }
-
-    #[test]
-    fn as_many_as_one_record_takes_are_approved_at_once() {
-        let enrolment = Enrolment::default();
-        assert_eq!(enrolment.approve(&[], "eve"), Err(Refusal::ApprovalSize));
-        let many = hosts(0..=APPROVED_AT_ONCE_MAX);
-        assert_eq!(enrolment.approve(&many, "eve"), Err(Refusal::ApprovalSize));
-        let [first, ..] = &many[..] else { panic!("there are many") };
-        let twice = [first.clone(), first.clone()];
-        let approved = Fact::HostsApproved { hosts: vec![first.clone()], actor: "eve".to_owned() };
-        assert_eq!(enrolment.approve(&twice, "eve"), Ok((vec![approved], Accepted::Done)));
     }
 }

@@ -4,7 +4,6 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, HostName, time};
 
 use crate::enrolment::Enrolled;
-use crate::input::of_leader;
 use crate::outlook::{KeptBackBy, Never, Outlook};
 use crate::reason::Reason;
 use crate::run::{HostStatus, Phase, Run, RunHost};
@@ -208,7 +207,7 @@ fn next_run(outlook: &Outlook) -> String {
                 KeptBackBy::ClockSkew { seconds } => {
                     format!("the clocks of orchestrator and bus differ by {seconds} s")
                 }
-                KeptBackBy::Sealed(sealed) => of_leader(sealed),
+                KeptBackBy::Sealed(sealed) => sealed.of_leader(),
                 KeptBackBy::HostsAwaited { hosts: 1 } => "the heartbeat of a host is awaited".to_owned(),
                 KeptBackBy::HostsAwaited { hosts } => {
                     format!("the heartbeats of {hosts} hosts are awaited")

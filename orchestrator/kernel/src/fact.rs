@@ -115,9 +115,8 @@ pub enum Fact {
         group: GroupName,
         /// The client, as it calls itself.
         id: ClientId,
-        /// Who asked. Older journals do not say.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
+        /// Who asked.
+        actor: String,
     },
     /// A FleetLock client from outside was refused a slot, and is remembered for a while.
     LockAwaited {
@@ -125,9 +124,8 @@ pub enum Fact {
         group: GroupName,
         /// The client, as it calls itself.
         id: ClientId,
-        /// Who asked. Older journals do not say.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
+        /// Who asked.
+        actor: String,
     },
     /// A FleetLock client from outside has given its slot back, or waits for none any more.
     LockReleased {
@@ -135,9 +133,8 @@ pub enum Fact {
         group: GroupName,
         /// The client, as it calls itself.
         id: ClientId,
-        /// Who asked. Older journals do not say.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
+        /// Who asked.
+        actor: String,
     },
     /// An operator wants a slot of an embedded semaphore held.
     HoldPlaced {
@@ -342,10 +339,10 @@ impl Fact {
             Self::HostWithdrawn { host, actor, .. } => {
                 Subject { actor: Some(actor), ..of_host(RunRef::None, host) }
             }
-            Self::LockGranted { actor, .. }
-            | Self::LockAwaited { actor, .. }
-            | Self::LockReleased { actor, .. } => Subject { actor: actor.as_deref(), ..none },
             Self::ConfigReplaced { actor, .. }
+            | Self::LockGranted { actor, .. }
+            | Self::LockAwaited { actor, .. }
+            | Self::LockReleased { actor, .. }
             | Self::HoldPlaced { actor, .. }
             | Self::HolderReleased { actor, .. }
             | Self::SecretKept { actor, .. }

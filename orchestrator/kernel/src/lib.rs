@@ -23,7 +23,6 @@ pub mod enrolment;
 pub mod explain;
 pub mod fact;
 pub mod hint;
-pub mod input;
 pub mod job;
 pub mod outlook;
 mod read;
@@ -41,13 +40,16 @@ pub mod window;
 
 pub use client_id::{ClientId, ClientIdError};
 pub use config::{Config, Expected, LockProvider, OnFailure, Reclaim, Settings};
-pub use decide::{Decision, decide};
+pub use decide::{
+    Accepted, Answer, ConfigOperation, ConfigRefusal, ControlMessage, Decision, EnrolmentOperation,
+    EnrolmentRefusal, Family, Input, LockOperation, Operation, Refusal, Request, RunOperation, RunRefusal,
+    SecretOperation, SecretRefusal, SlotOperation, SlotRefusal, decide,
+};
 pub use effects::{Effect, duties, effects, sends};
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
 pub use explain::{Explanation, explain};
 pub use fact::Fact;
 pub use hint::hint;
-pub use input::{Accepted, Answer, ControlMessage, Input, Refusal, Request};
 pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
 pub use outlook::{Outlook, outlook};
 pub use reason::Reason;

@@ -3,9 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::decide::decide_on;
+use crate::decide::{Answer, Input, decide_on};
 use crate::fact::Fact;
-use crate::input::{Answer, Input};
 use crate::state::{ApplyError, State};
 use crate::view::View;
 

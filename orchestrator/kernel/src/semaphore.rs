@@ -34,7 +34,8 @@ pub struct Semaphore {
 }
 
 /// Why a lock is refused; `kind` and `value` as FleetLock wants them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{value}")]
 pub struct Denied {
     /// Which refusal.
     pub kind: DeniedKind,

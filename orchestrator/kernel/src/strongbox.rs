@@ -9,9 +9,6 @@ use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
-use crate::fact::Fact;
-use crate::input::{Accepted, Refusal};
-
 /// Most secrets of a site.
 pub const SECRETS_MAX: usize = 100;
 /// Most bytes of a sealed secret.
@@ -86,6 +83,19 @@ pub enum Sealed {
     },
 }
 
+impl Sealed {
+    /// The sentence for operators where it is the leader's: whoever asks may have asked another instance than the one that
+    /// has to be given the key.
+    pub fn of_leader(&self) -> String {
+        match self {
+            Self::NoKey | Self::NoKeyYet | Self::OtherKey => {
+                format!("{self}; the instance that leads needs it, which `os-upgrade cluster status` shows")
+            }
+            Self::NoSecret { .. } | Self::Damaged { .. } => self.to_string(),
+        }
+    }
+}
+
 impl SecretName {
     /// Takes `text` as a name, or says why it is none.
     pub fn new(text: &str) -> Result<Self, SecretNameError> {
@@ -123,36 +133,6 @@ impl From<SecretName> for String {
 }
 
 impl Strongbox {
-    /// Has `sealed` kept, of which `check` tells the key. A strongbox without secrets takes any key.
-    pub(crate) fn keep(
-        &self,
-        name: &SecretName,
-        sealed: &str,
-        check: &str,
-        actor: &str,
-    ) -> Result<(Vec<Fact>, Accepted), Refusal> {
-        let is_new = !self.secrets.contains_key(name);
-        if !self.secrets.is_empty() && self.check.as_deref() != Some(check) {
-            return Err(Refusal::OtherStrongboxKey);
-        }
-        if sealed.len() > SEALED_BYTES_MAX || (is_new && self.secrets.len() >= SECRETS_MAX) {
-            return Err(Refusal::StrongboxFull);
-        }
-        let made =
-            (self.check.as_deref() != Some(check)).then(|| Fact::StrongboxMade { check: check.to_owned() });
-        let (name, sealed, actor) = (name.clone(), sealed.to_owned(), actor.to_owned());
-        let facts = made.into_iter().chain([Fact::SecretKept { name, sealed, actor }]).collect();
-        Ok((facts, if is_new { Accepted::Created } else { Accepted::Done }))
-    }
-
-    /// Has a secret kept no longer, which needs no key: so a site whose key is lost can begin anew.
-    pub(crate) fn remove(&self, name: &SecretName, actor: &str) -> Result<(Vec<Fact>, Accepted), Refusal> {
-        if !self.secrets.contains_key(name) {
-            return Err(Refusal::NoSecret { name: name.clone() });
-        }
-        Ok((vec![Fact::SecretRemoved { name: name.clone(), actor: actor.to_owned() }], Accepted::Done))
-    }
-
     pub(crate) fn apply_kept(&mut self, name: &SecretName, sealed: &str, actor: &str, at: DateTime<Utc>) {
         let secret = Secret { sealed: sealed.to_owned(), actor: actor.to_owned(), since: at };
         self.secrets.insert(name.clone(), secret);
@@ -162,18 +142,9 @@ impl Strongbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::State;
 
     fn name(text: &str) -> SecretName {
         SecretName::new(text).unwrap()
-    }
-
-    fn apply(state: &mut State, decided: Result<(Vec<Fact>, Accepted), Refusal>) -> Accepted {
-        let (facts, accepted) = decided.unwrap();
-        for fact in &facts {
-            state.apply(DateTime::UNIX_EPOCH, fact).unwrap();
-        }
-        accepted
     }
 
     #[test]
@@ -184,36 +155,5 @@ mod tests {
         for bad in ["", ".", "..", ".a", "a/b", "a b", "é", "a\n", &"x".repeat(65)] {
             assert_eq!(SecretName::new(bad), Err(SecretNameError), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn all_secrets_are_under_one_key() {
-        let mut state = State::default();
-        let kept = state.strongbox.keep(&name("a"), "1", "k", "eve");
-        assert_eq!(apply(&mut state, kept), Accepted::Created);
-        let again = state.strongbox.keep(&name("a"), "2", "k", "eve");
-        assert_eq!(apply(&mut state, again), Accepted::Done);
-        assert_eq!(state.strongbox.secrets[&name("a")].sealed, "2");
-        assert_eq!(state.strongbox.keep(&name("b"), "3", "other", "eve"), Err(Refusal::OtherStrongboxKey));
-        assert_eq!(state.strongbox.remove(&name("b"), "eve"), Err(Refusal::NoSecret { name: name("b") }));
-        let removed = state.strongbox.remove(&name("a"), "eve");
-        apply(&mut state, removed);
-        // Nothing is left that the old key would be needed for.
-        let anew = state.strongbox.keep(&name("b"), "3", "other", "eve");
-        assert_eq!(apply(&mut state, anew), Accepted::Created);
-        assert_eq!(state.strongbox.check.as_deref(), Some("other"));
-    }
-
-    #[test]
-    fn what_is_kept_is_bounded() {
-        let mut state = State::default();
-        let large = "x".repeat(SEALED_BYTES_MAX + 1);
-        assert_eq!(state.strongbox.keep(&name("a"), &large, "k", "eve"), Err(Refusal::StrongboxFull));
-        for number in 0..SECRETS_MAX {
-            let kept = state.strongbox.keep(&name(&number.to_string()), "1", "k", "eve");
-            apply(&mut state, kept);
-        }
-        assert_eq!(state.strongbox.keep(&name("a"), "1", "k", "eve"), Err(Refusal::StrongboxFull));
-        assert!(state.strongbox.keep(&name("7"), "1", "k", "eve").is_ok());
     }
 }

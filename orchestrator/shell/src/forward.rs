@@ -163,13 +163,14 @@ impl Forwards {
 
 #[cfg(test)]
 mod tests {
-    use os_upgrade_kernel::{Accepted, Refusal};
+    use os_upgrade_kernel::{Accepted, RunOperation, RunRefusal};
 
     use super::*;
 
     #[test]
     fn outcomes_are_read_back() {
-        let answers = [Ok(Accepted::Done), Ok(Accepted::Created), Err(Refusal::ClockSkew { seconds: 40 })];
+        let refusal = RunRefusal::ClockSkew { seconds: 40 };
+        let answers = [Ok(Accepted::Done), Ok(Accepted::Created), Err(refusal.into())];
         let answered = answers.map(|answer| Ok(Answered { answer, sequence: 7 }));
         let not_done = [NotDone::unchanged("a"), NotDone::unknown("b")].map(Err);
         for outcome in answered.into_iter().chain(not_done) {
@@ -190,8 +191,8 @@ mod tests {
 
     #[test]
     fn requests_are_bounded() {
-        let forwarded =
-            |length| Forwarded { lease: 7, request: Request::Cancel { actor: "a".repeat(length) } };
+        let request = |length| Request::new("a".repeat(length), RunOperation::Cancel).into();
+        let forwarded = |length| Forwarded { lease: 7, request: request(length) };
         assert_eq!(decode(&encode(&forwarded(9)).unwrap()), Ok(forwarded(9)));
         assert!(matches!(encode(&forwarded(REQUEST_BYTES_MAX)), Err(NotDone::Unchanged { .. })));
     }

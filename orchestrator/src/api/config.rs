@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::http::header::{ALLOW, ETAG, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_kernel::config::Expected;
-use os_upgrade_kernel::{Accepted, Config, Refusal, Request};
+use os_upgrade_kernel::{Accepted, Config, ConfigOperation, ConfigRefusal, Request};
 use os_upgrade_shell::not_done::NotDone;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -130,7 +130,7 @@ async fn read(
     let mut response = match conditions.of_read(&tag, form.syntax) {
         Read::Answered => reply::json(&Kept(config, &keep))?,
         Read::Known => StatusCode::NOT_MODIFIED.into_response(),
-        Read::Refused => return Err(Refusal::ConfigChanged { tag: Some(tag) }.into()),
+        Read::Refused => return Err(ConfigRefusal::ConfigChanged { tag: Some(tag) }.into()),
     };
     response.headers_mut().insert(ETAG, entity_tag(&tag, form.syntax)?);
     Ok(response)
@@ -157,10 +157,8 @@ async fn replace(
     Params(params): Params<Validate>,
     Body(config): Body<Config>,
 ) -> Result<StatusCode, Problem> {
-    let validate = params.only();
-    let ask =
-        |expected| Request::PutConfig { config: config.clone(), expected, actor: actor.clone(), validate };
-    conditional(&api, &conditions, ask).await
+    let ask = |expected| ConfigOperation::Put { config: config.clone(), expected };
+    conditional(&api, &conditions, &actor, params.only(), ask).await
 }
 
 /// 204; 404 when there is none to delete.
@@ -181,9 +179,8 @@ async fn delete(
     conditions: Conditions,
     Params(params): Params<Validate>,
 ) -> Result<StatusCode, Problem> {
-    let validate = params.only();
-    let ask = |expected| Request::DeleteConfig { expected, actor: actor.clone(), validate };
-    conditional(&api, &conditions, ask).await
+    let ask = |expected| ConfigOperation::Delete { expected };
+    conditional(&api, &conditions, &actor, params.only(), ask).await
 }
 
 /// Which methods and patches there are.
@@ -209,8 +206,11 @@ async fn options() -> Response {
 async fn conditional(
     api: &Api,
     conditions: &Conditions,
-    ask: impl Fn(Expected) -> Request,
+    actor: &str,
+    validate: bool,
+    ask: impl Fn(Expected) -> ConfigOperation,
 ) -> Result<StatusCode, Problem> {
+    let ask = |expected| Request { actor: actor.to_owned(), validate, operation: ask(expected) };
     if let Some(expected) = conditions.expected() {
         let answer = api.site.request(ask(expected)).await?;
         return answer
@@ -222,19 +222,19 @@ async fn conditional(
     loop {
         let tag = api.present()?.state.config_tag();
         if !conditions.hold(tag.as_deref()) {
-            return Err(unmet(conditions, Refusal::ConfigChanged { tag }));
+            return Err(unmet(conditions, ConfigRefusal::ConfigChanged { tag }));
         }
         match api.site.request(ask(exactly(tag.as_deref()))).await? {
             Ok(accepted) => return Ok(reply::granted(&accepted)),
-            Err(Refusal::ConfigChanged { .. }) => again(api, tag.as_deref(), end).await?,
+            Err(ConfigRefusal::ConfigChanged { .. }) => again(api, tag.as_deref(), end).await?,
             Err(refusal) => return Err(refusal.into()),
         }
     }
 }
 
 /// Why a write under `conditions` was refused.
-fn unmet(conditions: &Conditions, refusal: Refusal) -> Problem {
-    let is_there = matches!(refusal, Refusal::ConfigChanged { tag: Some(_) });
+fn unmet(conditions: &Conditions, refusal: ConfigRefusal) -> Problem {
+    let is_there = matches!(refusal, ConfigRefusal::ConfigChanged { tag: Some(_) });
     let problem = Problem::from(refusal);
     if is_there && conditions.want_none() {
         problem.with_message(
@@ -332,35 +332,33 @@ impl Change {
         let state = &present.state;
         let expected = exactly(state.config_tag().as_deref());
         let patched = self.patched(present);
-        let actor = self.actor.clone();
         // This instance may be behind the leader: what cannot be done is not said before it is known that it is not.
-        let request = match (&patched, state.config.as_deref()) {
-            (Ok(config), _) => {
-                Request::PutConfig { config: config.clone(), expected, actor, validate: self.validate }
+        let operation = match (&patched, state.config.as_deref()) {
+            (Ok(config), _) | (Err(_), Some(config)) => {
+                ConfigOperation::Put { config: config.clone(), expected }
             }
-            (Err(_), Some(config)) => {
-                Request::PutConfig { config: config.clone(), expected, actor, validate: true }
-            }
-            (Err(_), None) => Request::DeleteConfig { expected, actor, validate: true },
+            (Err(_), None) => ConfigOperation::Delete { expected },
         };
+        let validate = self.validate || patched.is_err();
+        let request = Request { actor: self.actor.clone(), validate, operation };
         match (api.site.request(request).await?, patched) {
             (Ok(_), Err(problem)) => Err(problem),
             (Ok(accepted), Ok(_)) => Ok(Some(accepted)),
-            (Err(Refusal::ConfigChanged { .. }), _) => Ok(None),
+            (Err(ConfigRefusal::ConfigChanged { .. }), _) => Ok(None),
             (Err(refusal), _) => Err(refusal.into()),
         }
     }
 
     fn patched(&self, present: &Present) -> Result<Config, Problem> {
         let state = &present.state;
-        let config = state.config.as_deref().ok_or(Refusal::NoConfiguration)?;
+        let config = state.config.as_deref().ok_or(ConfigRefusal::NoConfiguration)?;
         let tag = state.config_tag();
         if !self.conditions.hold(tag.as_deref()) {
-            return Err(unmet(&self.conditions, Refusal::ConfigChanged { tag }));
+            return Err(unmet(&self.conditions, ConfigRefusal::ConfigChanged { tag }));
         }
         let value = serde_json::to_value(config).map_err(|error| Problem::internal(error.to_string()))?;
         let config: Config = from_value(self.patch.apply(value)?)?;
-        config.validate().map_err(Refusal::from)?;
+        config.validate().map_err(ConfigRefusal::from)?;
         Ok(config)
     }
 }

@@ -6,7 +6,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use os_upgrade_kernel::Request;
+use os_upgrade_kernel::{EnrolmentOperation, Request};
 use os_upgrade_protocol::HostName;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -53,7 +53,8 @@ async fn approve(
     Params(params): Params<Validate>,
     Body(Approve { hosts }): Body<Approve>,
 ) -> Result<StatusCode, Problem> {
-    api.order(Request::ApproveHosts { hosts, actor, validate: params.only() }).await
+    let operation = EnrolmentOperation::Approve { hosts };
+    api.order(Request { actor, validate: params.only(), operation }).await
 }
 
 /// A host that is to take part no more.
@@ -93,8 +94,8 @@ async fn withdraw(
     Params(params): Params<Validate>,
     Body(Withdraw { host, reason, forget }): Body<Withdraw>,
 ) -> Result<StatusCode, Problem> {
-    let (reason, validate) = (checked_reason(&reason)?, params.only());
-    api.order(Request::WithdrawHost { host, actor, reason, forget, validate }).await
+    let operation = EnrolmentOperation::Withdraw { host, reason: checked_reason(&reason)?, forget };
+    api.order(Request { actor, validate: params.only(), operation }).await
 }
 
 paged!(HistoryParameters by FactCursor, described by FactKeyText, read by "crate::api::listing::cursor");

@@ -10,11 +10,13 @@
 //! - The core's refusals are matched by kind, never by text; their sentence is the message and their whole the info.
 //! - The cause goes into the log line at the boundary, through [`Cause`].
 
+use std::fmt::Display;
+
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use os_upgrade_kernel::Refusal;
 use os_upgrade_kernel::semaphore::DeniedKind;
+use os_upgrade_kernel::{ConfigRefusal, EnrolmentRefusal, RunRefusal, SecretRefusal, SlotRefusal};
 use os_upgrade_shell::not_done::NotDone;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -82,6 +84,11 @@ impl Problem {
         )
     }
 
+    /// The core has refused it.
+    fn refused(status: StatusCode, refusal: &(impl Display + Serialize)) -> Self {
+        Self { info: serde_json::to_value(refusal).ok(), ..Self::new(status, refusal.to_string()) }
+    }
+
     /// Its status.
     pub(super) const fn status(&self) -> StatusCode {
         self.status
@@ -113,43 +120,71 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<RunRefusal> for Problem {
+    fn from(refusal: RunRefusal) -> Self {
         let status = match &refusal {
-            Refusal::InvalidConfig { .. } | Refusal::TimeoutTooShort | Refusal::ApprovalSize => {
-                StatusCode::BAD_REQUEST
-            }
-            Refusal::ConfigChanged { .. } => StatusCode::PRECONDITION_FAILED,
-            Refusal::NoConfiguration
-            | Refusal::NoHolder { .. }
-            | Refusal::NoSecret { .. }
-            | Refusal::NotInRun { .. }
-            | Refusal::UnknownHost { .. } => StatusCode::NOT_FOUND,
-            Refusal::LockDenied { lock_kind: DeniedKind::UnknownGroup, .. } => StatusCode::NOT_FOUND,
-            Refusal::LockDenied { .. }
-            | Refusal::HolderAtWork { .. }
-            | Refusal::HolderUncertain { .. }
-            | Refusal::ReclaimsNothing
-            | Refusal::InInventory { .. }
-            | Refusal::NotLeft { .. }
-            | Refusal::HeldAlready { .. }
-            | Refusal::NoHosts { .. }
-            | Refusal::NoneApproved { .. }
-            | Refusal::EnrolmentFull
-            | Refusal::ForgottenIsApproved { .. }
-            | Refusal::RunActive { .. }
-            | Refusal::OtherStrongboxKey
-            | Refusal::StrongboxFull
-            | Refusal::HostThrough { .. }
-            | Refusal::HostUncertain { .. }
-            | Refusal::NoRun => StatusCode::CONFLICT,
-            Refusal::ClockSkew { .. } | Refusal::Sealed { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            RunRefusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
+            RunRefusal::NoConfiguration | RunRefusal::NotInRun { .. } => StatusCode::NOT_FOUND,
+            RunRefusal::NoHosts { .. }
+            | RunRefusal::NoneApproved { .. }
+            | RunRefusal::RunActive { .. }
+            | RunRefusal::NoRun
+            | RunRefusal::HostThrough { .. }
+            | RunRefusal::HostUncertain { .. } => StatusCode::CONFLICT,
+            RunRefusal::ClockSkew { .. } | RunRefusal::Sealed { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };
-        let problem = Self::new(status, refusal.to_string());
-        match serde_json::to_value(&refusal) {
-            Ok(info) => problem.with_info(info),
-            Err(_) => problem,
-        }
+        Self::refused(status, &refusal)
+    }
+}
+
+impl From<ConfigRefusal> for Problem {
+    fn from(refusal: ConfigRefusal) -> Self {
+        let status = match &refusal {
+            ConfigRefusal::InvalidConfig { .. } => StatusCode::BAD_REQUEST,
+            ConfigRefusal::ConfigChanged { .. } => StatusCode::PRECONDITION_FAILED,
+            ConfigRefusal::NoConfiguration => StatusCode::NOT_FOUND,
+        };
+        Self::refused(status, &refusal)
+    }
+}
+
+impl From<EnrolmentRefusal> for Problem {
+    fn from(refusal: EnrolmentRefusal) -> Self {
+        let status = match &refusal {
+            EnrolmentRefusal::ApprovalSize => StatusCode::BAD_REQUEST,
+            EnrolmentRefusal::UnknownHost { .. } => StatusCode::NOT_FOUND,
+            EnrolmentRefusal::EnrolmentFull | EnrolmentRefusal::ForgottenIsApproved { .. } => {
+                StatusCode::CONFLICT
+            }
+        };
+        Self::refused(status, &refusal)
+    }
+}
+
+impl From<SlotRefusal> for Problem {
+    fn from(refusal: SlotRefusal) -> Self {
+        let status = match &refusal {
+            SlotRefusal::NoHolder { .. }
+            | SlotRefusal::LockDenied { lock_kind: DeniedKind::UnknownGroup, .. } => StatusCode::NOT_FOUND,
+            SlotRefusal::LockDenied { .. }
+            | SlotRefusal::HolderAtWork { .. }
+            | SlotRefusal::HolderUncertain { .. }
+            | SlotRefusal::ReclaimsNothing
+            | SlotRefusal::InInventory { .. }
+            | SlotRefusal::NotLeft { .. }
+            | SlotRefusal::HeldAlready { .. } => StatusCode::CONFLICT,
+        };
+        Self::refused(status, &refusal)
+    }
+}
+
+impl From<SecretRefusal> for Problem {
+    fn from(refusal: SecretRefusal) -> Self {
+        let status = match &refusal {
+            SecretRefusal::NoSecret { .. } => StatusCode::NOT_FOUND,
+            SecretRefusal::OtherStrongboxKey | SecretRefusal::StrongboxFull => StatusCode::CONFLICT,
+        };
+        Self::refused(status, &refusal)
     }
 }
 

@@ -21,7 +21,7 @@ use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
-use os_upgrade_kernel as kernel;
+use os_upgrade_kernel::LockOperation;
 
 pub(super) use self::kind::Kind;
 use self::kind::LockError;
@@ -139,13 +139,14 @@ async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Resu
         let value = format!("{} may not ask for slots of the group {group}", caller.actor);
         return Err(refused(LockError::new(Kind::Forbidden, value)));
     }
-    let answer = site.request_within(ask(claim, caller.actor), BACKEND_TIMEOUT).await;
+    let answer =
+        site.request_within(os_upgrade_kernel::Request::new(caller.actor, ask(claim)), BACKEND_TIMEOUT).await;
     let answer = answer.map_err(|unavailable| refused(unavailable.into()))?;
     answer.map(drop).map_err(|refusal| refused(refusal.into()))
 }
 
 /// What becomes of a claim.
-type Ask = fn(Claim, String) -> kernel::Request;
+type Ask = fn(Claim) -> LockOperation;
 
 /// Who asks, and what is to be asked of the core, unless the request's head is enough to refuse it.
 fn expected(endpoint: Endpoint, head: &Parts) -> Result<(Caller, Ask), LockError> {
@@ -154,12 +155,8 @@ fn expected(endpoint: Endpoint, head: &Parts) -> Result<(Caller, Ask), LockError
         None => return Err(Denied::Missing.into()),
     };
     let ask: Ask = match endpoint {
-        Endpoint::Lock => {
-            |Claim { group, id }, actor| kernel::Request::Lock { group, id, actor: Some(actor) }
-        }
-        Endpoint::Unlock => {
-            |Claim { group, id }, actor| kernel::Request::Unlock { group, id, actor: Some(actor) }
-        }
+        Endpoint::Lock => |Claim { group, id }| LockOperation::Lock { group, id },
+        Endpoint::Unlock => |Claim { group, id }| LockOperation::Unlock { group, id },
         Endpoint::Nothing => {
             let value = format!("there is nothing at {}", head.uri.path());
             return Err(LockError::new(Kind::NotFound, value));

@@ -1,10 +1,12 @@
 //! What goes out: JSON written straight from borrowed state, and the forms that several endpoints share.
 
+use std::fmt::Debug;
+
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Accepted, HostStatus, Reason, Request, RunHost};
+use os_upgrade_kernel::{Accepted, Family, HostStatus, Reason, Request, RunHost};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -40,12 +42,20 @@ impl Api {
     }
 
     /// Asks for a change; answered once it is durable, or refused.
-    pub(super) async fn change(&self, request: Request) -> Result<StatusCode, Problem> {
+    pub(super) async fn change<O>(&self, request: Request<O>) -> Result<StatusCode, Problem>
+    where
+        O: Family,
+        Problem: From<O::Refusal>,
+    {
         Ok(granted(&self.site.request(request).await??))
     }
 
     /// The same for what operators seldom order by hand: it is logged once it has been carried out.
-    pub(super) async fn order(&self, request: Request) -> Result<StatusCode, Problem> {
+    pub(super) async fn order<O>(&self, request: Request<O>) -> Result<StatusCode, Problem>
+    where
+        O: Family + Clone + Debug,
+        Problem: From<O::Refusal>,
+    {
         let order = request.clone();
         let accepted = self.site.request(request).await??;
         if accepted != Accepted::Valid {

@@ -3,8 +3,8 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use os_upgrade_kernel::Request;
 use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::{Request, RunOperation};
 use os_upgrade_protocol::{HostName, RunId};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -67,7 +67,8 @@ async fn trigger(
     // Version 7: ids given later sort later.
     let run =
         RunId::new(&Uuid::now_v7().to_string()).map_err(|error| Problem::internal(error.to_string()))?;
-    let request = Request::Trigger { run, timeout, actor, validate: params.only() };
+    let operation = RunOperation::Trigger { run, timeout };
+    let request = Request { actor, validate: params.only(), operation };
     api.change(request).await
 }
 
@@ -87,7 +88,7 @@ async fn cancel(
     Params(Nothing {}): Params<Nothing>,
     OptionalBody(_): OptionalBody<NoFields>,
 ) -> Result<StatusCode, Problem> {
-    api.change(Request::Cancel { actor }).await
+    api.change(Request::new(actor, RunOperation::Cancel)).await
 }
 
 /// A host that the active run is to go on without.
@@ -122,6 +123,6 @@ async fn give_up(
     Params(params): Params<Validate>,
     Body(GiveUp { host, reason }): Body<GiveUp>,
 ) -> Result<StatusCode, Problem> {
-    let (reason, validate) = (checked_reason(&reason)?, params.only());
-    api.order(Request::GiveUpHost { host, actor, reason, validate }).await
+    let operation = RunOperation::GiveUpHost { host, reason: checked_reason(&reason)? };
+    api.order(Request { actor, validate: params.only(), operation }).await
 }

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore};
-use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, Standing, State as Site};
+use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, SlotOperation, Standing, State as Site};
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -287,14 +287,15 @@ struct About {
 }
 
 impl About {
-    /// Has what `request` makes of it carried out.
+    /// Has what `operation` makes of it carried out.
     async fn order(
         self,
         api: &Api,
-        request: impl FnOnce(GroupName, ClientId, String) -> Request,
+        actor: String,
+        operation: impl FnOnce(GroupName, ClientId, String) -> SlotOperation,
     ) -> Result<StatusCode, Problem> {
         let Self { group, id, reason } = self;
-        api.order(request(group, id, checked_reason(&reason)?)).await
+        api.order(Request::new(actor, operation(group, id, checked_reason(&reason)?))).await
     }
 }
 
@@ -315,7 +316,7 @@ async fn hold(
     Params(Nothing {}): Params<Nothing>,
     Body(about): Body<About>,
 ) -> Result<StatusCode, Problem> {
-    about.order(&api, |group, id, reason| Request::Hold { group, id, actor, reason }).await
+    about.order(&api, actor, |group, id, reason| SlotOperation::Hold { group, id, reason }).await
 }
 
 /// 204 once the slot is free, or on its way back to its lock server; 409 while its host is at work.
@@ -335,7 +336,7 @@ async fn release(
     Params(Nothing {}): Params<Nothing>,
     Body(about): Body<About>,
 ) -> Result<StatusCode, Problem> {
-    about.order(&api, |group, id, reason| Request::Release { group, id, actor, reason }).await
+    about.order(&api, actor, |group, id, reason| SlotOperation::Release { group, id, reason }).await
 }
 
 /// As a release, of one that has left the inventory; 409 unless `reclaim` is `inventory`.
@@ -357,5 +358,5 @@ async fn reclaim(
 ) -> Result<StatusCode, Problem> {
     let group = GroupName::new(&group).map_err(|error| Problem::bad_request(format!("group: {error}")))?;
     let id = ClientId::new(&id).map_err(|error| Problem::bad_request(format!("id: {error}")))?;
-    api.order(Request::Reclaim { group, id, actor }).await
+    api.order(Request::new(actor, SlotOperation::Reclaim { group, id })).await
 }

@@ -6,7 +6,7 @@ pub(super) mod history;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use os_upgrade_kernel::{Request, Sealed, SecretName};
+use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -146,9 +146,9 @@ async fn put(
         return Err(Problem::bad_request(format!("value: expected 1 to {SECRET_BYTES_MAX} bytes")));
     }
     let present = api.present()?;
-    let request = api.options.strongbox.keep(&present.state.strongbox, name, &value, actor)?;
-    let request = request.map_err(|error| Problem::internal(error.to_string()))?;
-    api.change(request).await
+    let keep = api.options.strongbox.keep(&present.state.strongbox, name, &value)?;
+    let keep = keep.map_err(|error| Problem::internal(error.to_string()))?;
+    api.change(Request::new(actor, keep)).await
 }
 
 /// 204 once it is durable. It needs no key.
@@ -168,7 +168,7 @@ async fn remove(
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<StatusCode, Problem> {
     let name = secret_name(&name)?;
-    api.change(Request::RemoveSecret { name, actor }).await
+    api.change(Request::new(actor, SecretOperation::Remove { name })).await
 }
 
 /// 200, about this instance.

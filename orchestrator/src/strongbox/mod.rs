@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use os_upgrade_kernel::strongbox::Strongbox as Kept;
-use os_upgrade_kernel::{Request, Sealed, SecretName};
+use os_upgrade_kernel::{Sealed, SecretName, SecretOperation};
 use zeroize::Zeroizing;
 
 use self::key::Key;
@@ -97,15 +97,14 @@ impl Strongbox {
         kept: &Kept,
         name: SecretName,
         value: &str,
-        actor: String,
-    ) -> Result<Result<Request, RandomError>, Sealed> {
+    ) -> Result<Result<SecretOperation, RandomError>, Sealed> {
         let key = self.key(kept)?;
         let check = match &kept.check {
             Some(check) if key.is_of(check) => check.clone(),
             Some(_) | None => key.check(),
         };
         let sealed = key.seal(&name, value);
-        Ok(sealed.map(|sealed| Request::KeepSecret { name, sealed, check, actor }))
+        Ok(sealed.map(|sealed| SecretOperation::Keep { name, sealed, check }))
     }
 
     fn open(&self, kept: &Kept, name: &SecretName) -> Result<Zeroizing<String>, Sealed> {
@@ -128,7 +127,7 @@ fn fits(key: &Key, kept: &Kept) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use os_upgrade_kernel::{Accepted, Input};
+    use os_upgrade_kernel::{Accepted, Input, Request};
 
     use super::*;
     use crate::testing::TestSite;
@@ -149,8 +148,8 @@ mod tests {
         let key = Key::random().unwrap();
         let mut site = TestSite::new([]);
         let requests = ["a", "b"].map(|name_of_it| {
-            let kept = strongbox(&key).keep(&Kept::default(), name(name_of_it), name_of_it, "eve".to_owned());
-            Input::Request(kept.unwrap().unwrap())
+            let kept = strongbox(&key).keep(&Kept::default(), name(name_of_it), name_of_it);
+            Input::Request(Request::new("eve", kept.unwrap().unwrap()).into())
         });
         let (_, answers) = site.ask(&requests);
         assert_eq!(answers, [Ok(Accepted::Created), Ok(Accepted::Created)]);
@@ -163,13 +162,12 @@ mod tests {
     #[test]
     fn who_has_no_key_is_told_what_to_do() {
         let mut site = TestSite::new([]);
-        let keep =
-            |strongbox: &Strongbox, kept: &Kept| strongbox.keep(kept, name("a"), "a", "eve".to_owned());
+        let keep = |strongbox: &Strongbox, kept: &Kept| strongbox.keep(kept, name("a"), "a");
         let (none, empty) = (Strongbox::default(), Kept::default());
         assert_eq!(keep(&none, &empty).unwrap_err(), Sealed::NoKeyYet);
         assert_eq!(none.sealed(&empty), None, "there is nothing to be opened");
-        let request = keep(&strongbox(&Key::random().unwrap()), &empty).unwrap().unwrap();
-        site.ask(&[Input::Request(request)]);
+        let operation = keep(&strongbox(&Key::random().unwrap()), &empty).unwrap().unwrap();
+        site.ask(&[Input::Request(Request::new("eve", operation).into())]);
         let kept = &site.state.strongbox;
         assert_eq!(keep(&none, kept).unwrap_err(), Sealed::NoKey);
         assert_eq!(none.sealed(kept), Some(Sealed::NoKey));

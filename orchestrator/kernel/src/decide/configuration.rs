@@ -1,53 +1,110 @@
 //! Changes of the configuration.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
-use super::request::Decided;
+use super::granted::{Accepted, Granted};
 use crate::config::{Config, ConfigError, Expected, difference};
 use crate::fact::Fact;
-use crate::input::{Accepted, Refusal};
 use crate::outlook;
 use crate::spent::Spent;
 use crate::state::State;
 
+/// What may be asked about the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum ConfigOperation {
+    /// Replace or create it.
+    Put {
+        /// The new one.
+        config: Config,
+        /// What must be configured now.
+        expected: Expected,
+    },
+    /// Delete it.
+    Delete {
+        /// What must be configured now.
+        expected: Expected,
+    },
+}
+
+/// Why that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum ConfigRefusal {
+    /// The configuration cannot be meant.
+    #[error("{message}")]
+    InvalidConfig {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The configuration is not the one that the asker expects.
+    #[error("{}", unexpected(tag.as_deref()))]
+    ConfigChanged {
+        /// The tag of the one that there is.
+        tag: Option<String>,
+    },
+    /// Nothing is configured.
+    #[error("there is no configuration: PUT /v1/config/os-upgrade first")]
+    NoConfiguration,
+}
+
+impl From<ConfigError> for ConfigRefusal {
+    fn from(error: ConfigError) -> Self {
+        Self::InvalidConfig { message: error.to_string() }
+    }
+}
+
+fn unexpected(tag: Option<&str>) -> String {
+    match tag {
+        Some(tag) => {
+            format!("the configuration is not the one you expect, it has become {tag:?}: read it again")
+        }
+        None => "the configuration is not the one you expect: there is none".to_owned(),
+    }
+}
+
+pub(super) fn decide(
+    state: &State,
+    asked: &ConfigOperation,
+    actor: &str,
+    now: DateTime<Utc>,
+) -> Result<Granted, ConfigRefusal> {
+    match asked {
+        ConfigOperation::Put { config, expected } => put(state, config, expected, actor, now),
+        ConfigOperation::Delete { expected } => delete(state, expected, actor),
+    }
+}
+
 /// A configuration in the place of the present one, or of none.
-pub(super) fn put(
+fn put(
     state: &State,
     config: &Config,
     expected: &Expected,
     actor: &str,
-    validate: bool,
     now: DateTime<Utc>,
-) -> Decided {
+) -> Result<Granted, ConfigRefusal> {
     check(state, expected)?;
     let present = state.config.as_deref();
     // What is in force has been judged, by what was known then: it is not judged again by the time that has passed.
-    if present != Some(config) {
-        config.validate()?;
-        if present.is_none_or(|present| has_other_windows(present, config)) {
-            check_windows(state, config, now)?;
-        }
+    if present == Some(config) {
+        return Ok(Granted::done(Vec::new()));
     }
-    if validate {
-        return Ok((Vec::new(), Accepted::Valid));
+    config.validate()?;
+    if present.is_none_or(|present| has_other_windows(present, config)) {
+        check_windows(state, config, now)?;
     }
     let accepted = if present.is_some() { Accepted::Done } else { Accepted::Created };
-    if present == Some(config) {
-        return Ok((Vec::new(), accepted));
-    }
-    Ok((vec![replaced(state, Some(config), actor)], accepted))
+    Ok(Granted { facts: vec![replaced(state, Some(config), actor)], accepted })
 }
 
 /// No configuration any more. A run that is active has its own copy of what it needs, and goes on to its end.
-pub(super) fn delete(state: &State, expected: &Expected, actor: &str, validate: bool) -> Decided {
+fn delete(state: &State, expected: &Expected, actor: &str) -> Result<Granted, ConfigRefusal> {
     if state.config.is_none() {
-        return Err(Refusal::NoConfiguration);
+        return Err(ConfigRefusal::NoConfiguration);
     }
     check(state, expected)?;
-    if validate {
-        return Ok((Vec::new(), Accepted::Valid));
-    }
-    Ok((vec![replaced(state, None, actor)], Accepted::Done))
+    Ok(Granted::done(vec![replaced(state, None, actor)]))
 }
 
 /// Whether anything differs that [`check_windows`] looks at.
@@ -68,9 +125,9 @@ fn check_windows(state: &State, config: &Config, now: DateTime<Utc>) -> Result<(
     }
 }
 
-fn check(state: &State, expected: &Expected) -> Result<(), Refusal> {
+fn check(state: &State, expected: &Expected) -> Result<(), ConfigRefusal> {
     let tag = state.config_tag();
-    if expected.is_met_by(tag.as_deref()) { Ok(()) } else { Err(Refusal::ConfigChanged { tag }) }
+    if expected.is_met_by(tag.as_deref()) { Ok(()) } else { Err(ConfigRefusal::ConfigChanged { tag }) }
 }
 
 fn replaced(state: &State, config: Option<&Config>, actor: &str) -> Fact {
@@ -104,8 +161,8 @@ mod tests {
     fn windows_are_judged_when_they_change_and_preconditions_before_them() {
         let in_force = config(&[DAILY, LONG], 1, "2h");
         let mut state = State::default();
-        let (facts, accepted) =
-            put(&state, &in_force, &Expected::Absent, "eve", false, time("2026-11-21T05:00:00Z")).unwrap();
+        let Granted { facts, accepted } =
+            put(&state, &in_force, &Expected::Absent, "eve", time("2026-11-21T05:00:00Z")).unwrap();
         assert_eq!(accepted, Accepted::Created);
         for fact in &facts {
             state.apply(DateTime::UNIX_EPOCH, fact).unwrap();
@@ -114,8 +171,8 @@ mod tests {
         let tag = state.config_tag();
         let outdated = Expected::Tags(vec![tag::tag(7, &in_force)]);
         let current = Expected::Tags(tag.iter().cloned().collect());
-        let changed = || Err(Refusal::ConfigChanged { tag: tag.clone() });
-        let invalid = |message: &str| Err(Refusal::InvalidConfig { message: message.to_owned() });
+        let changed = || Err(ConfigRefusal::ConfigChanged { tag: tag.clone() });
+        let invalid = |message: &str| Err(ConfigRefusal::InvalidConfig { message: message.to_owned() });
         let too_short =
             "minimum-remaining: 2h is more than any occurrence of the maintenance windows lasts; write less";
         let no_host = "rollout/max-concurrent: must be at least 1";
@@ -133,9 +190,8 @@ mod tests {
             ("not there", in_force.clone(), &Expected::Absent, changed()),
         ];
         for (name, config, expected, accepted) in table {
-            let found = |validate| put(&state, &config, expected, "eve", validate, now).map(|(_, it)| it);
-            assert_eq!(found(false), accepted, "{name}");
-            assert_eq!(found(true), accepted.map(|_| Accepted::Valid), "{name}, to be checked only");
+            let found = put(&state, &config, expected, "eve", now).map(|granted| granted.accepted);
+            assert_eq!(found, accepted, "{name}");
         }
     }
 }

@@ -4,11 +4,38 @@ use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
 
 use crate::config::OnFailure;
 use crate::fact::{Fact, IgnoreCause, ReleaseCause};
-use crate::input::ControlMessage;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost};
 use crate::slot::SentCommand;
 use crate::state::State;
+
+/// A message of the control stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ControlMessage {
+    /// A command, by whom ever.
+    Command {
+        /// Whom its subject names.
+        host: HostName,
+        /// Its id, when it carries one of ours.
+        id: Option<CommandId>,
+    },
+    /// A reply.
+    Reply {
+        /// Whom its subject names.
+        host: HostName,
+        /// Its content, or what is wrong with it.
+        reply: Result<Reply, String>,
+        /// The command it says it answers.
+        in_reply_to: Option<u64>,
+    },
+    /// A fence, this leader's or another's.
+    Leader,
+    /// A message that this protocol does not have.
+    Unknown {
+        /// Its subject.
+        subject: String,
+    },
+}
 
 pub(super) fn decide(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
     let mut facts = fence_passed(state, sequence);

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::RunId;
 
-use super::request::start;
+use super::run_control::start;
 use crate::fact::Fact;
 use crate::outlook::due;
 use crate::run::Trigger;

@@ -1,88 +1,173 @@
-//! Slots of the embedded semaphores, asked for by FleetLock clients from outside and by operators.
+//! What operators ask about slots of the embedded semaphores: to hold one, and to take one back.
 
-use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostName, RunId};
+use serde::{Deserialize, Serialize};
 
-use super::Decision;
-use super::request::Decided;
+use super::granted::Granted;
+use super::lock_clients::of_ours;
 use crate::client_id::ClientId;
-use crate::config::{LockProvider, Reclaim};
+use crate::config::Reclaim;
 use crate::fact::{Fact, ReleaseCause};
-use crate::input::{Accepted, Refusal};
-use crate::semaphore::{Denied, DeniedKind, Semaphore};
+use crate::run::HostStatus;
+use crate::semaphore::{Denied, DeniedKind};
 use crate::state::State;
 use crate::view::View;
 
-/// A slot of the semaphore that our own hosts take theirs from. A client that holds one already is granted it again,
-/// also where it holds it as a host of ours: to FleetLock the same id is the same holder. One that is refused is
-/// remembered for a while.
-pub(super) fn lock(
-    state: &State,
-    group: &GroupName,
-    id: &ClientId,
-    actor: Option<&String>,
-    now: DateTime<Utc>,
-) -> Decision {
-    let asked = of_ours(state).and_then(|()| state.semaphores.known(group));
-    let admitted = asked.and_then(|semaphore| {
-        state.semaphores.admits(group, id.as_str())?;
-        Ok(semaphore.is_held_by_client(id))
-    });
-    let named = || (group.clone(), id.clone(), actor.cloned());
-    let (facts, answer) = match admitted {
-        Ok(true) => (Vec::new(), Ok(Accepted::Done)),
-        Ok(false) => {
-            let (group, id, actor) = named();
-            (vec![Fact::LockGranted { group, id, actor }], Ok(Accepted::Done))
-        }
-        Err(denied) => {
-            let waits = denied.kind == DeniedKind::FailedLockSemaphoreFull
-                && asked_anew(state.semaphores.get(group), id, now);
-            let (group, id, actor) = named();
-            let facts = waits.then_some(Fact::LockAwaited { group, id, actor }).into_iter().collect();
-            (facts, Err(denied.into()))
-        }
-    };
-    Decision { facts, answer: Some(answer) }
+/// What may be asked about slots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum SlotOperation {
+    /// A slot that is to be held in the name of `id`, until it is released.
+    Hold {
+        /// The group.
+        group: GroupName,
+        /// In whose name.
+        id: ClientId,
+        /// Why.
+        reason: String,
+    },
+    /// Takes a slot back, whoever holds it and for whatever, unless its host is at work. Who waits for one is forgotten.
+    Release {
+        /// The group.
+        group: GroupName,
+        /// Who holds it.
+        id: ClientId,
+        /// Why.
+        reason: String,
+    },
+    /// The same for one that has left the inventory, where the settings let that be reason enough.
+    Reclaim {
+        /// The group.
+        group: GroupName,
+        /// Who holds it.
+        id: ClientId,
+    },
 }
 
-fn asked_anew(semaphore: Option<&Semaphore>, id: &ClientId, now: DateTime<Utc>) -> bool {
-    semaphore.is_some_and(|semaphore| semaphore.waiters.is_news(id, now))
+/// Why that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum SlotRefusal {
+    /// Nobody of that name holds a slot there.
+    #[error("{id} neither holds a slot of group {group} nor waits for one")]
+    NoHolder {
+        /// The group.
+        group: GroupName,
+        /// The name.
+        id: ClientId,
+    },
+    /// The slot's host is being upgraded.
+    #[error(
+        "{id} is {status} in run {run}: its slot can be released when it has come to its end, or the run has"
+    )]
+    HolderAtWork {
+        /// The host.
+        id: ClientId,
+        /// What it is at.
+        status: HostStatus,
+        /// The run.
+        run: RunId,
+    },
+    /// A command of the slot's host may still appear.
+    #[error("whether {id} has been sent a command is being looked up; try again in a moment")]
+    HolderUncertain {
+        /// The host.
+        id: ClientId,
+    },
+    /// The settings do not let slots be taken back because their holders have left.
+    #[error(
+        "slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = \"inventory\", or release it with a reason"
+    )]
+    ReclaimsNothing,
+    /// An operator holds it already.
+    #[error("{id} is held by {actor}: {reason}; release it first")]
+    HeldAlready {
+        /// In whose name.
+        id: ClientId,
+        /// Who holds it.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
+    /// The holder was never in the inventory, as far as is known, or is held by an operator.
+    #[error(
+        "{id} has not left the inventory, as it was never in it, or an operator holds its slot: release it with a reason"
+    )]
+    NotLeft {
+        /// The holder.
+        id: ClientId,
+    },
+    /// The holder has not left.
+    #[error("{id} is in the inventory: its workers have announced themselves on {applications}")]
+    InInventory {
+        /// The holder.
+        id: ClientId,
+        /// What its workers announced, joined by commas.
+        applications: String,
+    },
+    /// The semaphore grants no slot, as it would grant a FleetLock client none.
+    #[error("{value}")]
+    LockDenied {
+        /// FleetLock's `kind`.
+        lock_kind: DeniedKind,
+        /// FleetLock's `value`.
+        value: String,
+    },
 }
 
-/// The client's slot back. A slot that a host of that name holds for a run is not the client's to give: a FleetLock
-/// agent asks for this each time it starts, also after the reboot in the middle of an upgrade. It is told that it
-/// holds nothing, which is true of itself, because such an agent does nothing else until it is told so.
-pub(super) fn unlock(state: &State, group: &GroupName, id: &ClientId, actor: Option<&String>) -> Decided {
-    let semaphore = state.semaphores.known(group)?;
-    if !semaphore.is_held_by_client(id) && !semaphore.waiters.contains(id) {
-        return Ok((Vec::new(), Accepted::Done));
+impl From<Denied> for SlotRefusal {
+    fn from(Denied { kind, value }: Denied) -> Self {
+        Self::LockDenied { lock_kind: kind, value }
     }
-    let (group, id, actor) = (group.clone(), id.clone(), actor.cloned());
-    Ok((vec![Fact::LockReleased { group, id, actor }], Accepted::Done))
+}
+
+pub(super) fn decide(
+    state: &State,
+    view: &View,
+    asked: &SlotOperation,
+    actor: &str,
+) -> Result<Granted, SlotRefusal> {
+    let facts = match asked {
+        SlotOperation::Hold { group, id, reason } => hold(state, group, id, actor, reason),
+        SlotOperation::Release { group, id, reason } => release(state, group, id, actor, reason),
+        SlotOperation::Reclaim { group, id } => reclaim(state, view, group, id, actor),
+    };
+    facts.map(Granted::done)
 }
 
 /// A slot that is held because an operator says so.
-pub(super) fn hold(state: &State, group: &GroupName, id: &ClientId, actor: &str, reason: &str) -> Decided {
+fn hold(
+    state: &State,
+    group: &GroupName,
+    id: &ClientId,
+    actor: &str,
+    reason: &str,
+) -> Result<Vec<Fact>, SlotRefusal> {
     of_ours(state)?;
     state.semaphores.admits(group, id.as_str())?;
     let holder = state.semaphores.known(group)?.holders.get(id.as_str());
     match holder.and_then(|holder| holder.hold.as_ref()) {
         Some(hold) if hold.actor != actor => {
             let (actor, reason) = (hold.actor.clone(), hold.reason.clone());
-            return Err(Refusal::HeldAlready { id: id.clone(), actor, reason });
+            return Err(SlotRefusal::HeldAlready { id: id.clone(), actor, reason });
         }
-        Some(hold) if hold.reason == reason => return Ok((Vec::new(), Accepted::Done)),
+        Some(hold) if hold.reason == reason => return Ok(Vec::new()),
         Some(_) | None => {}
     }
     let (group, id) = (group.clone(), id.clone());
     let (actor, reason) = (actor.to_owned(), reason.to_owned());
-    Ok((vec![Fact::HoldPlaced { group, id, actor, reason }], Accepted::Done))
+    Ok(vec![Fact::HoldPlaced { group, id, actor, reason }])
 }
 
 /// Takes a slot back, also one that a lock server has granted to a host of ours; one that waits does so no more. Not from a host that is at work, or
 /// that may be told to begin: whoever waits for the slot would be at work beside it.
-pub(super) fn release(state: &State, group: &GroupName, id: &ClientId, actor: &str, reason: &str) -> Decided {
+fn release(
+    state: &State,
+    group: &GroupName,
+    id: &ClientId,
+    actor: &str,
+    reason: &str,
+) -> Result<Vec<Fact>, SlotRefusal> {
     let host = HostName::new(id.as_str()).ok();
     let slot = host.as_ref().and_then(|host| Some((host, state.slots.get(host)?)));
     let slot = slot.filter(|(_, slot)| slot.group == *group);
@@ -94,54 +179,49 @@ pub(super) fn release(state: &State, group: &GroupName, id: &ClientId, actor: &s
     };
     let waits = state.semaphores.get(group).is_some_and(|semaphore| semaphore.waiters.contains(id));
     if holder.is_none() && slot.is_none() && !waits {
-        return Err(Refusal::NoHolder { group: group.clone(), id: id.clone() });
+        return Err(SlotRefusal::NoHolder { group: group.clone(), id: id.clone() });
     }
     let mut facts = Vec::new();
     if let Some((host, slot)) = slot {
         let in_run = state.run.as_ref().and_then(|run| Some((run, run.host(host)?)));
         if let Some((run, in_run)) = in_run.filter(|(_, in_run)| in_run.status.is_under_way()) {
             let (id, run) = (id.clone(), run.id.clone());
-            return Err(Refusal::HolderAtWork { id, status: in_run.status, run });
+            return Err(SlotRefusal::HolderAtWork { id, status: in_run.status, run });
         }
         // A command may still appear, or stands in the stream and is being withdrawn: a worker may be told to begin.
         let may_be_told = state.withdrawals.values().any(|told| told == host);
         if may_be_told || slot.may_see_late_command(state.fence.as_ref()) {
-            return Err(Refusal::HolderUncertain { id: id.clone() });
+            return Err(SlotRefusal::HolderUncertain { id: id.clone() });
         }
         facts.extend(state.release_slot(host, ReleaseCause::Operator));
     }
     let (group, id) = (group.clone(), id.clone());
     facts.push(Fact::HolderReleased { group, id, actor: actor.to_owned(), reason: reason.to_owned() });
-    Ok((facts, Accepted::Done))
+    Ok(facts)
 }
 
 /// Takes back the slot of one that has left the inventory. That it is silent is no reason: it may be at work.
-pub(super) fn reclaim(state: &State, view: &View, group: &GroupName, id: &ClientId, actor: &str) -> Decided {
+fn reclaim(
+    state: &State,
+    view: &View,
+    group: &GroupName,
+    id: &ClientId,
+    actor: &str,
+) -> Result<Vec<Fact>, SlotRefusal> {
     match state.settings.reclaim {
-        Reclaim::Never => return Err(Refusal::ReclaimsNothing),
+        Reclaim::Never => return Err(SlotRefusal::ReclaimsNothing),
         Reclaim::Inventory => {}
     }
     let host = HostName::new(id.as_str()).ok();
     if let Some(seen) = host.as_ref().and_then(|host| view.hosts.get(host)) {
         let applications: Vec<&str> = seen.applications.iter().map(ApplicationName::as_str).collect();
-        return Err(Refusal::InInventory { id: id.clone(), applications: applications.join(", ") });
+        return Err(SlotRefusal::InInventory { id: id.clone(), applications: applications.join(", ") });
     }
     // Of clients that were never in it the inventory says nothing; and what an operator wants held, stays.
     let holder = state.semaphores.get(group).and_then(|semaphore| semaphore.holders.get(id.as_str()));
     let is_wanted = holder.is_some_and(|holder| holder.hold.is_some());
     if is_wanted || !host.is_some_and(|host| view.left.contains(&host)) {
-        return Err(Refusal::NotLeft { id: id.clone() });
+        return Err(SlotRefusal::NotLeft { id: id.clone() });
     }
     release(state, group, id, actor, "it has left the inventory")
-}
-
-/// Hosts of ours take no slot here when another server's count, so one given to somebody else would be counted by nobody.
-fn of_ours(state: &State) -> Result<(), Denied> {
-    match state.settings.provider {
-        LockProvider::Embedded => Ok(()),
-        LockProvider::External => {
-            let value = "the slots of this site are another lock server's: ask that one".to_owned();
-            Err(Denied { kind: DeniedKind::OtherLockServer, value })
-        }
-    }
 }

@@ -15,9 +15,9 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore, Waiter};
 use os_upgrade_kernel::{
-    Accepted, Config, Enrolment, Expected, Fact, HostEvent, HostStatus, Input, LockProvider, OnFailure,
-    Outstanding, Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource, RunResult, SecretName,
-    Settings, Spent, Standing, State, StopCause, Trigger, View, decide,
+    Accepted, ConfigOperation, ConfigRefusal, Enrolment, Expected, Fact, HostEvent, HostStatus, Input,
+    LockProvider, OnFailure, Outstanding, Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource,
+    RunResult, SecretName, Settings, Spent, Standing, State, StopCause, Trigger, View, decide,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -237,39 +237,15 @@ fn facts() {
             r#"{"type":"ignored","sequence":9,"host":null,"reply":null,"why":{"kind":"foreign-command"}}"#,
         ),
         (
-            Fact::LockGranted { group: group("edge"), id: client("Node 7"), actor: None },
-            r#"{"type":"lock-granted","group":"edge","id":"Node 7"}"#,
-        ),
-        (
-            Fact::LockGranted {
-                group: group("edge"),
-                id: client("Node 7"),
-                actor: Some("token rack".to_owned()),
-            },
+            Fact::LockGranted { group: group("edge"), id: client("Node 7"), actor: "token rack".to_owned() },
             r#"{"type":"lock-granted","group":"edge","id":"Node 7","actor":"token rack"}"#,
         ),
         (
-            Fact::LockReleased { group: group("edge"), id: client("Node 7"), actor: None },
-            r#"{"type":"lock-released","group":"edge","id":"Node 7"}"#,
-        ),
-        (
-            Fact::LockReleased {
-                group: group("edge"),
-                id: client("Node 7"),
-                actor: Some("token rack".to_owned()),
-            },
+            Fact::LockReleased { group: group("edge"), id: client("Node 7"), actor: "token rack".to_owned() },
             r#"{"type":"lock-released","group":"edge","id":"Node 7","actor":"token rack"}"#,
         ),
         (
-            Fact::LockAwaited { group: group("edge"), id: client("Node 7"), actor: None },
-            r#"{"type":"lock-awaited","group":"edge","id":"Node 7"}"#,
-        ),
-        (
-            Fact::LockAwaited {
-                group: group("edge"),
-                id: client("Node 7"),
-                actor: Some("token rack".to_owned()),
-            },
+            Fact::LockAwaited { group: group("edge"), id: client("Node 7"), actor: "token rack".to_owned() },
             r#"{"type":"lock-awaited","group":"edge","id":"Node 7","actor":"token rack"}"#,
         ),
         (

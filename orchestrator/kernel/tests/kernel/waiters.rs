@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::semaphore::{NOTED_AGAIN, REMEMBERED};
-use os_upgrade_kernel::{Batch, ClientId, Fact, Input, Request, Settings, State, View};
+use os_upgrade_kernel::{Batch, ClientId, Fact, Input, LockOperation, Request, Settings, State, View};
 use os_upgrade_protocol::GroupName;
 
 const CLIENTS: usize = 10_000;
@@ -16,7 +16,8 @@ fn group() -> GroupName {
 }
 
 fn lock(id: &str) -> Input {
-    Input::Request(Request::Lock { group: group(), id: ClientId::new(id).unwrap(), actor: None })
+    let lock = LockOperation::Lock { group: group(), id: ClientId::new(id).unwrap() };
+    Input::Request(Request::new("token", lock).into())
 }
 
 /// A state whose only slot is held, at that time.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{Input, Request};
+use os_upgrade_kernel::{Input, Operation, Request};
 
 use super::{Action, CallId, HOSTS_UNREAD, NO_LEADER, Node, Role, halted};
 use crate::clock::Now;
@@ -28,20 +28,13 @@ pub(super) struct Caller {
 /// How long `request` is worth being begun, where it came from a follower or not.
 const fn patience(request: &Request, is_forwarded: bool) -> Duration {
     let patience = if is_forwarded { FORWARDED_TTL } else { CALL_TTL };
-    match request {
-        Request::Lock { .. } | Request::Unlock { .. } => patience.saturating_sub(CLIENTS_LESS),
-        Request::PutConfig { .. }
-        | Request::DeleteConfig { .. }
-        | Request::Trigger { .. }
-        | Request::Cancel { .. }
-        | Request::Hold { .. }
-        | Request::Release { .. }
-        | Request::Reclaim { .. }
-        | Request::KeepSecret { .. }
-        | Request::RemoveSecret { .. }
-        | Request::ApproveHosts { .. }
-        | Request::WithdrawHost { .. }
-        | Request::GiveUpHost { .. } => patience,
+    match request.operation {
+        Operation::Lock(_) => patience.saturating_sub(CLIENTS_LESS),
+        Operation::Run(_)
+        | Operation::Config(_)
+        | Operation::Enrolment(_)
+        | Operation::Slot(_)
+        | Operation::Secret(_) => patience,
     }
 }
 

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
-use os_upgrade_kernel::semaphore::DeniedKind;
-use os_upgrade_kernel::{ClientId, Refusal};
+use os_upgrade_kernel::ClientId;
+use os_upgrade_kernel::semaphore::{self, DeniedKind};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_shell::not_done::NotDone;
 use serde_json::json;
@@ -201,39 +201,9 @@ impl From<NotDone> for LockError {
     }
 }
 
-impl From<Refusal> for LockError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::LockDenied { lock_kind, value } => Self::new(lock_kind.into(), value),
-            // Refusals of what operators ask for; a client does not get to see them.
-            Refusal::InvalidConfig { .. }
-            | Refusal::ConfigChanged { .. }
-            | Refusal::TimeoutTooShort
-            | Refusal::NoConfiguration
-            | Refusal::NoHosts { .. }
-            | Refusal::NoneApproved { .. }
-            | Refusal::ApprovalSize
-            | Refusal::EnrolmentFull
-            | Refusal::UnknownHost { .. }
-            | Refusal::ForgottenIsApproved { .. }
-            | Refusal::RunActive { .. }
-            | Refusal::NoRun
-            | Refusal::NotInRun { .. }
-            | Refusal::HostThrough { .. }
-            | Refusal::HostUncertain { .. }
-            | Refusal::NoHolder { .. }
-            | Refusal::HolderAtWork { .. }
-            | Refusal::HolderUncertain { .. }
-            | Refusal::ReclaimsNothing
-            | Refusal::InInventory { .. }
-            | Refusal::NotLeft { .. }
-            | Refusal::HeldAlready { .. }
-            | Refusal::Sealed { .. }
-            | Refusal::OtherStrongboxKey
-            | Refusal::StrongboxFull
-            | Refusal::NoSecret { .. }
-            | Refusal::ClockSkew { .. } => Self::new(Kind::Internal, refusal.to_string()),
-        }
+impl From<semaphore::Denied> for LockError {
+    fn from(semaphore::Denied { kind, value }: semaphore::Denied) -> Self {
+        Self::new(kind.into(), value)
     }
 }
 

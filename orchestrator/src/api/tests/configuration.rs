@@ -175,12 +175,11 @@ async fn a_patch_is_not_refused_for_windows_that_it_leaves() {
     let config = r#"{"minimum-remaining":"2h","maintenance-windows":[{"cron":"0 0 1 * * *","duration":"1h"},
         {"cron":"0 0 1 * * *","duration":"4h","not-after":"2026-11-30"}]}"#;
     let mut site = TestSite::new(["h01"]);
-    let put = os_upgrade_kernel::Request::PutConfig {
+    let put = os_upgrade_kernel::ConfigOperation::Put {
         config: serde_json::from_str(config).unwrap(),
         expected: os_upgrade_kernel::Expected::Anything,
-        actor: "api".to_owned(),
-        validate: false,
     };
+    let put = os_upgrade_kernel::Request::new("api", put).into();
     let records = [site.record(&[Input::Request(put)])];
     site.now = "2026-12-24T05:00:00Z".parse().unwrap();
     let api = TestApi::new(site, &records).await;

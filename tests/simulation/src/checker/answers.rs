@@ -1,6 +1,9 @@
 //! Answers to callers: each must have been true at some moment between question and answer, and be durable.
 
-use os_upgrade_kernel::{Accepted, ClientId, Config, Refusal, Request, Run};
+use os_upgrade_kernel::{
+    Accepted, ClientId, Config, ConfigOperation, ConfigRefusal, LockOperation, Operation, Refusal, Request,
+    Run, RunOperation, RunRefusal,
+};
 use os_upgrade_protocol::{Hint, HostName, RunId};
 use os_upgrade_shell::forward::{Answered, Outcome};
 use os_upgrade_shell::node::CallId;
@@ -15,7 +18,7 @@ const MAY_YET_COME: Micros = 15 * SECOND;
 impl Checker {
     /// Somebody asks.
     pub(crate) fn asked(&mut self, call: CallId, request: &Request) {
-        if let Request::Unlock { group, id, .. } = request {
+        if let Operation::Lock(LockOperation::Unlock { group, id }) = &request.operation {
             self.clients.remove(&(group.clone(), id.clone()));
             let until = self.unlocks.entry(id.clone()).or_default();
             *until = self.now.max(*until);
@@ -30,7 +33,7 @@ impl Checker {
             return self.violated("S5", format!("call {call} is answered twice"));
         };
         self.semaphore_answered(call, &request, outcome);
-        if let Request::Unlock { id, .. } = &request {
+        if let Operation::Lock(LockOperation::Unlock { id, .. }) = &request.operation {
             // Until now it may have come after a lock that was asked for later.
             let until = self.unlocks.entry(id.clone()).or_default();
             *until = self.now.max(*until);
@@ -48,7 +51,7 @@ impl Checker {
             let text = format!("{request:?} of {asked} is answered {answer:?}, which was never true");
             self.violated("S5", text);
         }
-        if let (Request::Lock { group, id, .. }, Ok(_)) = (request, answer)
+        if let (Operation::Lock(LockOperation::Lock { group, id }), Ok(_)) = (request.operation, answer)
             && !self.has_unlocked(&id, asked)
         {
             self.clients.insert((group.clone(), id));
@@ -77,31 +80,25 @@ impl Checker {
     /// Somebody is told that there is no answer. Who is told that nothing was changed can rely on that.
     fn not_done(&mut self, request: &Request, not_done: &NotDone) {
         if let NotDone::Unknown { .. } = not_done {
-            if let Request::Unlock { id, .. } = request {
+            if let Operation::Lock(LockOperation::Unlock { id, .. }) = &request.operation {
                 self.unlocks.insert(id.clone(), self.now + MAY_YET_COME);
             }
             return;
         }
-        match request {
-            Request::Trigger { run, .. } => {
+        match &request.operation {
+            Operation::Run(RunOperation::Trigger { run, .. }) => {
                 self.refused.insert(run.clone());
                 self.check_refused(run);
             }
-            Request::PutConfig { actor, .. } | Request::DeleteConfig { actor, .. } => {
-                self.refused_actors.insert(actor.clone());
-                self.check_refused_actor(actor);
+            Operation::Config(_) => {
+                self.refused_actors.insert(request.actor.clone());
+                self.check_refused_actor(&request.actor);
             }
-            Request::Cancel { .. }
-            | Request::Lock { .. }
-            | Request::Unlock { .. }
-            | Request::Hold { .. }
-            | Request::Release { .. }
-            | Request::Reclaim { .. }
-            | Request::KeepSecret { .. }
-            | Request::RemoveSecret { .. }
-            | Request::ApproveHosts { .. }
-            | Request::WithdrawHost { .. }
-            | Request::GiveUpHost { .. } => {}
+            Operation::Run(RunOperation::Cancel | RunOperation::GiveUpHost { .. })
+            | Operation::Enrolment(_)
+            | Operation::Slot(_)
+            | Operation::Lock(_)
+            | Operation::Secret(_) => {}
         }
     }
 
@@ -125,32 +122,26 @@ impl Checker {
     }
 
     fn came_to_be(&self, request: &Request, asked: Micros) -> bool {
-        match request {
-            Request::PutConfig { config, .. } => self.was_configured(Some(config), asked),
-            Request::DeleteConfig { .. } => self.was_configured(None, asked),
-            Request::Trigger { run, .. } => self.runs.contains_key(run),
-            // These are looked at more closely.
-            Request::Lock { .. }
-            | Request::Unlock { .. }
-            | Request::Hold { .. }
-            | Request::Release { .. }
-            | Request::Reclaim { .. }
-            | Request::KeepSecret { .. }
-            | Request::RemoveSecret { .. }
-            | Request::ApproveHosts { .. }
-            | Request::WithdrawHost { .. } => true,
-            Request::GiveUpHost { host, .. } => self.was_through(host, asked),
-            Request::Cancel { .. } => self
+        match &request.operation {
+            Operation::Config(ConfigOperation::Put { config, .. }) => {
+                self.was_configured(Some(config), asked)
+            }
+            Operation::Config(ConfigOperation::Delete { .. }) => self.was_configured(None, asked),
+            Operation::Run(RunOperation::Trigger { run, .. }) => self.runs.contains_key(run),
+            Operation::Run(RunOperation::GiveUpHost { host, .. }) => self.was_through(host, asked),
+            Operation::Run(RunOperation::Cancel) => self
                 .runs
                 .values()
                 .any(|run| run.stopped.is_some() && run.ended.is_none_or(|ended| ended >= asked)),
+            // These are looked at more closely.
+            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) | Operation::Secret(_) => true,
         }
     }
 
     /// Whether the client has asked to give its slot back since it asked for one, or not heard of that yet, or heard
     /// that it may still come to be: it cannot know that it holds one.
     fn has_unlocked(&self, client: &ClientId, since: Micros) -> bool {
-        let of_client = |request: &Request| matches!(request, Request::Unlock { id, .. } if id == client);
+        let of_client = |request: &Request| matches!(&request.operation, Operation::Lock(LockOperation::Unlock { id, .. }) if id == client);
         self.unlocks.get(client).is_some_and(|until| *until >= since)
             || self.calls.values().any(|(request, _)| of_client(request))
     }
@@ -174,10 +165,10 @@ impl Checker {
 
     fn was_refusable(&self, refusal: &Refusal, asked: Micros) -> bool {
         match refusal {
-            Refusal::RunActive { run } => {
+            Refusal::Run(RunRefusal::RunActive { run }) => {
                 self.runs.get(run).is_some_and(|run| run.ended.is_none_or(|ended| ended >= asked))
             }
-            Refusal::NoRun => {
+            Refusal::Run(RunRefusal::NoRun) => {
                 let active = |at: Micros| {
                     let spans =
                         |run: &super::RunSeen| run.started < at && run.ended.is_none_or(|ended| ended > at);
@@ -188,32 +179,24 @@ impl Checker {
                 let starts = self.runs.values().map(|run| run.started).filter(|start| *start >= asked);
                 [asked, self.now].into_iter().chain(ends).chain(starts).any(|at| !active(at))
             }
-            Refusal::NoConfiguration => self.was_configured(None, asked),
-            Refusal::InvalidConfig { .. }
-            | Refusal::ConfigChanged { .. }
-            | Refusal::TimeoutTooShort
-            | Refusal::NoHosts { .. }
-            | Refusal::NoneApproved { .. }
-            | Refusal::ApprovalSize
-            | Refusal::EnrolmentFull
-            | Refusal::UnknownHost { .. }
-            | Refusal::ForgottenIsApproved { .. }
-            | Refusal::NotInRun { .. }
-            | Refusal::HostThrough { .. }
-            | Refusal::HostUncertain { .. }
-            | Refusal::ClockSkew { .. }
-            | Refusal::NoHolder { .. }
-            | Refusal::HolderAtWork { .. }
-            | Refusal::HolderUncertain { .. }
-            | Refusal::ReclaimsNothing
-            | Refusal::InInventory { .. }
-            | Refusal::NotLeft { .. }
-            | Refusal::HeldAlready { .. }
-            | Refusal::Sealed { .. }
-            | Refusal::OtherStrongboxKey
-            | Refusal::StrongboxFull
-            | Refusal::NoSecret { .. }
-            | Refusal::LockDenied { .. } => true,
+            Refusal::Run(RunRefusal::NoConfiguration) | Refusal::Config(ConfigRefusal::NoConfiguration) => {
+                self.was_configured(None, asked)
+            }
+            Refusal::Run(
+                RunRefusal::TimeoutTooShort
+                | RunRefusal::NoHosts { .. }
+                | RunRefusal::NoneApproved { .. }
+                | RunRefusal::NotInRun { .. }
+                | RunRefusal::HostThrough { .. }
+                | RunRefusal::HostUncertain { .. }
+                | RunRefusal::ClockSkew { .. }
+                | RunRefusal::Sealed { .. },
+            )
+            | Refusal::Config(ConfigRefusal::InvalidConfig { .. } | ConfigRefusal::ConfigChanged { .. })
+            | Refusal::Enrolment(_)
+            | Refusal::Slot(_)
+            | Refusal::Lock(_)
+            | Refusal::Secret(_) => true,
         }
     }
 }

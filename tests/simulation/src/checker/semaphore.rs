@@ -23,7 +23,11 @@ mod specification;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Answer, Fact, LockProvider, Refusal, Request};
+use os_upgrade_kernel::semaphore::{Denied, DeniedKind};
+use os_upgrade_kernel::{
+    Accepted, Answer, Fact, LockOperation, LockProvider, Operation, Refusal, Request, SlotOperation,
+    SlotRefusal,
+};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::node::CallId;
@@ -203,21 +207,17 @@ enum Wrong {
 
 impl Matter {
     fn of_request(request: &Request) -> Option<Self> {
-        let (group, id, kind) = match request {
-            Request::Lock { group, id, .. } => (group, id, Kind::Lock),
-            Request::Unlock { group, id, .. } => (group, id, Kind::Unlock),
-            Request::Hold { group, id, actor, .. }
-            | Request::Release { group, id, actor, .. }
-            | Request::Reclaim { group, id, actor } => (group, id, Kind::Operator(actor.clone())),
-            Request::PutConfig { .. }
-            | Request::DeleteConfig { .. }
-            | Request::Trigger { .. }
-            | Request::KeepSecret { .. }
-            | Request::RemoveSecret { .. }
-            | Request::ApproveHosts { .. }
-            | Request::GiveUpHost { .. }
-            | Request::WithdrawHost { .. }
-            | Request::Cancel { .. } => return None,
+        let (group, id, kind) = match &request.operation {
+            Operation::Lock(LockOperation::Lock { group, id }) => (group, id, Kind::Lock),
+            Operation::Lock(LockOperation::Unlock { group, id }) => (group, id, Kind::Unlock),
+            Operation::Slot(
+                SlotOperation::Hold { group, id, .. }
+                | SlotOperation::Release { group, id, .. }
+                | SlotOperation::Reclaim { group, id },
+            ) => (group, id, Kind::Operator(request.actor.clone())),
+            Operation::Run(_) | Operation::Config(_) | Operation::Enrolment(_) | Operation::Secret(_) => {
+                return None;
+            }
         };
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
     }
@@ -281,44 +281,28 @@ impl Checker {
 impl Told {
     /// What an answer says; none for those that no call about a slot is given.
     fn of(answer: &Answer) -> Option<Self> {
-        use os_upgrade_kernel::Accepted;
-        use os_upgrade_kernel::semaphore::DeniedKind;
         match answer {
             Ok(Accepted::Done) => Some(Self::Yes),
-            Err(Refusal::LockDenied { lock_kind, .. }) => match lock_kind {
-                DeniedKind::FailedLockSemaphoreFull => Some(Self::Full),
-                DeniedKind::UnknownGroup => Some(Self::UnknownGroup),
-                DeniedKind::OtherLockServer => None,
+            Err(Refusal::Lock(Denied { kind, .. })) => Self::of_denied(*kind),
+            Err(Refusal::Slot(refusal)) => match refusal {
+                SlotRefusal::LockDenied { lock_kind, .. } => Self::of_denied(*lock_kind),
+                SlotRefusal::NoHolder { .. } => Some(Self::NoHolder),
+                SlotRefusal::HolderAtWork { .. } | SlotRefusal::HolderUncertain { .. } => Some(Self::AtWork),
+                SlotRefusal::ReclaimsNothing => Some(Self::ReclaimsNothing),
+                SlotRefusal::InInventory { .. } => Some(Self::InInventory),
+                SlotRefusal::NotLeft { .. } => Some(Self::NotLeft),
+                SlotRefusal::HeldAlready { .. } => Some(Self::HeldAlready),
             },
-            Err(Refusal::NoHolder { .. }) => Some(Self::NoHolder),
-            Err(Refusal::HolderAtWork { .. } | Refusal::HolderUncertain { .. }) => Some(Self::AtWork),
-            Err(Refusal::ReclaimsNothing) => Some(Self::ReclaimsNothing),
-            Err(Refusal::InInventory { .. }) => Some(Self::InInventory),
-            Err(Refusal::NotLeft { .. }) => Some(Self::NotLeft),
-            Err(Refusal::HeldAlready { .. }) => Some(Self::HeldAlready),
             Ok(Accepted::Created | Accepted::Valid)
-            | Err(
-                Refusal::InvalidConfig { .. }
-                | Refusal::ConfigChanged { .. }
-                | Refusal::TimeoutTooShort
-                | Refusal::NoConfiguration
-                | Refusal::NoHosts { .. }
-                | Refusal::NoneApproved { .. }
-                | Refusal::ApprovalSize
-                | Refusal::EnrolmentFull
-                | Refusal::UnknownHost { .. }
-                | Refusal::ForgottenIsApproved { .. }
-                | Refusal::RunActive { .. }
-                | Refusal::NoRun
-                | Refusal::NotInRun { .. }
-                | Refusal::HostThrough { .. }
-                | Refusal::HostUncertain { .. }
-                | Refusal::Sealed { .. }
-                | Refusal::OtherStrongboxKey
-                | Refusal::StrongboxFull
-                | Refusal::NoSecret { .. }
-                | Refusal::ClockSkew { .. },
-            ) => None,
+            | Err(Refusal::Run(_) | Refusal::Config(_) | Refusal::Enrolment(_) | Refusal::Secret(_)) => None,
+        }
+    }
+
+    fn of_denied(kind: DeniedKind) -> Option<Self> {
+        match kind {
+            DeniedKind::FailedLockSemaphoreFull => Some(Self::Full),
+            DeniedKind::UnknownGroup => Some(Self::UnknownGroup),
+            DeniedKind::OtherLockServer => None,
         }
     }
 }

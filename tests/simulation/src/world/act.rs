@@ -1,7 +1,10 @@
 //! What operators and FleetLock clients do, at good moments and bad ones.
 
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::{ClientId, Expected, Request};
+use os_upgrade_kernel::{
+    ClientId, ConfigOperation, EnrolmentOperation, Expected, LockOperation, Request, RunOperation,
+    SlotOperation,
+};
 use os_upgrade_protocol::{GroupName, RunId};
 use os_upgrade_shell::node::Event;
 
@@ -21,7 +24,7 @@ impl World {
             2 => self.slot_of_operator(),
             3 => self.enrolment(),
             4 if self.operators.runs > 0 => self.giving_up(),
-            5 if self.operators.runs > 0 => Request::Cancel { actor: "operator".to_owned() },
+            5 if self.operators.runs > 0 => Request::new("operator", RunOperation::Cancel).into(),
             _ if self.operators.granted == 0 => self.configuration(),
             _ if !self.plan.settings.auto_approve && self.rng.u32(..3) == 0 => self.approval(),
             _ => self.trigger(),
@@ -34,14 +37,16 @@ impl World {
         let (actor, validate) = (format!("operator {}", self.operators.calls), self.rng.u32(..10) == 0);
         let expected = self.expected();
         if self.operators.granted > 0 && self.rng.u32(..8) == 0 {
-            return Request::DeleteConfig { expected, actor, validate };
+            let operation = ConfigOperation::Delete { expected };
+            return Request { actor, validate, operation }.into();
         }
         let config = if self.operators.granted == 0 || self.rng.bool() {
             self.plan.config.clone()
         } else {
             draw_config(&mut self.rng)
         };
-        Request::PutConfig { config, expected, actor, validate }
+        let operation = ConfigOperation::Put { config, expected };
+        Request { actor, validate, operation }.into()
     }
 
     /// What an operator has read before, if that is to count: of any instance, so it may be old.
@@ -64,11 +69,9 @@ impl World {
         self.after(every, Item::Client { client });
         let (group, id) = (self.group(), self.plan.clients[client].clone());
         let unlock = self.rng.u32(..5) < 2;
-        let request = if unlock {
-            Request::Unlock { group, id, actor: None }
-        } else {
-            Request::Lock { group, id, actor: None }
-        };
+        let operation =
+            if unlock { LockOperation::Unlock { group, id } } else { LockOperation::Lock { group, id } };
+        let request = Request::new("client", operation).into();
         let index = self.rng.usize(..self.instances.len());
         self.request(index, request);
     }
@@ -80,11 +83,12 @@ impl World {
         let id = ClientId::new(self.rng.choice(names).expect("not empty")).expect("a valid id");
         let (group, actor) = (self.group(), format!("operator {}", self.operators.calls));
         let reason = "a new disk".to_owned();
-        match self.rng.u32(..5) {
-            0..=1 => Request::Hold { group, id, actor, reason },
-            2..=3 => Request::Release { group, id, actor, reason },
-            _ => Request::Reclaim { group, id, actor },
-        }
+        let operation = match self.rng.u32(..5) {
+            0..=1 => SlotOperation::Hold { group, id, reason },
+            2..=3 => SlotOperation::Release { group, id, reason },
+            _ => SlotOperation::Reclaim { group, id },
+        };
+        Request::new(actor, operation).into()
     }
 
     /// An operator approves a host, or withdraws it.
@@ -93,10 +97,12 @@ impl World {
         let (host, actor) = (self.hosts[index].name.clone(), "operator".to_owned());
         let validate = self.rng.u32(..10) == 0;
         if self.rng.u32(..3) == 0 {
-            return Request::ApproveHosts { hosts: vec![host], actor, validate };
+            let operation = EnrolmentOperation::Approve { hosts: vec![host] };
+            return Request { actor, validate, operation }.into();
         }
         let (reason, forget) = ("it is moved".to_owned(), self.rng.u32(..4) == 0);
-        Request::WithdrawHost { host, actor, reason, forget, validate }
+        let operation = EnrolmentOperation::Withdraw { host, reason, forget };
+        Request { actor, validate, operation }.into()
     }
 
     /// An operator has the run go on without a host, whether it is at work or not.
@@ -104,7 +110,8 @@ impl World {
         let index = self.rng.usize(..self.hosts.len());
         let (host, actor) = (self.hosts[index].name.clone(), "operator".to_owned());
         let validate = self.rng.u32(..10) == 0;
-        Request::GiveUpHost { host, actor, reason: "it is off".to_owned(), validate }
+        let operation = RunOperation::GiveUpHost { host, reason: "it is off".to_owned() };
+        Request { actor, validate, operation }.into()
     }
 
     /// Of one host, or of all.
@@ -113,13 +120,13 @@ impl World {
             return self.approval_of_all();
         }
         let host = self.rng.usize(..self.hosts.len());
-        let (hosts, actor) = (vec![self.hosts[host].name.clone()], "operator".to_owned());
-        Request::ApproveHosts { hosts, actor, validate: false }
+        let hosts = vec![self.hosts[host].name.clone()];
+        Request::new("operator", EnrolmentOperation::Approve { hosts }).into()
     }
 
     pub(super) fn approval_of_all(&mut self) -> Request {
         let hosts = self.hosts.iter().map(|host| host.name.clone()).collect();
-        Request::ApproveHosts { hosts, actor: "operator".to_owned(), validate: false }
+        Request::new("operator", EnrolmentOperation::Approve { hosts }).into()
     }
 
     /// Mostly the one that most hosts are in; now and then another, or none that there is.
@@ -144,12 +151,9 @@ impl World {
     pub(super) fn trigger(&mut self) -> Request {
         self.operators.runs += 1;
         let seconds = u64::try_from(self.plan.timeout_max.num_seconds()).unwrap_or(60);
-        Request::Trigger {
-            run: RunId::new(&format!("r{}", self.operators.runs)).expect("a valid id"),
-            timeout: Duration::from_secs(self.rng.u64(5..=seconds)),
-            actor: "operator".to_owned(),
-            validate: false,
-        }
+        let run = RunId::new(&format!("r{}", self.operators.runs)).expect("a valid id");
+        let timeout = Duration::from_secs(self.rng.u64(5..=seconds));
+        Request::new("operator", RunOperation::Trigger { run, timeout }).into()
     }
 
     /// Asks an instance, if its process takes requests.

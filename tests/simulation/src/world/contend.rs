@@ -5,7 +5,7 @@
 //! for a while, and gives the slot back. Meanwhile one run follows the other. Or clients come and go all the time, some
 //! without a word, and one run must come to its end beside them.
 
-use os_upgrade_kernel::{ClientId, LockProvider, Request, RunResult};
+use os_upgrade_kernel::{ClientId, LockOperation, LockProvider, Request, RunResult};
 
 use super::World;
 use crate::agenda::{MINUTE, Micros, SECOND};
@@ -109,11 +109,8 @@ impl World {
             return;
         }
         let id = visitor.id.clone();
-        let request = if holds {
-            Request::Unlock { group, id, actor: None }
-        } else {
-            Request::Lock { group, id, actor: None }
-        };
+        let operation =
+            if holds { LockOperation::Unlock { group, id } } else { LockOperation::Lock { group, id } };
         let again = match (holds, restless) {
             (true, _) => 5 * SECOND,
             (false, false) => self.rng.u64(300 * SECOND..ASKS_WITHIN),
@@ -123,7 +120,7 @@ impl World {
         };
         visitor.next = self.now + again;
         let index = self.rng.usize(..self.instances.len());
-        self.request(index, request);
+        self.request(index, Request::new("client", operation).into());
     }
 
     fn run_was_completed(&mut self) -> bool {
@@ -143,8 +140,10 @@ impl World {
         self.until("what was asked has come to somebody", move |world| world.now > settled)
             && visitors.iter().all(|visitor| {
                 let (group, id) = (group.clone(), visitor.id.clone());
-                let unlock =
-                    |_: &mut Self| Request::Unlock { group: group.clone(), id: id.clone(), actor: None };
+                let unlock = |_: &mut Self| {
+                    let operation = LockOperation::Unlock { group: group.clone(), id: id.clone() };
+                    Request::new("client", operation).into()
+                };
                 self.until_granted("a client gives its slot back", unlock)
             })
     }

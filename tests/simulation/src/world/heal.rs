@@ -2,7 +2,10 @@
 
 use chrono::TimeDelta;
 use os_upgrade_kernel::config::Rollout;
-use os_upgrade_kernel::{ClientId, Config, Expected, Reachability, Request, RunResult, State, Trigger};
+use os_upgrade_kernel::{
+    ClientId, Config, ConfigOperation, Expected, Operation, Reachability, Request, RunOperation, RunResult,
+    SlotOperation, State, Trigger,
+};
 use os_upgrade_protocol::GroupName;
 
 use super::{Item, Peer, World};
@@ -78,11 +81,10 @@ impl World {
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
         while let (true, Some((group, id))) = (self.checker.is_content(), self.held_from_outside()) {
-            let release = |world: &mut Self| Request::Release {
-                group: group.clone(),
-                id: id.clone(),
-                actor: format!("operator {}", world.operators.calls),
-                reason: "the end".to_owned(),
+            let release = |world: &mut Self| {
+                let (group, id, reason) = (group.clone(), id.clone(), "the end".to_owned());
+                let operation = SlotOperation::Release { group, id, reason };
+                Request::new(format!("operator {}", world.operators.calls), operation).into()
             };
             if !self.until_granted("a slot is released", release) {
                 return;
@@ -171,17 +173,13 @@ impl World {
     }
 
     fn put_config(&self, config: Config) -> Request {
-        Request::PutConfig {
-            config,
-            expected: Expected::Anything,
-            actor: format!("operator {}", self.operators.calls),
-            validate: false,
-        }
+        let operation = ConfigOperation::Put { config, expected: Expected::Anything };
+        Request::new(format!("operator {}", self.operators.calls), operation).into()
     }
 
     pub(super) fn last_trigger(&mut self) -> Request {
         let mut request = self.trigger();
-        if let Request::Trigger { timeout, .. } = &mut request {
+        if let Operation::Run(RunOperation::Trigger { timeout, .. }) = &mut request.operation {
             *timeout = os_upgrade_kernel::duration::Duration::from_secs(3 * 3_600);
         }
         request

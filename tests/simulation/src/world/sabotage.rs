@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use os_upgrade_kernel::fact::ReleaseCause;
-use os_upgrade_kernel::semaphore::DeniedKind;
+use os_upgrade_kernel::semaphore::{Denied, DeniedKind};
 use os_upgrade_kernel::{
-    Batch, ClientId, Effect, Fact, HostEvent, Input, Reason, Record, Refusal, Request, RunHost, State, sends,
+    Batch, ClientId, Effect, Fact, HostEvent, Input, LockOperation, Operation, Reason, Record, Request,
+    RunHost, State, sends,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::forward::{Answered, Forwarded, decode};
@@ -37,13 +38,14 @@ impl World {
         }
         let mut batch = Batch::new(node.state(), wall);
         let answer = batch.decide(node.inventory().view(), &Input::Request(request.clone()));
-        let is_new_lock = matches!(request, Request::Lock { .. }) && !batch.is_empty();
+        let is_new_lock =
+            matches!(request.operation, Operation::Lock(LockOperation::Lock { .. })) && !batch.is_empty();
         let instead = match (bug, answer) {
             (Bug::NoBarrier, Some(answer)) if batch.is_empty() => answer,
             (Bug::GrantBeforeCommit, Some(Ok(granted))) if is_new_lock => Ok(granted),
             (Bug::RefusedThoughFree, Some(Ok(_))) if is_new_lock && self.rng.u32(..4) == 0 => {
-                let lock_kind = DeniedKind::FailedLockSemaphoreFull;
-                Err(Refusal::LockDenied { lock_kind, value: "a bug".to_owned() })
+                let kind = DeniedKind::FailedLockSemaphoreFull;
+                Err(Denied { kind, value: "a bug".to_owned() }.into())
             }
             _ => return Some(event),
         };
@@ -161,13 +163,14 @@ fn each(facts: Vec<Fact>, instead: fn(Fact) -> Vec<Fact>) -> Vec<Fact> {
 
 /// The request, if it is one to give a slot back, in the name of another client that holds one.
 fn unlock_of_another(state: &State, request: &Request) -> Request {
-    if let Request::Unlock { group, id, actor } = request
+    if let Operation::Lock(LockOperation::Unlock { group, id }) = &request.operation
         && let Some(semaphore) = state.semaphores.get(group)
     {
         let others = semaphore.holders.iter().filter(|(holder, it)| it.client && *holder != id.as_str());
         if let Some(other) = others.map(|(other, _)| ClientId::new(other).expect("it was one before")).next()
         {
-            return Request::Unlock { group: group.clone(), id: other, actor: actor.clone() };
+            let unlock = LockOperation::Unlock { group: group.clone(), id: other };
+            return Request::new(&request.actor, unlock).into();
         }
     }
     request.clone()

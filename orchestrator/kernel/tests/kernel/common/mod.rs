@@ -9,8 +9,8 @@ pub(crate) mod script;
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Answer, Batch, ClientId, Config, ControlMessage, Effect, Expected, Fact, Input, JobDone, LockOutcome,
-    Request, SeenHost, Settings, SlotJob, SlotOrder, State, View, effects, hint,
+    Answer, Batch, ClientId, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input, JobDone,
+    LockOutcome, Request, SeenHost, Settings, SlotJob, SlotOrder, State, View, effects, hint,
 };
 use os_upgrade_protocol::{
     Action, ApplicationName, CommandId, GroupName, Hint, HostName, Outcome, Reply, RunId,
@@ -125,12 +125,8 @@ impl Site {
             site.view.hosts.insert(host(name), seen(None));
         }
         site.input(Input::Settings(settings()));
-        site.input(Input::Request(Request::PutConfig {
-            config: config(),
-            expected: Expected::Anything,
-            actor: "admin".to_owned(),
-            validate: false,
-        }));
+        let put = ConfigOperation::Put { config: config(), expected: Expected::Anything };
+        site.input(Input::Request(Request::new("admin", put).into()));
         site.fence();
         site
     }

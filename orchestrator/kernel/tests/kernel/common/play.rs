@@ -6,8 +6,9 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    Config, ControlMessage, Effect, Expected, Input, Job, JobDone, LockOutcome, LockProvider, OnFailure,
-    Reachability, Reclaim, Request, Run, Settings, SlotOrder, Standing,
+    Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, Job, JobDone,
+    LockOperation, LockOutcome, LockProvider, OnFailure, Reachability, Reclaim, Request, Run, RunOperation,
+    Settings, SlotOperation, SlotOrder, Standing,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
@@ -127,8 +128,8 @@ impl Play {
         if !applications {
             config.worker_applications[0].name = application("nobodys");
         }
-        let (expected, actor) = (Expected::Anything, "admin".to_owned());
-        self.input(Input::Request(Request::PutConfig { config, expected, actor, validate: false }));
+        let put = ConfigOperation::Put { config, expected: Expected::Anything };
+        self.input(Input::Request(Request::new("admin", put).into()));
     }
 
     fn perform(&mut self, step: &Move) {
@@ -145,10 +146,11 @@ impl Play {
             Move::Trigger { timeout_secs, validate } => {
                 self.runs += 1;
                 let (id, timeout) = (run(&format!("r{}", self.runs)), Duration::from_secs(timeout_secs));
-                let actor = "admin".to_owned();
-                self.input(Input::Request(Request::Trigger { run: id, timeout, actor, validate }));
+                let operation = RunOperation::Trigger { run: id, timeout };
+                let request = Request { actor: "admin".to_owned(), validate, operation };
+                self.input(Input::Request(request.into()));
             }
-            Move::Cancel => self.input(Input::Request(Request::Cancel { actor: "admin".to_owned() })),
+            Move::Cancel => self.input(Input::Request(Request::new("admin", RunOperation::Cancel).into())),
             Move::Wait { seconds } => {
                 self.site.now += TimeDelta::seconds(seconds);
                 self.input(Input::Tick);
@@ -196,12 +198,13 @@ impl Play {
             Move::Client { id, group, unlock } => {
                 let (group, id) = (group_of(group), CLIENTS[id % CLIENTS.len()]);
                 let known = (group.clone(), id);
-                let request = if unlock {
-                    Request::Unlock { group, id: client(id), actor: None }
+                let operation = if unlock {
+                    LockOperation::Unlock { group, id: client(id) }
                 } else {
-                    Request::Lock { group, id: client(id), actor: None }
+                    LockOperation::Lock { group, id: client(id) }
                 };
-                match (self.site.input(Input::Request(request)).answer, unlock) {
+                let request = Request::new(id, operation);
+                match (self.site.input(Input::Request(request.into())).answer, unlock) {
                     (Some(Ok(_)), false) => drop(self.granted.insert(known)),
                     (Some(Ok(_)), true) => drop(self.granted.remove(&known)),
                     (Some(Err(_)) | None, _) => {}
@@ -210,12 +213,13 @@ impl Play {
             Move::Operator { id, group, asked } => {
                 let (group, id) = (group_of(group), CLIENTS[id % CLIENTS.len()]);
                 let known = (group.clone(), id);
-                let (name, actor, reason) = (client(id), "eve".to_owned(), "disk".to_owned());
-                let request = match asked % 3 {
-                    0 => Request::Hold { group, id: name, actor, reason },
-                    1 => Request::Release { group, id: name, actor, reason },
-                    _ => Request::Reclaim { group, id: name, actor },
+                let (name, reason) = (client(id), "disk".to_owned());
+                let operation = match asked % 3 {
+                    0 => SlotOperation::Hold { group, id: name, reason },
+                    1 => SlotOperation::Release { group, id: name, reason },
+                    _ => SlotOperation::Reclaim { group, id: name },
                 };
+                let request = Request::new("eve", operation).into();
                 let before = self.site.state.slots.get(&host(id)).map(|slot| slot.group.clone());
                 if let (Some(Ok(_)), 1 | 2) = (self.site.input(Input::Request(request)).answer, asked % 3) {
                     // Whether its host is at work outside of runs is the operator's to know.
@@ -231,13 +235,18 @@ impl Play {
     }
 
     fn enrol(&mut self, host: HostName, asked: usize) {
-        let (actor, reason) = ("eve".to_owned(), "moved".to_owned());
-        self.input(Input::Request(match asked % 6 {
-            5 => Request::GiveUpHost { host, actor, reason, validate: false },
-            0 | 1 => Request::ApproveHosts { hosts: vec![host], actor, validate: false },
-            2 => Request::WithdrawHost { host, actor, reason, forget: true, validate: false },
-            _ => Request::WithdrawHost { host, actor, reason, forget: false, validate: asked == 3 },
-        }));
+        let reason = "moved".to_owned();
+        if asked % 6 == 5 {
+            let give_up = RunOperation::GiveUpHost { host, reason };
+            self.input(Input::Request(Request::new("eve", give_up).into()));
+            return;
+        }
+        let operation = match asked % 6 {
+            0 | 1 => EnrolmentOperation::Approve { hosts: vec![host] },
+            other => EnrolmentOperation::Withdraw { host, reason, forget: other == 2 },
+        };
+        let request = Request { actor: "eve".to_owned(), validate: asked == 3, operation };
+        self.input(Input::Request(request.into()));
     }
 
     pub(crate) fn lie(&mut self, lie: Lie) {

@@ -10,8 +10,9 @@ use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{
-    Config, ControlMessage, Effect, Expected, Input, LockOutcome, LockProvider, OnFailure, Reachability,
-    Reclaim, Request, Sealed, SecretName, Settings, SlotOrder, explain, outlook,
+    Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, LockOperation,
+    LockOutcome, LockProvider, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation, Sealed,
+    SecretName, Settings, SlotOperation, SlotOrder, explain, outlook,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -187,6 +188,7 @@ fn reply(site: &mut Site, words: &Words<'_>) -> Came {
 fn input(words: &Words<'_>) -> Input {
     let actor = words.named("by").unwrap_or("admin").to_owned();
     let validate = words.has("validate");
+    let asks = |operation: Operation| Input::Request(Request { actor, validate, operation });
     match words.at(0) {
         "tick" => Input::Tick,
         "due" => Input::Due { run: run(words.at(1)) },
@@ -213,57 +215,39 @@ fn input(words: &Words<'_>) -> Input {
                 minimum_remaining: duration("remaining"),
                 rollout,
             };
-            Input::Request(Request::PutConfig { config, expected: expected(words), actor, validate })
+            asks(ConfigOperation::Put { config, expected: expected(words) }.into())
         }
-        "delete-config" => {
-            Input::Request(Request::DeleteConfig { expected: expected(words), actor, validate })
+        "delete-config" => asks(ConfigOperation::Delete { expected: expected(words) }.into()),
+        "trigger" => {
+            let timeout = words.named("timeout").unwrap_or("4h").parse().unwrap();
+            asks(RunOperation::Trigger { run: run(words.at(1)), timeout }.into())
         }
-        "trigger" => Input::Request(Request::Trigger {
-            run: run(words.at(1)),
-            timeout: words.named("timeout").unwrap_or("4h").parse().unwrap(),
-            actor,
-            validate,
-        }),
-        "cancel" => Input::Request(Request::Cancel { actor }),
-        "lock" => {
-            Input::Request(Request::Lock { group: group(words.at(1)), id: client(words.at(2)), actor: None })
-        }
-        "unlock" => Input::Request(Request::Unlock {
-            group: group(words.at(1)),
-            id: client(words.at(2)),
-            actor: None,
-        }),
+        "cancel" => asks(RunOperation::Cancel.into()),
+        "lock" => asks(LockOperation::Lock { group: group(words.at(1)), id: client(words.at(2)) }.into()),
+        "unlock" => asks(LockOperation::Unlock { group: group(words.at(1)), id: client(words.at(2)) }.into()),
         "hold" | "release" | "reclaim" => {
             let (group, id) = (group(words.at(1)), client(words.at(2)));
             let reason = words.rest(3).to_owned();
-            Input::Request(match words.at(0) {
-                "hold" => Request::Hold { group, id, actor, reason },
-                "release" => Request::Release { group, id, actor, reason },
-                _ => Request::Reclaim { group, id, actor },
-            })
+            let operation = match words.at(0) {
+                "hold" => SlotOperation::Hold { group, id, reason },
+                "release" => SlotOperation::Release { group, id, reason },
+                _ => SlotOperation::Reclaim { group, id },
+            };
+            asks(operation.into())
         }
-        "approve" => Input::Request(Request::ApproveHosts {
-            hosts: words.plain[1..]
-                .iter()
-                .filter(|word| **word != "validate")
-                .map(|name| host(name))
-                .collect(),
-            actor,
-            validate,
-        }),
-        "withdraw" => Input::Request(Request::WithdrawHost {
-            host: host(words.at(1)),
-            actor,
-            reason: words.named("why").unwrap_or("moved").to_owned(),
-            forget: words.has("forget"),
-            validate,
-        }),
-        "give-up" => Input::Request(Request::GiveUpHost {
-            host: host(words.at(1)),
-            actor,
-            reason: words.named("why").unwrap_or("no power").to_owned(),
-            validate,
-        }),
+        "approve" => {
+            let names = words.plain[1..].iter().filter(|word| **word != "validate");
+            asks(EnrolmentOperation::Approve { hosts: names.map(|name| host(name)).collect() }.into())
+        }
+        "withdraw" => {
+            let reason = words.named("why").unwrap_or("moved").to_owned();
+            let (host, forget) = (host(words.at(1)), words.has("forget"));
+            asks(EnrolmentOperation::Withdraw { host, reason, forget }.into())
+        }
+        "give-up" => {
+            let reason = words.named("why").unwrap_or("no power").to_owned();
+            asks(RunOperation::GiveUpHost { host: host(words.at(1)), reason }.into())
+        }
         "settings" => Input::Settings(settings(words)),
         "fence-stored" => {
             Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }

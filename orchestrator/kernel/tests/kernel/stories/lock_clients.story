@@ -10,23 +10,23 @@
 > settings embedded default:1 edge:2
   + settings-adopted settings=(auto-approve=true groups=(default=1 edge=2))
 > lock default node-7
-  + lock-granted group=default id=node-7
+  + lock-granted actor=admin group=default id=node-7
   = done
 # Again, by the same id: it is granted again, and there is nothing new.
 > lock default node-7
   = done
 > lock default node-8
-  + lock-awaited group=default id=node-8
+  + lock-awaited actor=admin group=default id=node-8
   = refused: the only slot is held by node-7 since 2026-11-21T01:00:00Z
 > unlock default node-8
-  + lock-released group=default id=node-8
+  + lock-released actor=admin group=default id=node-8
   = done
 > lock nowhere node-8
   = refused: there is no group nowhere
 > unlock nowhere node-8
   = refused: there is no group nowhere
 > lock edge node-8
-  + lock-granted group=edge id=node-8
+  + lock-granted actor=admin group=edge id=node-8
   = done
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
@@ -46,7 +46,7 @@
   denied a slot of group default: the only slot is held by node-7 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
 # The slot that the client gives back goes to the host that waits.
 > unlock default node-7
-  + lock-released group=default id=node-7
+  + lock-released actor=admin group=default id=node-7
   + r1 h1: slot-granted group=default provider=embedded
   = done
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
@@ -56,13 +56,13 @@
   + r1 h1: command-sent action=upgrade attempt=1 sequence=6
   ! nothing
 > lock default node-7
-  + lock-awaited group=default id=node-7
+  + lock-awaited actor=admin group=default id=node-7
   = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
 # The host's own agent asks under the host's name: the same holder. Its unlock does not take the run's slot away.
 > unlock default h1
   = done
 > lock default h1
-  + lock-granted group=default id=h1
+  + lock-granted actor=admin group=default id=h1
   = done
 > state
   r1 active
@@ -70,10 +70,10 @@
   h2 prepared
   slot h1: begun=true command=(action=upgrade sequence=6) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > unlock default h1
-  + lock-released group=default id=h1
+  + lock-released actor=admin group=default id=h1
   = done
 > lock default h1
-  + lock-granted group=default id=h1
+  + lock-granted actor=admin group=default id=h1
   = done
 > lock default node-7
   = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
@@ -88,10 +88,10 @@
   denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
 # The other client wants no slot any more.
 > unlock default node-7
-  + lock-released group=default id=node-7
+  + lock-released actor=admin group=default id=node-7
   = done
 > unlock default h1
-  + lock-released group=default id=h1
+  + lock-released actor=admin group=default id=h1
   + r1 h2: slot-granted group=default provider=embedded
   = done
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
@@ -102,23 +102,23 @@
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
 > lock edge node-9
-  + lock-awaited group=edge id=node-9
+  + lock-awaited actor=admin group=edge id=node-9
   = refused: the group has no slots any more; still held by node-8 since 2026-11-21T01:00:00Z
 > lock edge node-8
   = done
 > unlock edge node-8
-  + lock-released group=edge id=node-8
+  + lock-released actor=admin group=edge id=node-8
   = done
 # With another lock server none is granted here, and what is held can be given back.
 > lock default node-7
-  + lock-awaited group=default id=node-7
+  + lock-awaited actor=admin group=default id=node-7
   = refused: the only slot is held by h2 since 2026-11-21T01:00:00Z
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
   + run-ended result=completed run=r1
 > lock default node-7
-  + lock-granted group=default id=node-7
+  + lock-granted actor=admin group=default id=node-7
   = done
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)
@@ -127,7 +127,7 @@
 > lock default node-9
   = refused: the slots of this site are another lock server's: ask that one
 > unlock default node-7
-  + lock-released group=default id=node-7
+  + lock-released actor=admin group=default id=node-7
   = done
 > unlock default node-9
   = refused: there is no group default

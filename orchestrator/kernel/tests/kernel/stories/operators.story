@@ -24,14 +24,14 @@
 > hold nowhere rack-8 a disk
   = refused: there is no group nowhere
 > lock default node-1
-  + lock-awaited group=default id=node-1
+  + lock-awaited actor=admin group=default id=node-1
   = refused: the only slot is held by rack-7 since 2026-11-21T01:00:00Z
 # A client of that name is the same holder, and does not end the hold.
 > lock default rack-7
-  + lock-granted group=default id=rack-7
+  + lock-granted actor=admin group=default id=rack-7
   = done
 > unlock default rack-7
-  + lock-released group=default id=rack-7
+  + lock-released actor=admin group=default id=rack-7
   = done
 > release default rack-7 the disk is in
   + holder-released actor=admin group=default id=rack-7 reason="the disk is in"
@@ -42,12 +42,12 @@
   = refused: there is no group nowhere
 # Who waits and will not ask again need not be waited for.
 > lock default node-1
-  + lock-granted group=default id=node-1
+  + lock-granted actor=admin group=default id=node-1
   = done
 > hold default rack-9 full
   = refused: the only slot is held by node-1 since 2026-11-21T01:00:00Z
 > lock default node-2
-  + lock-awaited group=default id=node-2
+  + lock-awaited actor=admin group=default id=node-2
   = refused: the only slot is held by node-1 since 2026-11-21T01:00:00Z
 > release default node-2 it is switched off
   + holder-released actor=admin group=default id=node-2 reason="it is switched off"
@@ -58,7 +58,7 @@
   = refused: rack-9 neither holds a slot of group default nor waits for one
 # The slot of a host at work is not released; one of a host that failed is.
 > unlock default node-1
-  + lock-released group=default id=node-1
+  + lock-released actor=admin group=default id=node-1
   = done
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
@@ -99,7 +99,7 @@
   h2 cancelled: the run was ended by the failure of h1
 # Who has left the inventory loses its slot where the settings say so, and only then.
 > lock default h2
-  + lock-granted group=default id=h2
+  + lock-granted actor=admin group=default id=h2
   = done
 > reclaim default h2
   = refused: slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = "inventory", or release it with a reason
@@ -115,12 +115,12 @@
   = refused: h2 neither holds a slot of group default nor waits for one
 # Of one that was never in it the inventory says nothing, and what an operator wants held stays.
 > lock default node-9
-  + lock-granted group=default id=node-9
+  + lock-granted actor=admin group=default id=node-9
   = done
 > reclaim default node-9
   = refused: node-9 has not left the inventory, as it was never in it, or an operator holds its slot: release it with a reason
 > unlock default node-9
-  + lock-released group=default id=node-9
+  + lock-released actor=admin group=default id=node-9
   = done
 > hold default h2 to be looked at
   + hold-placed actor=admin group=default id=h2 reason="to be looked at"

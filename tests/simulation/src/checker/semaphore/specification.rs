@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::fact::ReleaseCause;
-use os_upgrade_kernel::{Fact, HostEvent, LockProvider, Reclaim, Request, Settings};
+use os_upgrade_kernel::{
+    Fact, HostEvent, LockOperation, LockProvider, Operation, Reclaim, Request, Settings, SlotOperation,
+};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use super::Wrong;
@@ -100,8 +102,8 @@ impl Specification {
     /// What a call would be told now if it changes nothing; none if it would change something.
     pub(super) fn says(&self, request: &Request) -> Option<Told> {
         let group = |group: &GroupName| self.groups.get(group).ok_or(Told::UnknownGroup);
-        let told = match request {
-            Request::Lock { group: of, id, .. } => group(of).map(|group| {
+        let told = match &request.operation {
+            Operation::Lock(LockOperation::Lock { group: of, id }) => group(of).map(|group| {
                 let held = group.holders.get(id.as_str()).is_some_and(|holder| holder.client);
                 let waits = group.waiters.contains_key(id.as_str());
                 match (held, group.admits(id.as_str())) {
@@ -110,34 +112,37 @@ impl Specification {
                     (false, true | false) => None,
                 }
             }),
-            Request::Unlock { group: of, id, .. } => group(of).map(|group| {
+            Operation::Lock(LockOperation::Unlock { group: of, id }) => group(of).map(|group| {
                 let held = group.holders.get(id.as_str()).is_some_and(|holder| holder.client);
                 let waits = group.waiters.contains_key(id.as_str());
                 (!held && !waits).then_some(Told::Yes)
             }),
-            Request::Hold { group: of, id, actor, reason } => group(of).map(|group| {
+            Operation::Slot(asked) => self.says_to_operator(&request.actor, asked),
+            Operation::Run(_) | Operation::Config(_) | Operation::Enrolment(_) | Operation::Secret(_) => {
+                Ok(None)
+            }
+        };
+        told.unwrap_or_else(Some)
+    }
+
+    fn says_to_operator(&self, actor: &str, asked: &SlotOperation) -> Result<Option<Told>, Told> {
+        let group = |group: &GroupName| self.groups.get(group).ok_or(Told::UnknownGroup);
+        match asked {
+            SlotOperation::Hold { group: of, id, reason } => group(of).map(|group| {
                 let hold = group.holders.get(id.as_str()).and_then(|holder| holder.hold.as_ref());
                 match hold {
-                    Some(hold) if (&hold.0, &hold.1) == (actor, reason) => Some(Told::Yes),
-                    Some(hold) => (hold.0 != *actor).then_some(Told::HeldAlready),
+                    Some((by, why)) if by == actor && why == reason => Some(Told::Yes),
+                    Some((by, _)) => (by != actor).then_some(Told::HeldAlready),
                     None => (!group.admits(id.as_str())).then_some(Told::Full),
                 }
             }),
-            Request::Release { group: of, id, .. } => group(of).map(|group| group.releases(id.as_str())),
-            Request::Reclaim { .. } if self.reclaim == Reclaim::Never => Err(Told::ReclaimsNothing),
-            Request::Reclaim { id, .. } if self.is_in_inventory(id.as_str()) => Err(Told::InInventory),
-            Request::Reclaim { .. } => Err(Told::NotLeft),
-            Request::PutConfig { .. }
-            | Request::DeleteConfig { .. }
-            | Request::Trigger { .. }
-            | Request::KeepSecret { .. }
-            | Request::RemoveSecret { .. }
-            | Request::ApproveHosts { .. }
-            | Request::GiveUpHost { .. }
-            | Request::WithdrawHost { .. }
-            | Request::Cancel { .. } => Ok(None),
-        };
-        told.unwrap_or_else(Some)
+            SlotOperation::Release { group: of, id, .. } => {
+                group(of).map(|group| group.releases(id.as_str()))
+            }
+            SlotOperation::Reclaim { .. } if self.reclaim == Reclaim::Never => Err(Told::ReclaimsNothing),
+            SlotOperation::Reclaim { id, .. } if self.is_in_inventory(id.as_str()) => Err(Told::InInventory),
+            SlotOperation::Reclaim { .. } => Err(Told::NotLeft),
+        }
     }
 
     fn is_in_inventory(&self, id: &str) -> bool {

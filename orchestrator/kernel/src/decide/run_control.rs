@@ -1,0 +1,267 @@
+//! What operators ask about runs: to start one, to stop it, and to go on in it without a host.
+
+use chrono::{DateTime, SubsecRound, Utc};
+use os_upgrade_protocol::{HostName, RunId};
+use serde::{Deserialize, Serialize};
+
+use super::granted::Granted;
+use crate::config::{Config, UnreachablePolicy};
+use crate::duration::Duration;
+use crate::enrolment::{Enrolled, PENDING_NAMED_MAX};
+use crate::fact::Fact;
+use crate::reason::Reason;
+use crate::run::{Enlisted, HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};
+use crate::state::State;
+use crate::strongbox::Sealed;
+use crate::view::{Reachability, View};
+
+/// What may be asked about runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum RunOperation {
+    /// Start a run now.
+    Trigger {
+        /// The id it will have.
+        run: RunId,
+        /// How long it may take.
+        timeout: Duration,
+    },
+    /// Start no further host.
+    Cancel,
+    /// Go on in the active run without a host.
+    GiveUpHost {
+        /// Which.
+        host: HostName,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Why that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum RunRefusal {
+    /// The timeout is too short to do anything in.
+    #[error("timeout: must be at least 1s")]
+    TimeoutTooShort,
+    /// Nothing is configured.
+    #[error("there is no configuration: PUT /v1/config/os-upgrade first")]
+    NoConfiguration,
+    /// No worker of the configured applications has announced itself.
+    #[error("no host has announced a worker of the configured applications ({applications})")]
+    NoHosts {
+        /// The applications' names, joined by commas.
+        applications: String,
+    },
+    /// Nobody has approved any host that could be upgraded.
+    #[error(
+        "of {hosts} hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then \
+         `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true"
+    )]
+    NoneApproved {
+        /// How many hosts there would be.
+        hosts: usize,
+    },
+    /// A run is active.
+    #[error("run {run} is active")]
+    RunActive {
+        /// That run.
+        run: RunId,
+    },
+    /// No run is active.
+    #[error("no run is active")]
+    NoRun,
+    /// The host takes no part in the active run.
+    #[error("{host} is not in the active run {run}")]
+    NotInRun {
+        /// That run.
+        run: RunId,
+        /// The host.
+        host: HostName,
+    },
+    /// The run does not wait for the host any more.
+    #[error("{host} is {status}: the run does not wait for it")]
+    HostThrough {
+        /// The host.
+        host: HostName,
+        /// How it ended.
+        status: HostStatus,
+    },
+    /// The host's command is on its way, or its answer may not have been read.
+    #[error("what {host} was told last, or has answered, is not known yet: try again in a moment")]
+    HostUncertain {
+        /// The host.
+        host: HostName,
+    },
+    /// The clocks differ too much.
+    #[error("the clocks of orchestrator and bus differ by {seconds} s; nothing is started until they agree")]
+    ClockSkew {
+        /// By how much.
+        seconds: i64,
+    },
+    /// Slots could not be asked for, because of a secret that the leader cannot use.
+    #[error("{}", why.of_leader())]
+    Sealed {
+        /// Why it cannot.
+        why: Sealed,
+    },
+}
+
+pub(super) fn decide(
+    state: &State,
+    view: &View,
+    asked: &RunOperation,
+    actor: &str,
+    now: DateTime<Utc>,
+) -> Result<Granted, RunRefusal> {
+    let facts = match asked {
+        RunOperation::Trigger { run, timeout } => trigger(state, view, run, *timeout, actor, now),
+        RunOperation::Cancel => cancel(state, actor),
+        RunOperation::GiveUpHost { host, reason } => {
+            let reason = Reason::GivenUp { actor: actor.to_owned(), reason: reason.clone() };
+            give_up(state, view, host, reason)
+        }
+    };
+    facts.map(Granted::done)
+}
+
+fn trigger(
+    state: &State,
+    view: &View,
+    run: &RunId,
+    timeout: Duration,
+    actor: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<Fact>, RunRefusal> {
+    startable(state)?;
+    if timeout.as_secs() == 0 {
+        return Err(RunRefusal::TimeoutTooShort);
+    }
+    // Whole seconds, as it travels: both sides must mean the same instant.
+    let not_after = now.trunc_subsecs(0) + timeout.to_delta();
+    start(state, view, run, Trigger::Operator { actor: actor.to_owned() }, not_after)
+}
+
+/// The configuration that a run would be started with, while none is active.
+fn startable(state: &State) -> Result<&Config, RunRefusal> {
+    let config = state.config.as_deref().ok_or(RunRefusal::NoConfiguration)?;
+    match &state.run {
+        Some(active) => Err(RunRefusal::RunActive { run: active.id.clone() }),
+        None => Ok(config),
+    }
+}
+
+/// A run of every host that the configuration takes in.
+pub(super) fn start(
+    state: &State,
+    view: &View,
+    run: &RunId,
+    trigger: Trigger,
+    not_after: DateTime<Utc>,
+) -> Result<Vec<Fact>, RunRefusal> {
+    let config = startable(state)?;
+    if let Some(seconds) = view.excessive_skew() {
+        return Err(RunRefusal::ClockSkew { seconds });
+    }
+    if let Some(why) = &view.sealed {
+        return Err(RunRefusal::Sealed { why: why.clone() });
+    }
+    let hosts = enlist(state, view, config);
+    if hosts.is_empty() {
+        let names: Vec<&str> =
+            config.worker_applications.iter().map(|application| application.name.as_str()).collect();
+        return Err(RunRefusal::NoHosts { applications: names.join(", ") });
+    }
+    if !hosts.iter().any(|entry| state.enrolled(&entry.host).takes_part()) {
+        let hosts = view.serving(&config.worker_applications).count();
+        return Err(RunRefusal::NoneApproved { hosts });
+    }
+    let unreachable = hosts.iter().find(|entry| entry.skipped == Some(Reason::Unreachable));
+    let stopping =
+        unreachable.filter(|_| config.rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
+            Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: entry.host.clone() } }
+        });
+    let rollout = config.rollout.clone();
+    let started = Fact::RunStarted { run: run.clone(), trigger, not_after, rollout, hosts };
+    Ok([started].into_iter().chain(stopping).collect())
+}
+
+/// Who takes part, and who would but does not. Of those whom nobody has approved there may be any number, since whoever
+/// reaches the bus can announce them: only so many are named.
+fn enlist(state: &State, view: &View, config: &Config) -> Vec<Enlisted> {
+    let mut pending = 0;
+    let enlisted = view.serving(&config.worker_applications).filter_map(|(name, host, application)| {
+        let enrolled = state.enrolled(name);
+        if enrolled == Enrolled::Pending {
+            pending += 1;
+            if pending > PENDING_NAMED_MAX {
+                return None;
+            }
+        }
+        let unreachable = || (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable);
+        Some(Enlisted {
+            host: name.clone(),
+            application: application.clone(),
+            group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
+            skipped: enrolled.left_out(name).or_else(unreachable),
+        })
+    });
+    enlisted.collect()
+}
+
+fn cancel(state: &State, actor: &str) -> Result<Vec<Fact>, RunRefusal> {
+    let run = state.run.as_ref().ok_or(RunRefusal::NoRun)?;
+    // After a failure there is nothing left to stop, and it stays failed; but no other run starts by itself any more.
+    let known = state.spent.is_after(run.started_at);
+    if matches!(run.stopping, Some(StopCause::Cancelled { .. })) || run.stopping.is_some() && known {
+        return Ok(Vec::new());
+    }
+    let cause = StopCause::Cancelled { actor: actor.to_owned() };
+    Ok(vec![Fact::RunStopping { run: run.id.clone(), cause }])
+}
+
+/// The run waits for the host no longer. One that has not begun is not started. Of one under way nobody knows where it
+/// is, and the run goes on beside it: its command is taken back, and its slot stays held whatever the settings say of
+/// hosts that fail, until it says that it is through or an operator releases it.
+///
+/// It does not stop the run, as a failure would: whoever wants that cancels it.
+fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Result<Vec<Fact>, RunRefusal> {
+    let was_given_up = |run: &Run| run.host(host).is_some_and(RunHost::is_given_up);
+    let run = match &state.run {
+        Some(run) => run,
+        // Whoever was given up may have been the last one that was waited for.
+        None if state.last_run.as_ref().is_some_and(was_given_up) => return Ok(Vec::new()),
+        None => return Err(RunRefusal::NoRun),
+    };
+    let not_in_run = || RunRefusal::NotInRun { run: run.id.clone(), host: host.clone() };
+    let in_run = run.host(host).ok_or_else(not_in_run)?;
+    match in_run.status {
+        HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => {
+            Ok(not_started(state, run, host, reason))
+        }
+        // A command that may yet appear would be executed under a slot that could be released; and an answer that a new
+        // leader has not read yet is none that was not given.
+        HostStatus::Upgrading | HostStatus::Rebooting
+            if in_run.unanswered().is_none() || !view.has_read_control =>
+        {
+            Err(RunRefusal::HostUncertain { host: host.clone() })
+        }
+        HostStatus::Upgrading | HostStatus::Rebooting => {
+            Ok(vec![Fact::of_host(&run.id, host, HostEvent::TimedOut { reason })])
+        }
+        HostStatus::Upgraded
+        | HostStatus::Failed
+        | HostStatus::TimedOut
+        | HostStatus::Skipped
+        | HostStatus::Cancelled => {
+            let refusal = || RunRefusal::HostThrough { host: host.clone(), status: in_run.status };
+            if in_run.is_given_up() { Ok(Vec::new()) } else { Err(refusal()) }
+        }
+    }
+}
+
+/// A host that has not begun is not going to.
+pub(super) fn not_started(state: &State, run: &Run, host: &HostName, reason: Reason) -> Vec<Fact> {
+    let cancelled = Fact::of_host(&run.id, host, HostEvent::Cancelled { reason });
+    [cancelled].into_iter().chain(state.cancel_slot_request(run, host)).collect()
+}

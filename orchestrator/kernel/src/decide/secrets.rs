@@ -1,0 +1,134 @@
+//! What operators ask about secrets: to keep one, and to keep one no longer.
+
+use serde::{Deserialize, Serialize};
+
+use super::granted::{Accepted, Granted};
+use crate::fact::Fact;
+use crate::state::State;
+use crate::strongbox::{SEALED_BYTES_MAX, SECRETS_MAX, SecretName};
+
+/// What may be asked about secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum SecretOperation {
+    /// Keep a secret in the strongbox.
+    Keep {
+        /// What it is called.
+        name: SecretName,
+        /// Sealed.
+        sealed: String,
+        /// What tells the key that it is sealed with.
+        check: String,
+    },
+    /// Keep a secret no longer.
+    Remove {
+        /// What it is called.
+        name: SecretName,
+    },
+}
+
+/// Why that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum SecretRefusal {
+    /// The secrets there are were sealed with another key.
+    #[error("the strongbox has another key: unseal it with that one, or remove every secret first")]
+    OtherStrongboxKey,
+    /// There is no place for it.
+    #[error("the strongbox takes at most 100 secrets of 8 KiB each")]
+    StrongboxFull,
+    /// No secret of that name is kept.
+    #[error("there is no secret {name}")]
+    NoSecret {
+        /// That name.
+        name: SecretName,
+    },
+}
+
+pub(super) fn decide(state: &State, asked: &SecretOperation, actor: &str) -> Result<Granted, SecretRefusal> {
+    match asked {
+        SecretOperation::Keep { name, sealed, check } => keep(state, name, sealed, check, actor),
+        SecretOperation::Remove { name } => remove(state, name, actor),
+    }
+}
+
+/// Has `sealed` kept, of which `check` tells the key. A strongbox without secrets takes any key.
+fn keep(
+    state: &State,
+    name: &SecretName,
+    sealed: &str,
+    check: &str,
+    actor: &str,
+) -> Result<Granted, SecretRefusal> {
+    let kept = &state.strongbox;
+    let is_new = !kept.secrets.contains_key(name);
+    if !kept.secrets.is_empty() && kept.check.as_deref() != Some(check) {
+        return Err(SecretRefusal::OtherStrongboxKey);
+    }
+    if sealed.len() > SEALED_BYTES_MAX || (is_new && kept.secrets.len() >= SECRETS_MAX) {
+        return Err(SecretRefusal::StrongboxFull);
+    }
+    let made =
+        (kept.check.as_deref() != Some(check)).then(|| Fact::StrongboxMade { check: check.to_owned() });
+    let (name, sealed, actor) = (name.clone(), sealed.to_owned(), actor.to_owned());
+    let facts = made.into_iter().chain([Fact::SecretKept { name, sealed, actor }]).collect();
+    Ok(Granted { facts, accepted: if is_new { Accepted::Created } else { Accepted::Done } })
+}
+
+/// Has a secret kept no longer, which needs no key: so a site whose key is lost can begin anew.
+fn remove(state: &State, name: &SecretName, actor: &str) -> Result<Granted, SecretRefusal> {
+    if !state.strongbox.secrets.contains_key(name) {
+        return Err(SecretRefusal::NoSecret { name: name.clone() });
+    }
+    Ok(Granted::done(vec![Fact::SecretRemoved { name: name.clone(), actor: actor.to_owned() }]))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    fn name(text: &str) -> SecretName {
+        SecretName::new(text).unwrap()
+    }
+
+    fn apply(state: &mut State, granted: Result<Granted, SecretRefusal>) -> Accepted {
+        let Granted { facts, accepted } = granted.unwrap();
+        for fact in &facts {
+            state.apply(DateTime::UNIX_EPOCH, fact).unwrap();
+        }
+        accepted
+    }
+
+    #[test]
+    fn all_secrets_are_under_one_key() {
+        let mut state = State::default();
+        let kept = keep(&state, &name("a"), "1", "k", "eve");
+        assert_eq!(apply(&mut state, kept), Accepted::Created);
+        let again = keep(&state, &name("a"), "2", "k", "eve");
+        assert_eq!(apply(&mut state, again), Accepted::Done);
+        assert_eq!(state.strongbox.secrets[&name("a")].sealed, "2");
+        assert_eq!(keep(&state, &name("b"), "3", "other", "eve"), Err(SecretRefusal::OtherStrongboxKey));
+        assert_eq!(remove(&state, &name("b"), "eve"), Err(SecretRefusal::NoSecret { name: name("b") }));
+        let removed = remove(&state, &name("a"), "eve");
+        apply(&mut state, removed);
+        // Nothing is left that the old key would be needed for.
+        let anew = keep(&state, &name("b"), "3", "other", "eve");
+        assert_eq!(apply(&mut state, anew), Accepted::Created);
+        assert_eq!(state.strongbox.check.as_deref(), Some("other"));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut state = State::default();
+        let large = "x".repeat(SEALED_BYTES_MAX + 1);
+        assert_eq!(keep(&state, &name("a"), &large, "k", "eve"), Err(SecretRefusal::StrongboxFull));
+        for number in 0..SECRETS_MAX {
+            let kept = keep(&state, &name(&number.to_string()), "1", "k", "eve");
+            apply(&mut state, kept);
+        }
+        assert_eq!(keep(&state, &name("a"), "1", "k", "eve"), Err(SecretRefusal::StrongboxFull));
+        assert!(keep(&state, &name("7"), "1", "k", "eve").is_ok());
+    }
+}
