@@ -111,6 +111,8 @@ bugs! {
     SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 6;
     /// The projection drops a record now and then.
     RecordNotProjected: "record-not-projected", [] => ["store"], seed 21;
+    /// Somebody is told now and then that nothing was changed, when what they asked for was done.
+    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 1;
     /// Readers are shown the present state only after somebody has been told of it, now and then.
     ShownLate: "shown-late", [] => ["shown"], seed 1;
     /// Workers are told that their run is stopping when they are sent a command.

@@ -90,8 +90,8 @@ pub(crate) struct Checker {
     /// What each instance's store has reached.
     stores: BTreeMap<usize, u64>,
     runs: BTreeMap<RunId, RunSeen>,
-    /// Who put a configuration that came into force.
-    actors: BTreeSet<String>,
+    /// In whose name something has become true.
+    acted: BTreeSet<String>,
     /// Every configuration with the time from which on it was in force.
     configs: Vec<(Micros, Option<Config>)>,
     /// The occurrence in which this lies has started its run, or an operator has cancelled one in it.
@@ -115,10 +115,8 @@ pub(crate) struct Checker {
     calls: BTreeMap<CallId, (Request, Micros)>,
     semaphores: Semaphores,
     enrolled: Enrolled,
-    /// Runs of which somebody was told that they were not begun.
-    refused: BTreeSet<RunId>,
-    /// Who was told that the configuration they put was not.
-    refused_actors: BTreeSet<String>,
+    /// Who was told that nothing was changed.
+    unchanged: BTreeSet<String>,
     /// Until when a slot of each client may have been given back at its own wish.
     unlocks: BTreeMap<ClientId, Micros>,
     /// Whether the bus has ever forgotten acknowledgements.
@@ -173,9 +171,8 @@ impl Checker {
             slot_answers: 0,
             waits: 0,
             calls: BTreeMap::new(),
-            refused: BTreeSet::new(),
-            refused_actors: BTreeSet::new(),
-            actors: BTreeSet::new(),
+            unchanged: BTreeSet::new(),
+            acted: BTreeSet::new(),
             unlocks: BTreeMap::new(),
             acks_forgotten: false,
             lost: None,

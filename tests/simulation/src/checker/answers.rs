@@ -4,7 +4,7 @@ use os_upgrade_kernel::{
     Accepted, ClientId, Config, ConfigOperation, ConfigRefusal, LockOperation, Operation, Refusal, Request,
     Run, RunOperation, RunRefusal,
 };
-use os_upgrade_protocol::{Hint, HostName, RunId};
+use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::forward::{Answered, Outcome};
 use os_upgrade_shell::node::CallId;
 use os_upgrade_shell::not_done::NotDone;
@@ -85,39 +85,16 @@ impl Checker {
             }
             return;
         }
-        match &request.operation {
-            Operation::Run(RunOperation::Trigger { run, .. }) => {
-                self.refused.insert(run.clone());
-                self.check_refused(run);
-            }
-            Operation::Config(_) => {
-                self.refused_actors.insert(request.actor.clone());
-                self.check_refused_actor(&request.actor);
-            }
-            Operation::Run(RunOperation::Cancel | RunOperation::GiveUpHost { .. })
-            | Operation::Enrolment(_)
-            | Operation::Slot(_)
-            | Operation::Lock(_)
-            | Operation::Secret(_) => {}
-        }
+        self.unchanged.insert(request.actor.clone());
+        self.check_unchanged(&request.actor);
     }
 
-    /// Somebody's configuration has come into force, or was refused. Each has an actor of its own.
-    pub(super) fn check_refused_actor(&mut self, actor: &String) {
-        if self.refused_actors.contains(actor) && self.actors.contains(actor) {
-            let text =
-                format!("{actor}'s configuration is in force, though they heard that nothing was changed");
+    /// Something has become true in somebody's name, or somebody was told that nothing was changed. Each request has an
+    /// actor of its own.
+    pub(super) fn check_unchanged(&mut self, actor: &str) {
+        if self.unchanged.contains(actor) && self.acted.contains(actor) {
+            let text = format!("what {actor} asked for was done, though they heard that nothing was changed");
             self.violated("S5", text);
-        }
-    }
-
-    /// A run has begun, or was refused.
-    pub(super) fn check_refused(&mut self, run: &RunId) {
-        if self.refused.contains(run) && self.runs.contains_key(run) {
-            self.violated(
-                "S5",
-                format!("{run} was begun, though who asked was told that nothing was changed"),
-            );
         }
     }
 

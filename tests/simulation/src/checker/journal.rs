@@ -38,12 +38,12 @@ impl Checker {
     }
 
     fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
+        if let Some(actor) = fact.subject().actor {
+            self.acted.insert(actor.to_owned());
+            self.check_unchanged(actor);
+        }
         match fact {
-            Fact::ConfigReplaced { config, actor, difference: _ } => {
-                self.configs.push((self.now, config.clone()));
-                self.actors.insert(actor.clone());
-                self.check_refused_actor(actor);
-            }
+            Fact::ConfigReplaced { config, .. } => self.configs.push((self.now, config.clone())),
             Fact::RunStarted { run, trigger, not_after, .. } => {
                 let not_after = *not_after;
                 if let Trigger::Window { start, end } = trigger {
@@ -52,7 +52,6 @@ impl Checker {
                 let seen =
                     RunSeen { started: self.now, stopped: None, ended: None, end_shown: None, not_after };
                 self.runs.insert(run.clone(), seen);
-                self.check_refused(run);
             }
             Fact::RunStopping { run, cause } => {
                 if let StopCause::Cancelled { .. } = cause {

@@ -34,7 +34,7 @@ impl World {
     }
 
     pub(super) fn configuration(&mut self) -> Request {
-        let (actor, validate) = (format!("operator {}", self.operators.calls), self.rng.u32(..10) == 0);
+        let (actor, validate) = ("operator".to_owned(), self.rng.u32(..10) == 0);
         let expected = self.expected();
         if self.operators.granted > 0 && self.rng.u32(..8) == 0 {
             let operation = ConfigOperation::Delete { expected };
@@ -81,14 +81,14 @@ impl World {
         let hosts = self.hosts.iter().map(|host| host.name.as_str());
         let names: Vec<&str> = self.plan.clients.iter().map(ClientId::as_str).chain(hosts).collect();
         let id = ClientId::new(self.rng.choice(names).expect("not empty")).expect("a valid id");
-        let (group, actor) = (self.group(), format!("operator {}", self.operators.calls));
+        let group = self.group();
         let reason = "a new disk".to_owned();
         let operation = match self.rng.u32(..5) {
             0..=1 => SlotOperation::Hold { group, id, reason },
             2..=3 => SlotOperation::Release { group, id, reason },
             _ => SlotOperation::Reclaim { group, id },
         };
-        Request::new(actor, operation).into()
+        Request::new("operator", operation).into()
     }
 
     /// An operator approves a host, or withdraws it.
@@ -157,11 +157,13 @@ impl World {
     }
 
     /// Asks an instance, if its process takes requests.
-    pub(super) fn request(&mut self, index: usize, request: Request) {
+    pub(super) fn request(&mut self, index: usize, mut request: Request) {
         if self.instances[index].node.is_none() {
             return;
         }
         let call = self.operators.next_call();
+        // By which it is told in whose name something is done.
+        request.actor = format!("{} {call}", request.actor);
         self.checker.asked(call, &request);
         let boot = self.instances[index].boot;
         let what = super::Process::Event(Event::Call { call, request, forwarded_at: None });

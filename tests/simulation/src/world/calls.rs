@@ -10,6 +10,8 @@ use crate::request::{Answer as Back, Request, What};
 impl World {
     /// An instance answers a call: to whoever asked it, be it a follower.
     pub(super) fn answered(&mut self, index: usize, call: CallId, outcome: &Outcome) {
+        let sabotaged = self.sabotage_outcome(outcome);
+        let outcome = sabotaged.as_ref().unwrap_or(outcome);
         let Some(request) = self.operators.forwarded.remove(&call) else {
             let instance = &self.instances[index];
             if instance.node.as_ref().is_some_and(Node::is_leading) {

@@ -81,10 +81,10 @@ impl World {
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
         while let (true, Some((group, id))) = (self.checker.is_content(), self.held_from_outside()) {
-            let release = |world: &mut Self| {
+            let release = |_: &mut Self| {
                 let (group, id, reason) = (group.clone(), id.clone(), "the end".to_owned());
                 let operation = SlotOperation::Release { group, id, reason };
-                Request::new(format!("operator {}", world.operators.calls), operation).into()
+                Request::new("operator", operation).into()
             };
             if !self.until_granted("a slot is released", release) {
                 return;
@@ -156,13 +156,13 @@ impl World {
     /// One in which a run starts every few minutes.
     fn configuration_with_windows(&mut self) -> Request {
         let config = Config { maintenance_windows: vec![window(0, 10, 10)], ..self.without_windows() };
-        self.put_config(config)
+        Self::put_config(config)
     }
 
     /// One in which no run starts by itself.
     fn plain_configuration(&mut self) -> Request {
         let config = self.without_windows();
-        self.put_config(config)
+        Self::put_config(config)
     }
 
     fn without_windows(&self) -> Config {
@@ -172,9 +172,9 @@ impl World {
         Config { worker_applications, rollout, ..Config::default() }
     }
 
-    fn put_config(&self, config: Config) -> Request {
+    fn put_config(config: Config) -> Request {
         let operation = ConfigOperation::Put { config, expected: Expected::Anything };
-        Request::new(format!("operator {}", self.operators.calls), operation).into()
+        Request::new("operator", operation).into()
     }
 
     pub(super) fn last_trigger(&mut self) -> Request {

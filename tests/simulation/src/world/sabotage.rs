@@ -4,13 +4,14 @@ use bytes::Bytes;
 use os_upgrade_kernel::fact::ReleaseCause;
 use os_upgrade_kernel::semaphore::{Denied, DeniedKind};
 use os_upgrade_kernel::{
-    Batch, ClientId, Effect, Fact, HostEvent, Input, LockOperation, Operation, Reason, Record, Request,
-    RunHost, State, sends,
+    Accepted, Batch, ClientId, Effect, Fact, HostEvent, Input, LockOperation, Operation, Reason, Record,
+    Request, RunHost, State, sends,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
-use os_upgrade_shell::forward::{Answered, Forwarded, decode};
+use os_upgrade_shell::forward::{Answered, Forwarded, Outcome, decode};
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::node::{CallId, Event, Node};
+use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_worker_rules::state_file::RebootDue;
 use os_upgrade_worker_rules::{BootId, Loaded, StateFile};
 
@@ -52,6 +53,13 @@ impl World {
         let call = *call;
         self.answered(index, call, &Ok(Answered { answer: instead, sequence: 0 }));
         None
+    }
+
+    /// What a caller is told instead of `outcome`, if anything.
+    pub(super) fn sabotage_outcome(&mut self, outcome: &Outcome) -> Option<Outcome> {
+        let is_done = matches!(outcome, Ok(Answered { answer: Ok(Accepted::Done), .. }));
+        let sabotaged = self.bug == Some(Bug::DoneCalledUnchanged) && is_done && self.rng.u32(..20) == 0;
+        sabotaged.then(|| Err(NotDone::unchanged("a bug")))
     }
 
     /// What a follower has passed on comes once more.
