@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::outlook::KeptBackBy;
-use os_upgrade_kernel::{self as kernel, Outlook};
+use os_upgrade_kernel::{self as kernel, Forecast, WindowBlocker};
 use os_upgrade_protocol::json;
 use os_upgrade_shell::node::Leadership;
 use serde::de::DeserializeOwned;
@@ -75,7 +74,7 @@ pub struct Heartbeat {
     pub settings: Option<Decisive>,
     /// What keeps a run from starting by itself now, if it leads.
     #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
-    pub kept_back: Option<KeptBackBy>,
+    pub blocker: Option<WindowBlocker>,
 }
 
 impl Heartbeat {
@@ -175,9 +174,9 @@ impl About {
             not_ready: present.readiness.why_not().map(str::to_owned),
             timezone: Some(settings.timezone.to_string()),
             settings: Some(Decisive::of(&settings, self.lock_server.as_deref())),
-            kept_back: match (role, present.outlook(now)) {
-                (Role::Leader, Outlook::KeptBack { by, .. }) => Some(by),
-                (Role::Leader, Outlook::Next(_) | Outlook::Never(_)) | (Role::Follower, _) => None,
+            blocker: match (role, present.forecast(now)) {
+                (Role::Leader, Forecast::Blocked { by, .. }) => Some(by),
+                (Role::Leader, Forecast::Next(_) | Forecast::Never(_)) | (Role::Follower, _) => None,
             },
         }
     }
@@ -205,11 +204,11 @@ impl Cluster {
     }
 
     /// What keeps a run from starting, as the leader says, if that is another which has been heard of lately.
-    pub fn leader_keeps_back(&self, leadership: &Leadership, now: DateTime<Utc>) -> Option<KeptBackBy> {
+    pub fn leader_blocker(&self, leadership: &Leadership, now: DateTime<Utc>) -> Option<WindowBlocker> {
         let Leadership::At(leader) = leadership else { return None };
         let instances = self.instances.load();
         let known = instances.0.get(&leader.instance).filter(|known| known.is_reachable(now))?;
-        known.heartbeat.kept_back.clone().filter(|_| known.heartbeat.role == Role::Leader)
+        known.heartbeat.blocker.clone().filter(|_| known.heartbeat.role == Role::Leader)
     }
 
     /// The streams, and whether each copy of theirs is current; none when the bus does not say so in time.
@@ -253,7 +252,7 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
-    use os_upgrade_kernel::strongbox::Sealed;
+    use os_upgrade_kernel::{Sealed, StartBlocker};
     use os_upgrade_shell::lease::LeaseHolder;
 
     use super::*;
@@ -301,17 +300,18 @@ mod tests {
         let text = r#"{"instance":"a","role":"leader","position":7,"address":"x:1","version":"9","new":1}"#;
         let read: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!((read.role, read.position, read.not_ready), (Role::Leader, 7, None));
-        assert_eq!((read.timezone, read.settings, read.kept_back), (None, None, None));
-        let with = |kept_back| text.replace(r#""new":1"#, &format!(r#""kept-back":{kept_back}"#));
-        let kept_back = |text| serde_json::from_str::<Heartbeat>(&with(text)).unwrap().kept_back;
-        let by = KeptBackBy::Sealed(Sealed::NoKey);
-        assert_eq!(serde_json::to_string(&by).unwrap(), r#"{"by":"sealed","kind":"no-key"}"#);
-        assert_eq!(kept_back(r#"{"by":"sealed","kind":"no-key"}"#), Some(by));
-        assert_eq!(
-            kept_back(r#"{"by":"hosts-awaited","hosts":3}"#),
-            Some(KeptBackBy::HostsAwaited { hosts: 3 })
-        );
-        assert_eq!(kept_back(r#"{"by":"the-moon"}"#), None);
+        assert_eq!((read.timezone, read.settings, read.blocker), (None, None, None));
+        let with = |blocker| text.replace(r#""new":1"#, &format!(r#""blocker":{blocker}"#));
+        let read = |blocker| serde_json::from_str::<Heartbeat>(&with(blocker)).unwrap().blocker;
+        let sealed = StartBlocker::StrongboxSealed { why: Sealed::NoKey };
+        for (blocker, json) in [
+            (WindowBlocker::Any(sealed), r#"{"kind":"strongbox-sealed","why":{"kind":"no-key"}}"#),
+            (WindowBlocker::HostsAwaited { hosts: 3 }, r#"{"kind":"hosts-awaited","hosts":3}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&blocker).unwrap(), json);
+            assert_eq!(read(json), Some(blocker));
+        }
+        assert_eq!(read(r#"{"kind":"the-moon"}"#), None);
     }
 
     #[test]
@@ -319,17 +319,17 @@ mod tests {
         let now = DateTime::UNIX_EPOCH;
         let cluster = Cluster::default();
         let mut instances = Instances::default();
-        let kept_back = Some(KeptBackBy::NoHosts);
-        instances.heard(Heartbeat { role: Role::Leader, kept_back, ..heartbeat("a") }, now);
+        let blocker = Some(WindowBlocker::HostsAwaited { hosts: 3 });
+        instances.heard(Heartbeat { role: Role::Leader, blocker: blocker.clone(), ..heartbeat("a") }, now);
         instances.heard(heartbeat("b"), now);
         cluster.instances.store(Arc::new(instances));
         let at = |instance: &str| {
             Leadership::At(LeaseHolder { instance: instance.to_owned(), nonce: String::new() })
         };
-        assert_eq!(cluster.leader_keeps_back(&at("a"), now), Some(KeptBackBy::NoHosts));
-        assert_eq!(cluster.leader_keeps_back(&at("a"), now + UNREACHABLE_AFTER), None);
+        assert_eq!(cluster.leader_blocker(&at("a"), now), blocker);
+        assert_eq!(cluster.leader_blocker(&at("a"), now + UNREACHABLE_AFTER), None);
         for other in [at("b"), at("c"), Leadership::Unknown] {
-            assert_eq!(cluster.leader_keeps_back(&other, now), None);
+            assert_eq!(cluster.leader_blocker(&other, now), None);
         }
     }
 

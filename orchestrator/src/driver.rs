@@ -270,7 +270,7 @@ impl Driver {
             readiness,
             is_read: self.node.has_read(),
             leadership: self.node.leadership(),
-            leader_keeps_back: None,
+            leader_blocker: None,
             position: self.node.position(),
             recorded: self.projection.recorded(),
         }));

@@ -6,8 +6,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::outlook::{KeptBackBy, Start};
-use os_upgrade_kernel::{Answer, Family, Outlook, Request, State, View, outlook};
+use os_upgrade_kernel::forecast::Start;
+use os_upgrade_kernel::{Answer, Family, Forecast, Request, State, View, WindowBlocker, forecast};
 use os_upgrade_protocol::{HostName, Progress};
 pub use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::node::Leadership;
@@ -38,7 +38,7 @@ pub struct Present {
     /// Who leads.
     pub leadership: Leadership,
     /// What keeps a run from starting, as the leader says, where that is another. Some of it only a leader sees.
-    pub leader_keeps_back: Option<KeptBackBy>,
+    pub leader_blocker: Option<WindowBlocker>,
     /// The sequence up to which this instance has the journal.
     pub position: u64,
     /// The sequence of the last record that the history was given; 0 when it was given none.
@@ -53,11 +53,11 @@ impl Present {
     }
 
     /// When the next run starts by itself, as it looks at `now`.
-    pub fn outlook(&self, now: DateTime<Utc>) -> Outlook {
-        let seen = outlook(&self.state, &self.view, now);
+    pub fn forecast(&self, now: DateTime<Utc>) -> Forecast {
+        let seen = forecast(&self.state, &self.view, now);
         let could_have_started = |start: &Start| start.at <= now && self.state.run.is_none();
-        match (seen.start().filter(could_have_started), &self.leader_keeps_back) {
-            (Some(start), Some(by)) => Outlook::KeptBack { start, by: by.clone() },
+        match (seen.start().filter(could_have_started), &self.leader_blocker) {
+            (Some(start), Some(by)) => Forecast::Blocked { start, by: by.clone() },
             (None, _) | (_, None) => seen,
         }
     }
@@ -131,11 +131,11 @@ impl SiteHandle {
     /// The same with what the leader says of it, where another leads: to be shown, and for nothing else.
     pub fn shown(&self, now: DateTime<Utc>) -> Arc<Present> {
         let present = self.present();
-        let leader_keeps_back = self.cluster.leader_keeps_back(&present.leadership, now);
-        if leader_keeps_back.is_none() {
+        let leader_blocker = self.cluster.leader_blocker(&present.leadership, now);
+        if leader_blocker.is_none() {
             return present;
         }
-        Arc::new(Present { leader_keeps_back, ..present.as_ref().clone() })
+        Arc::new(Present { leader_blocker, ..present.as_ref().clone() })
     }
 
     /// Asks for a change and waits until it is durable, or refused.

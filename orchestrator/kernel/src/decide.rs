@@ -13,9 +13,9 @@ mod lock_clients;
 mod locks;
 mod request;
 mod run_control;
-mod scheduled;
 mod secrets;
 mod slots;
+mod start;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId};
@@ -155,7 +155,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Settings(settings) => {
             Decision::facts(vec![Fact::SettingsAdopted { settings: settings.clone() }])
         }
-        Input::Due { run } => Decision::facts(scheduled::begin(state, view, run, now)),
+        Input::Due { run } => Decision::facts(start::due(state, view, run, now)),
         Input::Tick => Decision::default(),
     }
 }

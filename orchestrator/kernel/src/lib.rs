@@ -14,6 +14,7 @@
 //! Facts are what the journal keeps. Everything durable in [`State`] is the fold of the facts, so a restart, a
 //! successor or a newer version comes to the same state from the same journal.
 
+pub mod blocker;
 pub mod client_id;
 pub mod config;
 pub mod decide;
@@ -22,9 +23,9 @@ pub mod effects;
 pub mod enrolment;
 pub mod explain;
 pub mod fact;
+pub mod forecast;
 pub mod hint;
 pub mod job;
-pub mod outlook;
 mod read;
 pub mod reason;
 pub mod record;
@@ -33,11 +34,13 @@ pub mod run;
 pub mod semaphore;
 pub mod slot;
 pub mod spent;
+pub mod start;
 pub mod state;
 pub mod strongbox;
 pub mod view;
 pub mod window;
 
+pub use blocker::{Blocker, Cause, HostBlocker};
 pub use client_id::{ClientId, ClientIdError};
 pub use config::{Config, Expected, LockProvider, OnFailure, Reclaim, Settings};
 pub use decide::{
@@ -49,15 +52,16 @@ pub use effects::{Effect, duties, effects, sends};
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
 pub use explain::{Explanation, explain};
 pub use fact::Fact;
+pub use forecast::{Forecast, forecast};
 pub use hint::hint;
 pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
-pub use outlook::{Outlook, outlook};
 pub use reason::Reason;
 pub use record::{Batch, Record};
 pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
 pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
 pub use slot::{Slot, Standing};
 pub use spent::Spent;
+pub use start::{StartBlocker, Startable, WindowBlocker, startable};
 pub use state::{ApplyError, State};
 pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
 pub use view::{Reachability, SeenHost, View};

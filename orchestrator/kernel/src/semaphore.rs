@@ -1,16 +1,17 @@
 //! The embedded FleetLock semaphores: counting, owned, recursive, one per group.
 
+mod denied;
 mod holder;
 mod waiters;
 
-use std::fmt::Write as _;
 use std::ops::Not;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_protocol::{GroupName, RunId, time};
+use os_upgrade_protocol::{GroupName, RunId};
 use serde::{Deserialize, Serialize};
 
+pub use self::denied::{Denied, DeniedKind, Full, NamedHolder};
 pub use self::holder::{Hold, Holder};
 pub use self::waiters::{NOTED_AGAIN, REMEMBERED, WAITERS_MAX, Waiter, Waiters};
 use crate::client_id::ClientId;
@@ -31,36 +32,6 @@ pub struct Semaphore {
     /// Whether the group is gone from the settings, and is there for its holders only.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub removed: bool,
-}
-
-/// Why a lock is refused; `kind` and `value` as FleetLock wants them.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[error("{value}")]
-pub struct Denied {
-    /// Which refusal.
-    pub kind: DeniedKind,
-    /// The sentence for operators.
-    pub value: String,
-}
-
-/// The kinds of refusals: a small fixed set, as FleetLock asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-#[serde(rename_all = "snake_case")]
-pub enum DeniedKind {
-    /// No such group is configured.
-    UnknownGroup,
-    /// Every slot is held.
-    FailedLockSemaphoreFull,
-    /// The slots of this site are another server's to give.
-    OtherLockServer,
-}
-
-impl DeniedKind {
-    /// The word in FleetLock's error.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The semaphores of all groups.
@@ -87,7 +58,7 @@ impl Semaphores {
         if semaphore.holders.contains_key(id) || semaphore.free() > 0 {
             return Ok(());
         }
-        Err(Denied { kind: DeniedKind::FailedLockSemaphoreFull, value: semaphore.describe_holders() })
+        Err(Denied::Full(semaphore.full()))
     }
 
     /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run. To hosts
@@ -108,9 +79,7 @@ impl Semaphores {
         // The first that has no free slot of its own to come, if there are so many.
         match semaphore.free().checked_sub(1).and_then(|others| before.nth(others)) {
             Some((id, waiter)) if !semaphore.holders.contains_key(host) => {
-                let since = time::format(waiter.since);
-                let value = format!("what is free is left to who came before: {id} has waited since {since}");
-                Err(Denied { kind: DeniedKind::FailedLockSemaphoreFull, value })
+                Err(Denied::LeftToEarlier { id: id.clone(), since: waiter.since })
             }
             Some(_) | None => Ok(()),
         }
@@ -118,10 +87,7 @@ impl Semaphores {
 
     /// The semaphore of `group`, or the refusal of whoever asks for it.
     pub fn known(&self, group: &GroupName) -> Result<&Semaphore, Denied> {
-        self.groups.get(group).ok_or_else(|| Denied {
-            kind: DeniedKind::UnknownGroup,
-            value: format!("there is no group {group}"),
-        })
+        self.groups.get(group).ok_or_else(|| Denied::UnknownGroup { group: group.clone() })
     }
 
     /// Sets the slots of every group. Groups not named have none from now on; their holders keep what they hold.
@@ -235,22 +201,10 @@ impl Semaphore {
         self.holders.len().saturating_sub(self.slots as usize)
     }
 
-    fn describe_holders(&self) -> String {
-        let mut text = match (self.slots, self.excess()) {
-            (0, 0) => "the group has no slots".to_owned(),
-            (0, _) => "the group has no slots any more; still held".to_owned(),
-            (1, 0) => "the only slot is held".to_owned(),
-            (slots, 0) => format!("all {slots} slots are held"),
-            (slots, _) => format!("the slots were lowered to {slots}, {} are still held", self.holders.len()),
-        };
-        for (index, (id, holder)) in self.holders.iter().take(HOLDERS_NAMED_MAX).enumerate() {
-            let lead = if index == 0 { " by" } else { "," };
-            let _ = write!(text, "{lead} {id} since {}", time::format(holder.since));
-        }
-        if self.holders.len() > HOLDERS_NAMED_MAX {
-            let _ = write!(text, " and {} more", self.holders.len() - HOLDERS_NAMED_MAX);
-        }
-        text
+    fn full(&self) -> Full {
+        let named = self.holders.iter().take(HOLDERS_NAMED_MAX);
+        let holders = named.map(|(id, holder)| NamedHolder { id: id.clone(), since: holder.since }).collect();
+        Full { slots: self.slots, held: self.holders.len(), holders }
     }
 }
 
@@ -280,18 +234,14 @@ mod tests {
         assert_eq!(semaphores.admits(&default, "a"), Ok(()));
         semaphores.lock_for_client(&default, &client("a"), at());
         assert_eq!(semaphores.admits(&default, "a"), Ok(()));
-        assert_eq!(
-            semaphores.admits(&default, "b"),
-            Err(Denied {
-                kind: DeniedKind::FailedLockSemaphoreFull,
-                value: "the only slot is held by a since 2026-11-21T01:00:00Z".to_owned()
-            })
-        );
+        let denied = semaphores.admits(&default, "b").unwrap_err();
+        assert_eq!(denied.kind(), DeniedKind::FailedLockSemaphoreFull);
+        assert_eq!(denied.to_string(), "the only slot is held by a since 2026-11-21T01:00:00Z");
         semaphores.unlock_for_client(&default, &client("b"));
         assert!(semaphores.admits(&default, "b").is_err());
         semaphores.unlock_for_client(&default, &client("a"));
         assert_eq!(semaphores.admits(&default, "b"), Ok(()));
-        assert_eq!(semaphores.admits(&group("x"), "b").unwrap_err().kind, DeniedKind::UnknownGroup);
+        assert_eq!(semaphores.admits(&group("x"), "b").unwrap_err().kind(), DeniedKind::UnknownGroup);
     }
 
     #[test]
@@ -324,7 +274,7 @@ mod tests {
         semaphores.lock_for_client(&default, &client("a"), at());
         semaphores.lock_for_client(&default, &client("b"), at());
         semaphores.configure([(&default, &1)]);
-        let denied = semaphores.admits(&default, "c").unwrap_err().value;
+        let denied = semaphores.admits(&default, "c").unwrap_err().to_string();
         assert!(denied.starts_with("the slots were lowered to 1, 2 are still held by a since"));
         semaphores.unlock_for_client(&default, &client("a"));
         assert!(semaphores.admits(&default, "c").is_err());
@@ -333,7 +283,9 @@ mod tests {
         semaphores.lock_for_client(&default, &client("c"), at());
         semaphores.configure([]);
         assert_eq!(semaphores.get(&default).unwrap().holders.len(), 1);
-        assert!(semaphores.admits(&default, "d").unwrap_err().value.starts_with("the group has no slots"));
+        assert!(
+            semaphores.admits(&default, "d").unwrap_err().to_string().starts_with("the group has no slots")
+        );
     }
 
     #[test]
@@ -368,7 +320,7 @@ mod tests {
         assert!(admits(&semaphores, 14));
         assert!(!admits(&semaphores, 15), "at the same time, the client is first");
         assert_eq!(
-            semaphores.admits_host(&default, "h", later(20), later(100)).unwrap_err().value,
+            semaphores.admits_host(&default, "h", later(20), later(100)).unwrap_err().to_string(),
             "what is free is left to who came before: b has waited since 2026-11-21T01:00:15Z"
         );
         let forgotten = later(10) + REMEMBERED;

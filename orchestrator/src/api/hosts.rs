@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{
-    Approval, Enrolled, Explanation, HostStatus, Outlook, Reachability, SeenHost, Withdrawal, explain,
+    Approval, Blocker, Cause, Enrolled, Forecast, HostStatus, Reachability, SeenHost, Withdrawal, explain,
 };
 use os_upgrade_protocol::{ApplicationName, HostName, Versions};
 use serde::{Deserialize, Serialize, Serializer};
@@ -24,7 +24,7 @@ use super::Api;
 use super::error::Problem;
 use super::extract::{Name, Nothing, Parameters, Params, True};
 use super::listing::{self, Count, Listing, Wanted, entry};
-use super::openapi::types::{EnrolmentWord, HostStatusWord, ReachabilityWord};
+use super::openapi::types::{BlockerBody, EnrolmentWord, HostStatusWord, ReachabilityWord};
 use super::openapi::{lists, tag};
 use super::reply::{self, ReasonFields, Stamp};
 use crate::site::{HostVersions, Present};
@@ -61,8 +61,8 @@ async fn list(State(api): State<Api>, Params(params): Params<HostListing>) -> Re
             return serde_json::to_vec(&Count { count: known.len() as u64 });
         }
         let (names, next) = params.page(known.into_iter(), ToString::to_string);
-        let outlook = &present.outlook(Utc::now());
-        let whole = |name| Entry { present: &present, outlook, name };
+        let forecast = &present.forecast(Utc::now());
+        let whole = |name| Entry { present: &present, forecast, name };
         let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
         let items: Vec<_> = names.into_iter().map(|name| entry(wanted, || name, || whole(name))).collect();
         if params.is_paged() {
@@ -163,8 +163,8 @@ async fn read(
     };
     match HostName::new(&name).ok().filter(is_known) {
         Some(name) => {
-            let outlook = &present.outlook(Utc::now());
-            reply::json(&Entry { present: &present, outlook, name: &name })
+            let forecast = &present.forecast(Utc::now());
+            reply::json(&Entry { present: &present, forecast, name: &name })
         }
         None => Err(Problem::not_found(format!("there is no host {name:?}"))),
     }
@@ -173,7 +173,7 @@ async fn read(
 /// One entry of the list, put together as it is written.
 struct Entry<'a> {
     present: &'a Present,
-    outlook: &'a Outlook,
+    forecast: &'a Forecast,
     name: &'a HostName,
 }
 
@@ -220,8 +220,26 @@ pub(super) struct EntryBody<'a> {
     /// When, at the latest, that changes by time alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
+    /// What keeps it from moving, the decisive one first.
+    #[schema(value_type = Vec<BlockerBody>)]
+    blockers: Vec<BlockerOfHost<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressBody<'a>>,
+}
+
+/// Something that keeps a host from moving.
+#[derive(Serialize)]
+struct BlockerOfHost<'a> {
+    #[serde(flatten)]
+    cause: &'a Cause,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Stamp>,
+}
+
+impl<'a> BlockerOfHost<'a> {
+    fn of(Blocker { cause, until }: &'a Blocker) -> Self {
+        Self { cause, until: until.map(Stamp) }
+    }
 }
 
 /// How far its worker is with the command under way, as it says.
@@ -242,9 +260,8 @@ impl<'a> ProgressBody<'a> {
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { present, outlook, name } = *self;
-        let Explanation { status, since, why, reason, until } =
-            explain(&present.state, &present.view, outlook, name);
+        let Self { present, forecast, name } = *self;
+        let explanation = explain(&present.state, &present.view, forecast, name);
         let seen = present.view.hosts.get(name);
         let published = present.versions.get(name);
         let default_group = &present.state.settings.default_group;
@@ -261,11 +278,12 @@ impl Serialize for Entry<'_> {
             announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
             versions: published.map(|HostVersions { versions, .. }| versions),
             versions_time: published.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
-            status: status.map(HostStatus::as_str),
-            since: since.map(Stamp),
-            why: &why,
-            reason: ReasonFields::of(reason.as_ref()),
-            until: until.map(Stamp),
+            status: explanation.status.map(HostStatus::as_str),
+            since: explanation.since.map(Stamp),
+            why: &explanation.to_string(),
+            reason: ReasonFields::of(explanation.reason.as_ref()),
+            until: explanation.until().map(Stamp),
+            blockers: explanation.blockers.iter().map(BlockerOfHost::of).collect(),
             progress: ProgressBody::of(present, name),
         };
         body.serialize(serializer)

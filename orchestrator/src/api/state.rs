@@ -17,8 +17,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::config::{Rollout, WorkerApplication};
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::outlook::{KeptBackBy, Never};
-use os_upgrade_kernel::{Config, Explanation, HostStatus, Outlook, Run, StopCause, Window, explain};
+use os_upgrade_kernel::{Config, Forecast, HostStatus, Run, StopCause, Window, WindowBlocker, explain};
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -162,10 +161,10 @@ fn size(present: &Present, keep: &Keep) -> usize {
 
 /// What of the answer is wanted, as it is at `now`.
 pub(super) fn write(present: &Arc<Present>, keep: &Keep, now: DateTime<Utc>) -> serde_json::Result<Vec<u8>> {
-    let needs_outlook = ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "hosts"];
-    let outlook = needs_outlook.iter().any(|name| keep.has(name)).then(|| present.outlook(now));
+    let needs_forecast = ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "hosts"];
+    let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| present.forecast(now));
     let mut bytes = Vec::with_capacity(1_024 + size(present, keep) * BYTES_PER_HOST);
-    serde_json::to_writer(&mut bytes, &Kept(&StateBody::of(present, outlook.as_ref(), now, keep), keep))?;
+    serde_json::to_writer(&mut bytes, &Kept(&StateBody::of(present, forecast.as_ref(), now, keep), keep))?;
     Ok(bytes)
 }
 
@@ -221,11 +220,11 @@ struct StateBody<'a> {
 }
 
 impl<'a> StateBody<'a> {
-    fn of(present: &'a Present, outlook: Option<&'a Outlook>, now: DateTime<Utc>, keep: &Keep) -> Self {
+    fn of(present: &'a Present, forecast: Option<&'a Forecast>, now: DateTime<Utc>, keep: &Keep) -> Self {
         let state = &present.state;
         let config = state.config.as_deref();
         let applications = config.map(|config| config.worker_applications.as_slice());
-        let start = outlook.and_then(Outlook::start).map(|start| start.at);
+        let start = forecast.and_then(Forecast::start).map(|start| start.at);
         let written = |duration: fn(&Config) -> Duration| {
             config.map(duration).filter(|duration| duration.as_secs() > 0)
         };
@@ -242,12 +241,12 @@ impl<'a> StateBody<'a> {
             status: state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
             next_upgrade_in: start.map(|at| until(at, now)),
             next_upgrade_at: start.map(Stamp),
-            next_upgrade_reason: outlook.and_then(reason),
+            next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
             pending_hosts: waiting.filter(|hosts| *hosts > 0),
             scheduled_workers: applications.map(|applications| ScheduledWorkers::of(present, applications)),
             current_upgrade_info: current.map(CurrentUpgrade::of),
             last_upgrade_info: last.and_then(LastUpgrade::of),
-            hosts: outlook.map(|outlook| Explained { present, outlook }),
+            hosts: forecast.map(|forecast| Explained { present, forecast }),
         }
     }
 }
@@ -257,26 +256,10 @@ fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
     Duration::from_secs((at - now).num_seconds().try_into().unwrap_or(0))
 }
 
-/// Why none starts by itself, or what keeps it back, as one word.
-const fn reason(outlook: &Outlook) -> Option<&'static str> {
-    match outlook {
-        Outlook::Next(_) => None,
-        Outlook::Never(Never::NoConfiguration) => Some("no-configuration"),
-        Outlook::Never(Never::NoWindows) => Some("no-windows"),
-        Outlook::Never(Never::NoOccurrence) => Some("no-occurrence"),
-        Outlook::Never(Never::Windows(_)) => Some("unclear-windows"),
-        Outlook::KeptBack { by: KeptBackBy::ClockSkew { .. }, .. } => Some("clock-skew"),
-        Outlook::KeptBack { by: KeptBackBy::Sealed(_), .. } => Some("strongbox-sealed"),
-        Outlook::KeptBack { by: KeptBackBy::HostsAwaited { .. }, .. } => Some("hosts-awaited"),
-        Outlook::KeptBack { by: KeptBackBy::NoHosts, .. } => Some("no-hosts"),
-        Outlook::KeptBack { by: KeptBackBy::NoneApproved { .. }, .. } => Some("none-approved"),
-    }
-}
-
 /// Every host that is known, by name.
 struct Explained<'a> {
     present: &'a Present,
-    outlook: &'a Outlook,
+    forecast: &'a Forecast,
 }
 
 /// A host, and why it is not moving.
@@ -297,13 +280,16 @@ struct HostState<'a> {
 
 impl Serialize for Explained<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { present, outlook } = *self;
+        let Self { present, forecast } = *self;
         serializer.collect_seq(hosts::known(present).into_iter().map(|name| {
-            let Explanation { status, why, until, .. } =
-                explain(&present.state, &present.view, outlook, name);
-            let (status, until) = (status.map(HostStatus::as_str), until.map(Stamp));
-            let progress = ProgressBody::of(present, name);
-            HostState { hostname: name.as_str(), status, why, until, progress }
+            let explanation = explain(&present.state, &present.view, forecast, name);
+            HostState {
+                hostname: name.as_str(),
+                status: explanation.status.map(HostStatus::as_str),
+                until: explanation.until().map(Stamp),
+                progress: ProgressBody::of(present, name),
+                why: explanation.to_string(),
+            }
         }))
     }
 }

@@ -5,7 +5,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::outlook::calendar;
+use os_upgrade_kernel::forecast::calendar;
 use os_upgrade_kernel::{CalendarError, Occurrence};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::{IntoParams, ToSchema};

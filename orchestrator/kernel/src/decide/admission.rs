@@ -7,7 +7,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 use super::non_empty;
 use crate::config::LockProvider;
 use crate::fact::{Fact, ReleaseCause};
-use crate::reason::Reason;
+use crate::reason::{Denial, Reason};
 use crate::run::{HostEvent, HostStatus, Run};
 use crate::slot::{Slot, Standing};
 use crate::state::State;
@@ -31,7 +31,7 @@ pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -
         let skewed = Reason::ClockSkew { seconds };
         return non_empty(wait_each(run, &fronts, |_, host| {
             // A skew that changes by a second is no news.
-            let known = run.host(host)?.reason.as_ref().is_some_and(|reason| reason.kind() == skewed.kind());
+            let known = matches!(run.host(host)?.reason, Some(Reason::ClockSkew { .. }));
             (!known).then(|| skewed.clone())
         }));
     }
@@ -81,21 +81,8 @@ fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<
     }
     non_empty(wait_each(run, fronts, |group, host| {
         let denied = admits(group, host).err()?;
-        let value = format!("{}{}", denied.value, why_held(state, group));
-        Some(Reason::SlotDenied { group: group.clone(), lock_kind: denied.kind.as_str().to_owned(), value })
+        Some(Reason::SlotDenied { group: group.clone(), denial: Denial::Embedded(denied) })
     }))
-}
-
-/// Why the first of our own hosts in `group` still holds its slot, when that is not because it is under way.
-fn why_held(state: &State, group: &GroupName) -> String {
-    let unhappy = |host: &HostName| {
-        let mut newest = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host)).peekable();
-        let is_under_way = newest.peek().is_some_and(|in_run| in_run.status.is_under_way());
-        newest.find_map(|in_run| in_run.reason.clone()).filter(|_| !is_under_way)
-    };
-    let mut held =
-        state.slots.iter().filter(|(_, slot)| slot.group == *group && slot.standing == Standing::Held);
-    held.find_map(|(host, _)| unhappy(host).map(|reason| format!("; {host}: {reason}"))).unwrap_or_default()
 }
 
 /// One that is being given back has to be gone before another can be had.

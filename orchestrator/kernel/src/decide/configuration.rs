@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::granted::{Accepted, Granted};
 use crate::config::{Config, ConfigError, Expected, difference};
 use crate::fact::Fact;
-use crate::outlook;
+use crate::forecast;
 use crate::spent::Spent;
 use crate::state::State;
 
@@ -116,10 +116,10 @@ fn has_other_windows(one: &Config, other: &Config) -> bool {
 
 /// Whether the windows can be meant, together and in this site's zone.
 fn check_windows(state: &State, config: &Config, now: DateTime<Utc>) -> Result<(), ConfigError> {
-    let calendar = outlook::calendar(config, &state.settings);
+    let calendar = forecast::calendar(config, &state.settings);
     calendar.check(now)?;
     let opens = calendar.occurrences(now).next().transpose()?;
-    match outlook::next(config, &state.settings, Spent::NONE, now)? {
+    match forecast::next(config, &state.settings, Spent::NONE, now)? {
         None if opens.is_some() => Err(ConfigError::NoneLongEnough(config.minimum_remaining)),
         None | Some(_) => Ok(()),
     }

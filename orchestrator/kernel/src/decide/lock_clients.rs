@@ -70,7 +70,7 @@ fn lock(
             (vec![Fact::LockGranted { group, id, actor }], Ok(Accepted::Done))
         }
         Err(denied) => {
-            let waits = denied.kind == DeniedKind::FailedLockSemaphoreFull
+            let waits = denied.kind() == DeniedKind::FailedLockSemaphoreFull
                 && asked_anew(state.semaphores.get(group), id, now);
             let (group, id, actor) = named();
             let facts = waits.then_some(Fact::LockAwaited { group, id, actor }).into_iter().collect();
@@ -99,9 +99,6 @@ fn unlock(state: &State, group: &GroupName, id: &ClientId, actor: &str) -> Resul
 pub(super) fn of_ours(state: &State) -> Result<(), Denied> {
     match state.settings.provider {
         LockProvider::Embedded => Ok(()),
-        LockProvider::External => {
-            let value = "the slots of this site are another lock server's: ask that one".to_owned();
-            Err(Denied { kind: DeniedKind::OtherLockServer, value })
-        }
+        LockProvider::External => Err(Denied::OtherLockServer),
     }
 }

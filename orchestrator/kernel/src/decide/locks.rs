@@ -5,7 +5,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::job::{LockOutcome, SlotJob, SlotOrder};
-use crate::reason::Reason;
+use crate::reason::{Denial, Reason};
 use crate::run::{HostEvent, Run};
 use crate::slot::{Slot, Standing};
 use crate::state::State;
@@ -61,7 +61,9 @@ fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
     let group = group.clone();
     match outcome.clone() {
         LockOutcome::Granted => None,
-        LockOutcome::Denied { lock_kind, value } => Some(Reason::SlotDenied { group, lock_kind, value }),
+        LockOutcome::Denied { lock_kind, value } => {
+            Some(Reason::SlotDenied { group, denial: Denial::External { lock_kind, value } })
+        }
         LockOutcome::Unreachable { detail } => Some(Reason::SlotUnreachable { group, detail }),
         LockOutcome::Protocol { detail } => Some(Reason::SlotProtocol { group, detail }),
     }

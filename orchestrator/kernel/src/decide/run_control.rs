@@ -5,15 +5,15 @@ use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
-use crate::config::{Config, UnreachablePolicy};
+use super::start::start;
 use crate::duration::Duration;
-use crate::enrolment::{Enrolled, PENDING_NAMED_MAX};
 use crate::fact::Fact;
 use crate::reason::Reason;
-use crate::run::{Enlisted, HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};
+use crate::run::{HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};
+use crate::start::{StartBlocker, startable};
 use crate::state::State;
 use crate::strongbox::Sealed;
-use crate::view::{Reachability, View};
+use crate::view::View;
 
 /// What may be asked about runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +125,7 @@ pub(super) fn decide(
     facts.map(Granted::done)
 }
 
+/// A run now, by an operator's word.
 fn trigger(
     state: &State,
     view: &View,
@@ -133,80 +134,34 @@ fn trigger(
     actor: &str,
     now: DateTime<Utc>,
 ) -> Result<Vec<Fact>, RunRefusal> {
-    startable(state)?;
-    if timeout.as_secs() == 0 {
-        return Err(RunRefusal::TimeoutTooShort);
-    }
-    // Whole seconds, as it travels: both sides must mean the same instant.
-    let not_after = now.trunc_subsecs(0) + timeout.to_delta();
-    start(state, view, run, Trigger::Operator { actor: actor.to_owned() }, not_after)
-}
-
-/// The configuration that a run would be started with, while none is active.
-fn startable(state: &State) -> Result<&Config, RunRefusal> {
-    let config = state.config.as_deref().ok_or(RunRefusal::NoConfiguration)?;
-    match &state.run {
-        Some(active) => Err(RunRefusal::RunActive { run: active.id.clone() }),
-        None => Ok(config),
-    }
-}
-
-/// A run of every host that the configuration takes in.
-pub(super) fn start(
-    state: &State,
-    view: &View,
-    run: &RunId,
-    trigger: Trigger,
-    not_after: DateTime<Utc>,
-) -> Result<Vec<Fact>, RunRefusal> {
-    let config = startable(state)?;
-    if let Some(seconds) = view.excessive_skew() {
-        return Err(RunRefusal::ClockSkew { seconds });
-    }
-    if let Some(why) = &view.sealed {
-        return Err(RunRefusal::Sealed { why: why.clone() });
-    }
-    let hosts = enlist(state, view, config);
-    if hosts.is_empty() {
-        let names: Vec<&str> =
-            config.worker_applications.iter().map(|application| application.name.as_str()).collect();
-        return Err(RunRefusal::NoHosts { applications: names.join(", ") });
-    }
-    if !hosts.iter().any(|entry| state.enrolled(&entry.host).takes_part()) {
-        let hosts = view.serving(&config.worker_applications).count();
-        return Err(RunRefusal::NoneApproved { hosts });
-    }
-    let unreachable = hosts.iter().find(|entry| entry.skipped == Some(Reason::Unreachable));
-    let stopping =
-        unreachable.filter(|_| config.rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
-            Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: entry.host.clone() } }
-        });
-    let rollout = config.rollout.clone();
-    let started = Fact::RunStarted { run: run.clone(), trigger, not_after, rollout, hosts };
-    Ok([started].into_iter().chain(stopping).collect())
-}
-
-/// Who takes part, and who would but does not. Of those whom nobody has approved there may be any number, since whoever
-/// reaches the bus can announce them: only so many are named.
-fn enlist(state: &State, view: &View, config: &Config) -> Vec<Enlisted> {
-    let mut pending = 0;
-    let enlisted = view.serving(&config.worker_applications).filter_map(|(name, host, application)| {
-        let enrolled = state.enrolled(name);
-        if enrolled == Enrolled::Pending {
-            pending += 1;
-            if pending > PENDING_NAMED_MAX {
-                return None;
-            }
+    match startable(state, view) {
+        Err(blocker @ (StartBlocker::NoConfiguration | StartBlocker::RunActive { .. })) => {
+            Err(refusal(state, blocker))
         }
-        let unreachable = || (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable);
-        Some(Enlisted {
-            host: name.clone(),
-            application: application.clone(),
-            group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
-            skipped: enrolled.left_out(name).or_else(unreachable),
-        })
-    });
-    enlisted.collect()
+        // Whatever else keeps the run from starting may pass, and the timeout would still be too short.
+        Ok(_) | Err(_) if timeout.as_secs() == 0 => Err(RunRefusal::TimeoutTooShort),
+        Err(blocker) => Err(refusal(state, blocker)),
+        Ok(startable) => {
+            // Whole seconds, as it travels: both sides must mean the same instant.
+            let not_after = now.trunc_subsecs(0) + timeout.to_delta();
+            Ok(start(startable, run, Trigger::Operator { actor: actor.to_owned() }, not_after))
+        }
+    }
+}
+
+fn refusal(state: &State, blocker: StartBlocker) -> RunRefusal {
+    match blocker {
+        StartBlocker::NoConfiguration => RunRefusal::NoConfiguration,
+        StartBlocker::RunActive { run } => RunRefusal::RunActive { run },
+        StartBlocker::ClockSkew { seconds } => RunRefusal::ClockSkew { seconds },
+        StartBlocker::StrongboxSealed { why } => RunRefusal::Sealed { why },
+        StartBlocker::NoHosts => {
+            let applications = state.config.iter().flat_map(|config| &config.worker_applications);
+            let names: Vec<&str> = applications.map(|application| application.name.as_str()).collect();
+            RunRefusal::NoHosts { applications: names.join(", ") }
+        }
+        StartBlocker::NoneApproved { hosts } => RunRefusal::NoneApproved { hosts },
+    }
 }
 
 fn cancel(state: &State, actor: &str) -> Result<Vec<Fact>, RunRefusal> {

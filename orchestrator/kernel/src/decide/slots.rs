@@ -116,8 +116,8 @@ pub enum SlotRefusal {
 }
 
 impl From<Denied> for SlotRefusal {
-    fn from(Denied { kind, value }: Denied) -> Self {
-        Self::LockDenied { lock_kind: kind, value }
+    fn from(denied: Denied) -> Self {
+        Self::LockDenied { lock_kind: denied.kind(), value: denied.to_string() }
     }
 }
 

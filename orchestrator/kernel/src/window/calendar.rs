@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
 
 use super::series::{AFTER_ALL, BEFORE_ALL, Passed, Series};
 use super::{Occurrence, SPAN_MAX, Window};
@@ -41,7 +42,8 @@ pub struct Calendar<'a> {
 }
 
 /// Windows that cannot be meant together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum CalendarError {
     /// They are open for ever.
     #[error(

@@ -13,7 +13,8 @@ use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::{Difference, Rollout};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
-use os_upgrade_kernel::semaphore::{Hold, Holder, Semaphore, Waiter};
+use os_upgrade_kernel::reason::Denial;
+use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, NamedHolder, Semaphore, Waiter};
 use os_upgrade_kernel::{
     Accepted, ConfigOperation, ConfigRefusal, Enrolment, Expected, Fact, HostEvent, HostStatus, Input,
     LockProvider, OnFailure, Outstanding, Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource,
@@ -362,37 +363,45 @@ fn events() {
     }
 }
 
-fn reason_variant(reason: &Reason) -> usize {
-    match reason {
-        Reason::AskingForSlot { .. } => 0,
-        Reason::SlotDenied { .. } => 1,
-        Reason::SlotUnreachable { .. } => 2,
-        Reason::SlotProtocol { .. } => 3,
-        Reason::ClockSkew { .. } => 4,
-        Reason::Unreachable => 5,
-        Reason::WorkerError { .. } => 6,
-        Reason::NoReply { .. } => 7,
-        Reason::NotSent { .. } => 8,
-        Reason::RunFailed { .. } => 9,
-        Reason::RunCancelled { .. } => 10,
-        Reason::RunTimedOut => 11,
-        Reason::Restored { .. } => 12,
-        Reason::AwaitsApproval { .. } => 13,
-        Reason::HostWithdrawn { .. } => 14,
-        Reason::BootTimeout { .. } => 15,
-        Reason::GivenUp { .. } => 16,
-    }
-}
-
 #[test]
 fn reasons() {
     let detail = || "refused".to_owned();
     let edge = || group("edge");
+    let holders = vec![NamedHolder { id: "h1".to_owned(), since: start() }];
+    let full = Full { slots: 1, held: 1, holders };
+    let left = Denied::LeftToEarlier { id: client("n1"), since: start() };
     let table = [
         (Reason::AskingForSlot { group: edge() }, r#"{"kind":"asking-for-slot","group":"edge"}"#),
         (
-            Reason::SlotDenied { group: edge(), lock_kind: "full".to_owned(), value: "no".to_owned() },
-            r#"{"kind":"slot-denied","group":"edge","lock-kind":"full","value":"no"}"#,
+            Reason::SlotDenied {
+                group: edge(),
+                denial: Denial::External { lock_kind: "full".to_owned(), value: "no".to_owned() },
+            },
+            r#"{"kind":"slot-denied","group":"edge","denial":{"provider":"external","lock-kind":"full","value":"no"}}"#,
+        ),
+        (
+            Reason::SlotDenied { group: edge(), denial: Denial::Embedded(Denied::Full(full)) },
+            concat!(
+                r#"{"kind":"slot-denied","group":"edge","denial":{"provider":"embedded","kind":"full","#,
+                r#""slots":1,"held":1,"holders":[{"id":"h1","since":"2026-11-21T01:00:00Z"}]}}"#,
+            ),
+        ),
+        (
+            Reason::SlotDenied { group: edge(), denial: Denial::Embedded(left) },
+            concat!(
+                r#"{"kind":"slot-denied","group":"edge","denial":{"provider":"embedded","kind":"left-to-earlier","#,
+                r#""id":"n1","since":"2026-11-21T01:00:00Z"}}"#,
+            ),
+        ),
+        (
+            Reason::SlotDenied {
+                group: edge(),
+                denial: Denial::Embedded(Denied::UnknownGroup { group: edge() }),
+            },
+            concat!(
+                r#"{"kind":"slot-denied","group":"edge","#,
+                r#""denial":{"provider":"embedded","kind":"unknown-group","group":"edge"}}"#,
+            ),
         ),
         (
             Reason::SlotUnreachable { group: edge(), detail: detail() },
@@ -425,9 +434,9 @@ fn reasons() {
             r#"{"kind":"given-up","actor":"eve","reason":"no power"}"#,
         ),
     ];
-    check(&table, reason_variant, 17);
-    let kinds: BTreeSet<&str> = table.iter().map(|(reason, _)| reason.kind()).collect();
-    assert_eq!(kinds.len(), table.len());
+    let kinds = Reason::kinds();
+    let variant = |reason: &Reason| kinds.iter().position(|kind| *kind == reason.kind()).unwrap();
+    check(&table, variant, kinds.len());
     for (reason, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, reason.kind())), "{json}");
     }

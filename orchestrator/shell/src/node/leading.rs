@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use os_upgrade_kernel::outlook::Lookout;
+use os_upgrade_kernel::forecast::StartTimer;
 use os_upgrade_kernel::window::Occurrence;
 use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, State, View, hint};
 use os_upgrade_protocol::RunId;
@@ -32,7 +32,7 @@ pub(super) struct Leading {
     /// Inputs that wait for their turn, each with whoever waits for an answer to it.
     pub(super) queue: VecDeque<(Input, Option<Caller>)>,
     tick: bool,
-    lookout: Lookout,
+    start_timer: StartTimer,
     under_way: Option<UnderWay>,
 }
 
@@ -89,7 +89,7 @@ struct RecordUnderWay {
 
 impl Leading {
     pub(super) fn new() -> Self {
-        Self { queue: VecDeque::new(), tick: false, lookout: Lookout::default(), under_way: None }
+        Self { queue: VecDeque::new(), tick: false, start_timer: StartTimer::default(), under_way: None }
     }
 
     /// The record by which a leadership is claimed: it says nothing, but where it stands.
@@ -150,9 +150,10 @@ impl Leading {
         if std::mem::take(&mut self.tick) {
             batch.decide(view, &Input::Tick);
             if let Some(starter) = starter
-                && let Some(occurrence) = self.lookout.due(batch.state(), view, now.wall)
+                && let Some(due) = self.start_timer.due(batch.state(), view, now.wall)
             {
-                batch.decide(view, &Input::Due { run: starter.run_id(occurrence) });
+                let run = starter.run_id(due.occurrence);
+                batch.decide(view, &Input::Due { run });
             }
         }
         if batch.is_empty() && answers.is_empty() {

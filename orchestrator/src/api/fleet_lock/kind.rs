@@ -202,8 +202,8 @@ impl From<NotDone> for LockError {
 }
 
 impl From<semaphore::Denied> for LockError {
-    fn from(semaphore::Denied { kind, value }: semaphore::Denied) -> Self {
-        Self::new(kind.into(), value)
+    fn from(denied: semaphore::Denied) -> Self {
+        Self::new(denied.kind().into(), denied.to_string())
     }
 }
 

@@ -171,6 +171,7 @@ fn host() -> Value {
         "since": "2026-11-21T01:00:01Z",
         "why": "its worker has not answered prepare yet",
         "until": "2026-11-21T05:00:00Z",
+        "blockers": [{"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T05:00:00Z"}],
         "progress": {"percent": 40, "text": "downloading linux-image-amd64"},
     })
 }

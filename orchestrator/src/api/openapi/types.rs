@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_kernel::{HostStatus, RunResult};
+use os_upgrade_kernel::{Cause, HostStatus, Reason, RunResult, WindowBlocker};
 use serde_json::json;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -45,41 +45,15 @@ words! {
     /// How upgrades stand.
     SiteStatusWord = ["idle", "preparing", "upgrading", "paused"];
     /// Why no run starts by itself, or what keeps one from starting in a window that is open.
-    NextReasonWord = [
-        "no-configuration",
-        "no-windows",
-        "no-occurrence",
-        "unclear-windows",
-        "clock-skew",
-        "strongbox-sealed",
-        "hosts-awaited",
-        "no-hosts",
-        "none-approved",
-    ];
+    NextReasonWord = WindowBlocker::kinds();
     /// Whether a host's worker has been heard of lately.
     ReachabilityWord = ["unknown", "awaited", "reachable", "unreachable"];
     /// Whether a host takes part in runs: approved, or by the settings as all are; or not yet, or not any more.
     EnrolmentWord = super::super::hosts::ENROLMENTS;
     /// Why a host waits, or came to an unhappy end.
-    ReasonKindWord = [
-        "asking-for-slot",
-        "slot-denied",
-        "slot-unreachable",
-        "slot-protocol",
-        "clock-skew",
-        "unreachable",
-        "worker-error",
-        "no-reply",
-        "boot-timeout",
-        "given-up",
-        "not-sent",
-        "run-failed",
-        "run-cancelled",
-        "run-timed-out",
-        "restored",
-        "awaits-approval",
-        "host-withdrawn",
-    ];
+    ReasonKindWord = Reason::kinds().iter().copied();
+    /// What keeps a host from moving.
+    BlockerKindWord = Cause::kinds();
     /// What a worker is asked.
     ActionWord = ["prepare", "upgrade", "reboot"];
     /// Who grants slots to hosts of runs: the semaphores here, or another lock server.
@@ -98,6 +72,26 @@ words! {
     PatchWord = ["add", "remove", "replace", "move", "copy", "test"];
     /// What becomes of a host that is unreachable when a run starts: it is left out, or fails.
     UnreachableWord = ["skip", "fail"];
+}
+
+/// Something that keeps a host from moving: its fields differ by its kind.
+pub(in crate::api) struct BlockerBody;
+
+impl PartialSchema for BlockerBody {
+    fn schema() -> RefOr<Schema> {
+        let meaning = "Something that keeps a host from moving. What it is about, such as an action or another host, stands in \
+                       fields of its own, which differ by its kind; until is when, at the latest, it changes by time alone.";
+        let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
+        let object = object.property("kind", BlockerKindWord::schema()).required("kind");
+        let object = object.property("until", Stamp::schema());
+        object.additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
+    }
+}
+
+impl ToSchema for BlockerBody {
+    fn name() -> Cow<'static, str> {
+        "Blocker".into()
+    }
 }
 
 impl PartialSchema for Stamp {

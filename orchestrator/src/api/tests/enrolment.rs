@@ -45,6 +45,7 @@ async fn hosts_wait_for_approval() {
         "why": "waits for approval: os-upgrade hosts approve h02",
         "reason": "waits for approval: os-upgrade hosts approve h02",
         "reason-kind": "awaits-approval",
+        "blockers": [{"kind": "awaits-approval", "host": "h02"}],
     });
     assert_eq!(host_of(&hosts, "h02"), expected);
     assert_eq!(names(&api, "pending=true&").await, json!(["h01", "h02", "h03"]));

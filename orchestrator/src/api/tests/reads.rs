@@ -155,6 +155,7 @@ async fn hosts_with_versions_and_why_they_are_not_moving() {
         "since": "2026-11-21T05:00:09Z",
         "why": "its worker has not answered prepare yet",
         "until": "2026-11-21T09:00:08Z",
+        "blockers": [{"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T09:00:08Z"}],
     });
     let second = json!({
         "hostname": "h02",
@@ -166,6 +167,7 @@ async fn hosts_with_versions_and_why_they_are_not_moving() {
         "since": "2026-11-21T05:00:10Z",
         "why": "waiting until 1 more host is prepared",
         "until": "2026-11-21T09:00:08Z",
+        "blockers": [{"kind": "hosts-unprepared", "hosts": 1, "until": "2026-11-21T09:00:08Z"}],
     });
     assert_eq!(api.call(HOSTS, "").await, (200, json!([first, second])));
     let page = json!({"items": [first], "next": "h01"});
@@ -183,6 +185,7 @@ async fn hosts_with_versions_and_why_they_are_not_moving() {
         "versions": {"linux": "6.12.9"},
         "versions-time": "2026-11-20T12:00:00Z",
         "why": "no worker has announced itself on it",
+        "blockers": [{"kind": "not-announced"}],
     });
     assert_eq!(api.call(HOSTS, "").await, (200, json!([unseen])));
 }

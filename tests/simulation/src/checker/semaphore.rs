@@ -23,7 +23,7 @@ mod specification;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::semaphore::{Denied, DeniedKind};
+use os_upgrade_kernel::semaphore::DeniedKind;
 use os_upgrade_kernel::{
     Accepted, Answer, Fact, LockOperation, LockProvider, Operation, Refusal, Request, SlotOperation,
     SlotRefusal,
@@ -283,7 +283,7 @@ impl Told {
     fn of(answer: &Answer) -> Option<Self> {
         match answer {
             Ok(Accepted::Done) => Some(Self::Yes),
-            Err(Refusal::Lock(Denied { kind, .. })) => Self::of_denied(*kind),
+            Err(Refusal::Lock(denied)) => Self::of_denied(denied.kind()),
             Err(Refusal::Slot(refusal)) => match refusal {
                 SlotRefusal::LockDenied { lock_kind, .. } => Self::of_denied(*lock_kind),
                 SlotRefusal::NoHolder { .. } => Some(Self::NoHolder),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use os_upgrade_kernel::fact::ReleaseCause;
-use os_upgrade_kernel::semaphore::{Denied, DeniedKind};
+use os_upgrade_kernel::semaphore::{Denied, Full};
 use os_upgrade_kernel::{
     Accepted, Batch, ClientId, Effect, Fact, HostEvent, Input, LockOperation, Operation, Reason, Record,
     Request, RunHost, State, sends,
@@ -45,8 +45,7 @@ impl World {
             (Bug::NoBarrier, Some(answer)) if batch.is_empty() => answer,
             (Bug::GrantBeforeCommit, Some(Ok(granted))) if is_new_lock => Ok(granted),
             (Bug::RefusedThoughFree, Some(Ok(_))) if is_new_lock && self.rng.u32(..4) == 0 => {
-                let kind = DeniedKind::FailedLockSemaphoreFull;
-                Err(Denied { kind, value: "a bug".to_owned() }.into())
+                Err(Denied::Full(Full { slots: 1, held: 0, holders: Vec::new() }).into())
             }
             _ => return Some(event),
         };

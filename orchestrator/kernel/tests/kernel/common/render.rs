@@ -1,6 +1,7 @@
 //! Facts, answers, effects and states as short lines of text. Facts are shown whole: their JSON without its noise, and
 //! without settings that are as by default.
 
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, Job, SlotJob, SlotOrder, State};
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
@@ -81,22 +82,23 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
     }
 }
 
-/// An explanation.
+/// An explanation: its sentence, and the kinds of its blockers.
 pub(crate) fn explanation(explanation: &Explanation) -> String {
-    let Explanation { status, since, why, reason, until } = explanation;
-    let time = |time: &chrono::DateTime<chrono::Utc>| os_upgrade_protocol::time::format(*time);
-    let mut text = why.clone();
+    let Explanation { status, since, reason, blockers } = explanation;
+    let time = |time: DateTime<Utc>| os_upgrade_protocol::time::format(time);
+    let until =
+        |until: Option<DateTime<Utc>>| until.map(|until| format!("@{}", time(until))).unwrap_or_default();
+    let kind = |cause| serde_json::to_value(cause).unwrap()["kind"].as_str().unwrap().to_owned();
+    let kinds: Vec<String> =
+        blockers.iter().map(|blocker| kind(&blocker.cause) + &until(blocker.until)).collect();
     let parts = [
+        Some(explanation.to_string()),
         status.map(|status| format!("status={status}")),
-        since.as_ref().map(|since| format!("since={}", time(since))),
+        since.map(|since| format!("since={}", time(since))),
         reason.as_ref().map(|reason| format!("reason={}", reason.kind())),
-        until.as_ref().map(|until| format!("until={}", time(until))),
+        (!kinds.is_empty()).then(|| format!("blockers={}", kinds.join(","))),
     ];
-    for part in parts.into_iter().flatten() {
-        text.push_str(" | ");
-        text.push_str(&part);
-    }
-    text
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
 }
 
 /// Where every host of the active run, or of the last, is; every slot; every holder.

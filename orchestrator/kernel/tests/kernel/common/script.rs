@@ -12,7 +12,7 @@ use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{
     Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, LockOperation,
     LockOutcome, LockProvider, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation, Sealed,
-    SecretName, Settings, SlotOperation, SlotOrder, explain, outlook,
+    SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -79,8 +79,8 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
         }
         "state" => render::state(&site.state),
         "explain" => {
-            let outlook = outlook(&site.state, &site.view, site.now);
-            vec![render::explanation(&explain(&site.state, &site.view, &outlook, &host(words.at(1))))]
+            let forecast = forecast(&site.state, &site.view, site.now);
+            vec![render::explanation(&explain(&site.state, &site.view, &forecast, &host(words.at(1))))]
         }
         "fence" => site.fence().iter().map(|fact| format!("+ {}", render::fact(fact))).collect(),
         "deliver" => deliver(site),

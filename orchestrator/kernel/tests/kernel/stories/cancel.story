@@ -67,7 +67,7 @@
 > cancel by=eve
   = done
 > explain h1
-  its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:00Z | blockers=command-unsent@2026-11-21T05:00:00Z
 > deliver
   + r2 h1: command-sent action=upgrade attempt=1 sequence=10
   ! nothing
@@ -107,7 +107,7 @@
 > reply h3 prepare done
   + r3 h3: prepared
   + upgrades-began run=r3
-  + r3 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots")
+  + r3 h1: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r3
   + r3 h1: cancelled reason=(run-cancelled actor=admin)

@@ -37,7 +37,7 @@
 > locked h1 denied
 > tick
 > explain h1
-  the clocks of orchestrator and bus differ by -31 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | until=2026-11-21T05:00:00Z
+  the clocks of orchestrator and bus differ by -31 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
 > skew 0
 > tick
   + r1 h1: waiting reason=(asking-for-slot group=default)
@@ -57,7 +57,7 @@
   + r1 h2: waiting reason=(clock-skew seconds=99)
   ! unlock h1 of default
 > explain h2
-  the clocks of orchestrator and bus differ by 99 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | until=2026-11-21T05:00:00Z
+  the clocks of orchestrator and bus differ by 99 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
 > skew 98
 > tick
 > unlocked h1 granted

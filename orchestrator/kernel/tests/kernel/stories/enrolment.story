@@ -12,7 +12,7 @@
   + fence-passed sequence=1
 # Nobody is approved.
 > explain h1
-  waits for approval: os-upgrade hosts approve h1 | reason=awaits-approval
+  waits for approval: os-upgrade hosts approve h1 | reason=awaits-approval | blockers=awaits-approval
 > trigger r1 validate
   = refused: of 3 hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
 > trigger r1
@@ -26,7 +26,7 @@
 > approve h1 by=eve
   = done
 > explain h2
-  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval
+  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval | blockers=awaits-approval
 # One runs; the others are named.
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(awaits-approval host=h2)) (application=debian group=default host=h3 skipped=(awaits-approval host=h3))] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
@@ -38,14 +38,14 @@
   h2 skipped: waits for approval: os-upgrade hosts approve h2
   h3 skipped: waits for approval: os-upgrade hosts approve h3
 > explain h2
-  waits for approval: os-upgrade hosts approve h2 | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval
+  waits for approval: os-upgrade hosts approve h2 | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=awaits-approval
 > approve h2 h3
   + hosts-approved actor=admin hosts=[h2 h3]
   = done
 > explain h2
-  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=approved-late
 > explain h3
-  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=approved-late
 > deliver
   + r1 h1: command-sent action=prepare attempt=1 sequence=2
   ! nothing
@@ -78,7 +78,7 @@
   + host-withdrawn actor=eve host=h2 reason=lost
   = done
 > explain h2
-  withdrawn by eve: lost | reason=host-withdrawn
+  withdrawn by eve: lost | reason=host-withdrawn | blockers=host-withdrawn
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
 > host h4
@@ -115,7 +115,7 @@
   + settings-adopted settings=()
 > host h2
 > explain h2
-  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval
+  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval | blockers=awaits-approval
 # Withdrawn hosts only.
 > withdraw h1
   + host-withdrawn actor=admin host=h1 reason=moved
@@ -129,4 +129,4 @@
 > trigger r3
   = refused: of 4 hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
 > explain h1
-  withdrawn by admin: moved | reason=host-withdrawn
+  withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn

@@ -9,14 +9,14 @@
 > settings embedded default:0
   + settings-adopted settings=(auto-approve=true groups=(default=0))
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows
+  no run is active; none starts by itself, as there are no maintenance windows | blockers=no-run,no-windows
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(max-failures=1) run=r1 trigger=(operator actor=admin)
   = done
 > explain h1
-  its prepare command is about to be sent | status=pending | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  its prepare command is about to be sent | status=pending | since=2026-11-21T01:00:00Z | blockers=command-unsent@2026-11-21T05:00:00Z
 > explain h4
-  unreachable: no heartbeat when the run started | status=skipped | since=2026-11-21T01:00:00Z | reason=unreachable
+  unreachable: no heartbeat when the run started | status=skipped | since=2026-11-21T01:00:00Z | reason=unreachable | blockers=unreachable
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
@@ -27,57 +27,57 @@
   + r1 h3: command-sent action=prepare attempt=1 sequence=4
   ! nothing
 > explain h1
-  its worker has not answered prepare yet | status=preparing | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  its worker has not answered prepare yet | status=preparing | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T05:00:00Z
 > explain h2
-  its worker has not answered prepare yet; its clock differs from the bus's by 31 s | status=preparing | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  its worker has not answered prepare yet; its clock differs from the bus's by 31 s | status=preparing | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T05:00:00Z,worker-clock-skew
 > wait 5
 > reply h1 prepare done
   + r1 h1: prepared
 > explain h1
-  waiting until 2 more hosts are prepared | status=prepared | since=2026-11-21T01:00:05Z | until=2026-11-21T05:00:00Z
+  waiting until 2 more hosts are prepared | status=prepared | since=2026-11-21T01:00:05Z | blockers=hosts-unprepared@2026-11-21T05:00:00Z
 > reply h2 prepare bad disk
   + r1 h2: failed reason=(worker-error action=prepare message="bad disk")
 > explain h2
-  prepare failed: bad disk | status=failed | since=2026-11-21T01:00:05Z | reason=worker-error
+  prepare failed: bad disk | status=failed | since=2026-11-21T01:00:05Z | reason=worker-error | blockers=worker-error
 > reply h3 prepare done
   + r1 h3: prepared
   + upgrades-began run=r1
-  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots")
+  + r1 h1: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
 > explain h1
-  denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:05Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:05Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 > explain h3
-  waiting for its turn: h1 is first: denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=prepared | since=2026-11-21T01:00:05Z | until=2026-11-21T05:00:00Z
+  waiting for its turn: h1 is first: denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=prepared | since=2026-11-21T01:00:05Z | blockers=host-first@2026-11-21T05:00:00Z
 > wait 5
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
   + r1 h1: slot-granted group=default provider=embedded
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
 > explain h1
-  its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+  its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:10Z | blockers=command-unsent@2026-11-21T05:00:00Z
 > explain h3
-  waiting for its turn: h1 is under way | status=prepared | since=2026-11-21T01:00:05Z | until=2026-11-21T05:00:00Z
+  waiting for its turn: h1 is under way | status=prepared | since=2026-11-21T01:00:05Z | blockers=host-under-way@2026-11-21T05:00:00Z
 > deliver
   + r1 h1: command-sent action=upgrade attempt=1 sequence=8
   ! nothing
 > explain h1
-  its worker has not answered upgrade yet | status=upgrading | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+  its worker has not answered upgrade yet | status=upgrading | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T05:00:00Z
 > host h1 unreachable
 > explain h1
-  its worker has not answered upgrade yet; it is unreachable, as no heartbeat comes from it | status=upgrading | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+  its worker has not answered upgrade yet; it is unreachable, as no heartbeat comes from it | status=upgrading | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T05:00:00Z,silent
 > host h1
 > reply h1 upgrade reboot-required
   + r1 h1: reboot-required
   ! send r1/h1/reboot/1 until 2026-11-21T05:00:00Z
 > explain h1
-  its reboot command is about to be sent | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T05:00:00Z
+  its reboot command is about to be sent | status=rebooting | since=2026-11-21T01:00:10Z | blockers=command-unsent@2026-11-21T05:00:00Z
 > deliver
   + r1 h1: command-sent action=reboot attempt=1 sequence=10
   ! nothing
 > explain h1
-  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T01:30:10Z
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T01:30:10Z
 > host h1 skew=-31
 > explain h1
-  its worker has not answered reboot yet; its clock differs from the bus's by -31 s | status=rebooting | since=2026-11-21T01:00:10Z | until=2026-11-21T01:30:10Z
+  its worker has not answered reboot yet; its clock differs from the bus's by -31 s | status=rebooting | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T01:30:10Z,worker-clock-skew
 > reply h1 reboot done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
@@ -94,11 +94,11 @@
   + run-ended result=timed-out run=r1
   ! withdraw 12 of h3
 > explain h3
-  no run is active; none starts by itself, as there are no maintenance windows; it holds a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after
+  no run is active; none starts by itself, as there are no maintenance windows; it holds a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after | blockers=no-run,no-windows,slot-held
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows
+  no run is active; none starts by itself, as there are no maintenance windows | blockers=no-run,no-windows
 > put-config none
   + config-replaced actor=admin config=(worker-applications=[]) difference=[(before=(max-failures=1) path=rollout) (after=[] before=[(name=debian)] path=worker-applications)]
   = done
 > explain h1
-  its worker's application is not among the configured ones
+  its worker's application is not among the configured ones | blockers=not-served

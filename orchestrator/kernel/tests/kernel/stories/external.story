@@ -30,20 +30,20 @@
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > locked h1 denied
-  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
+  + r1 h1: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
 > explain h1
-  denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 > locked h1 denied
 > locked h1 unreachable
   + r1 h1: waiting reason=(slot-unreachable detail="connection refused" group=default)
 > explain h1
-  unreachable lock server, no slot of group default: connection refused | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | until=2026-11-21T05:00:00Z
+  unreachable lock server, no slot of group default: connection refused | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | blockers=slot-unreachable@2026-11-21T05:00:00Z
 > locked h1 protocol
   + r1 h1: waiting reason=(slot-protocol detail="200 with a body of HTML" group=default)
 > explain h1
-  protocol error of the lock server, no slot of group default: 200 with a body of HTML | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-protocol | until=2026-11-21T05:00:00Z
+  protocol error of the lock server, no slot of group default: 200 with a body of HTML | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-protocol | blockers=slot-protocol@2026-11-21T05:00:00Z
 > explain h2
-  waiting for its turn: h1 is first: protocol error of the lock server, no slot of group default: 200 with a body of HTML | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  waiting for its turn: h1 is first: protocol error of the lock server, no slot of group default: 200 with a body of HTML | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
 # Answers about hosts that nobody asked for.
 > locked h2 granted
 > locked stranger granted

@@ -31,7 +31,7 @@
 > reply h2 prepare done
   + r1 h2: prepared
   + upgrades-began run=r1
-  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by z1 since 2026-11-21T01:00:00Z")
+  + r1 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=z1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > wait 10
 > lock default z3
   + lock-awaited actor=admin group=default id=z3
@@ -39,16 +39,16 @@
 # The first slot is left to the client that came before the host, for as long as it may ask again.
 > unlock default z1
   + lock-released actor=admin group=default id=z1
-  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="what is free is left to who came before: z2 has waited since 2026-11-21T01:00:10Z")
+  + r1 h1: waiting reason=(slot-denied denial=(left-to-earlier id=z2 provider=embedded since=2026-11-21T01:00:10Z) group=default)
   = done
 > explain h1
-  denied a slot of group default: what is free is left to who came before: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:20Z | reason=slot-denied | until=2026-11-21T05:00:20Z
+  denied a slot of group default: what is free is left to who came before: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:20Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:20Z
 > wait 300
 > tick
 # Whoever of them asks first gets it, and uses up the first one's turn: the next slot is the host's.
 > lock default z3
   + lock-granted actor=admin group=default id=z3
-  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by z3 since 2026-11-21T01:05:30Z")
+  + r1 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=z3 since=2026-11-21T01:05:30Z)] provider=embedded slots=1) group=default)
   = done
 > unlock default z3
   + lock-released actor=admin group=default id=z3
@@ -64,10 +64,10 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="what is free is left to who came before: z2 has waited since 2026-11-21T01:00:10Z")
+  + r1 h2: waiting reason=(slot-denied denial=(left-to-earlier id=z2 provider=embedded since=2026-11-21T01:00:10Z) group=default)
 # The client still waits, and came before the second host; but it does not come back.
 > explain h2
-  denied a slot of group default: what is free is left to who came before: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:05:30Z | reason=slot-denied | until=2026-11-21T05:00:20Z
+  denied a slot of group default: what is free is left to who came before: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:05:30Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:20Z
 > wait 200
 > tick
 > wait 220

@@ -41,7 +41,7 @@
   = done
   ! send r1/h1/upgrade/1 until 2026-11-21T03:00:00Z
 > explain h3
-  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up
+  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
 # Its answer comes too late.
 > reply h3 prepare done
   + ignored host=h3 reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
@@ -49,7 +49,7 @@
 > give-up h3 by=eve
   = done
 > explain h3
-  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up
+  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
 # A host that has a slot is given up once it is known what it was told last, and once its answer would have been read.
 > give-up h1
   = refused: what h1 was told last, or has answered, is not known yet: try again in a moment
@@ -64,13 +64,13 @@
   = valid
 > give-up h1 by=anna why=burnt
   + r1 h1: timed-out reason=(given-up actor=anna reason=burnt)
-  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by anna: burnt")
+  + r1 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
   = done
   ! withdraw 8 of h1
 > explain h1
-  given up by anna: burnt | status=timed-out | since=2026-11-21T01:00:00Z | reason=given-up
+  given up by anna: burnt | status=timed-out | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
 > explain h2
-  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by anna: burnt (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T03:00:00Z
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: given up by anna: burnt | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T03:00:00Z,slot-stuck
 # Its command is taken back, and the run goes on: giving up is no failure that ends it. The slot is the operator's to release.
 > release default h1 burnt
   = refused: whether h1 has been sent a command is being looked up; try again in a moment
@@ -147,7 +147,7 @@
   ! withdraw 4 of h3, withdraw 11 of h2
 > give-up h1
   + r2 h1: timed-out reason=(given-up actor=admin reason="no power")
-  + r2 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by admin: no power")
+  + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
   = done
   ! withdraw 4 of h3, withdraw 11 of h2, withdraw 21 of h1
 > withdrawn h1 at=21 given
@@ -156,7 +156,7 @@
 > state
   r2 active
   h1 timed-out: given up by admin: no power
-  h2 waiting: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z; h1: given up by admin: no power (failed_lock_semaphore_full)
+  h2 waiting: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
   h3 prepared
   h4 prepared
   slot h1: begun=true command=(action=upgrade sequence=21) group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null

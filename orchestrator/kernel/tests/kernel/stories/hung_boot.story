@@ -39,7 +39,7 @@
 > wait 599
 > tick
 > explain h1
-  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | until=2026-11-21T01:25:00Z
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T01:25:00Z
 # Unread, an answer is none that was not given.
 > control-unread
 > wait 1
@@ -98,7 +98,7 @@
 > wait 600
 > tick
   + r2 h1: timed-out reason=(boot-timeout after=10m)
-  + r2 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h1 since 2026-11-21T01:25:00Z; h1: no reply to reboot within 10m (boot-timeout): it may hang in its boot")
+  + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:25:00Z)] provider=embedded slots=1) group=default)
   ! withdraw 16 of h1
 # Where slots of silent hosts are released, this one is so when the command cannot reach it any more.
 > withdrawn h1 at=16 deleted

@@ -41,9 +41,9 @@
 > reply h2 prepare done
   + r1 h2: prepared
   + upgrades-began run=r1
-  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by node-7 since 2026-11-21T01:00:00Z")
+  + r1 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=node-7 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h1
-  denied a slot of group default: the only slot is held by node-7 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  denied a slot of group default: the only slot is held by node-7 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 # The slot that the client gives back goes to the host that waits.
 > unlock default node-7
   + lock-released actor=admin group=default id=node-7
@@ -81,11 +81,11 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h1 since 2026-11-21T01:00:00Z")
+  + r1 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > lock default node-7
   = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
 > explain h2
-  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 # The other client wants no slot any more.
 > unlock default node-7
   + lock-released actor=admin group=default id=node-7

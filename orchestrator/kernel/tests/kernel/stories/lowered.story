@@ -31,7 +31,7 @@
   + upgrades-began run=r1
   + r1 h1: slot-granted group=default provider=embedded
   + r1 h2: slot-granted group=default provider=embedded
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="all 2 slots are held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z")
+  + r1 h3: waiting reason=(slot-denied denial=(full held=2 holders=[(id=h1 since=2026-11-21T01:00:00Z) (id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=2) group=default)
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z, send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
 > deliver
   + r1 h1: command-sent action=upgrade attempt=1 sequence=8
@@ -39,18 +39,18 @@
   ! nothing
 > settings embedded other:1
   + settings-adopted settings=(auto-approve=true groups=(other=1))
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots any more; still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z")
+  + r1 h3: waiting reason=(slot-denied denial=(full held=2 holders=[(id=h1 since=2026-11-21T01:00:00Z) (id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=0) group=default)
 > explain h3
-  denied a slot of group default: the group has no slots any more; still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  denied a slot of group default: the group has no slots any more; still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots any more; still held by h2 since 2026-11-21T01:00:00Z")
+  + r1 h3: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=0) group=default)
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h2 since 2026-11-21T01:00:00Z")
+  + r1 h3: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h3
-  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded

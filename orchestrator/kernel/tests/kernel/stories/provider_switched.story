@@ -26,14 +26,14 @@
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > explain h2
-  waiting for its turn: h1 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  waiting for its turn: h1 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
 # What was asked for is given back before the embedded semaphore is asked; an answer that comes late is not a slot.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
   + slot-release-due host=h1 why=not-needed
   ! unlock h1 of default
 > explain h1
-  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | reason=asking-for-slot | until=2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | reason=asking-for-slot | blockers=earlier-slot@2026-11-21T05:00:00Z
 > locked h1 granted
 > tick
 > unlocked h1 unreachable
@@ -62,7 +62,7 @@
 > settings embedded default:0
   + settings-adopted settings=(auto-approve=true groups=(default=0))
   + slot-release-due host=h2 why=not-needed
-  + r1 h2: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the group has no slots")
+  + r1 h2: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
   ! unlock h2 of default
 > unlocked h2 granted
   + slot-released host=h2 why=not-needed

@@ -8,7 +8,7 @@
 > cancel
   = refused: no run is active
 > explain h1
-  no worker has announced itself on it
+  no worker has announced itself on it | blockers=not-announced
 > put-config a,a
   = refused: worker-applications: "a" is listed twice
 > put-config a concurrent=0
@@ -30,13 +30,13 @@
 > trigger r1
   = refused: no host has announced a worker of the configured applications (a, debian)
 > explain h1
-  no worker has announced itself on it
+  no worker has announced itself on it | blockers=not-announced
 > host h1
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows
+  no run is active; none starts by itself, as there are no maintenance windows | blockers=no-run,no-windows
 > host h2 unreachable
 > explain h2
-  unreachable, and no run is active; none starts by itself, as there are no maintenance windows
+  no run is active; none starts by itself, as there are no maintenance windows; it is unreachable, as no heartbeat comes from it | blockers=no-run,no-windows,silent
 > skew 31
 > trigger r1
   = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree

@@ -17,17 +17,17 @@
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 > explain h4
-  unreachable: no heartbeat when the run started | status=skipped | since=2026-11-21T01:00:00Z | reason=unreachable
+  unreachable: no heartbeat when the run started | status=skipped | since=2026-11-21T01:00:00Z | reason=unreachable | blockers=unreachable
 > explain h5
-  its worker's application is not among the configured ones | until=2026-11-21T05:00:00Z
+  its worker's application is not among the configured ones | blockers=not-served@2026-11-21T05:00:00Z
 > explain h6
-  no worker has announced itself on it | until=2026-11-21T05:00:00Z
+  no worker has announced itself on it | blockers=not-announced@2026-11-21T05:00:00Z
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(max-concurrent=2 max-failures=1) path=rollout)]
   = done
 > host h6
 > explain h6
-  it appeared after the run had started | until=2026-11-21T05:00:00Z
+  it appeared after the run had started | blockers=appeared-late@2026-11-21T05:00:00Z
 > deliver
   + r1 h1: command-sent action=prepare attempt=1 sequence=2
   + r1 h2: command-sent action=prepare attempt=1 sequence=3
@@ -49,14 +49,14 @@
   ! nothing
 > reply h1 upgrade smoke
   + r1 h1: failed reason=(worker-error action=upgrade message=smoke)
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="all 2 slots are held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z; h1: upgrade failed: smoke")
+  + r1 h3: waiting reason=(slot-denied denial=(full held=2 holders=[(id=h1 since=2026-11-21T01:00:00Z) (id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=2) group=default)
 > explain h3
-  denied a slot of group default: all 2 slots are held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z; h1: upgrade failed: smoke (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | until=2026-11-21T05:00:00Z
+  denied a slot of group default: all 2 slots are held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade failed: smoke | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z,slot-stuck
 > deliver
 # Slots are taken away while they are held: nobody is stopped, and nobody else starts.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
-  + r1 h3: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the slots were lowered to 1, 2 are still held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z; h1: upgrade failed: smoke")
+  + r1 h3: waiting reason=(slot-denied denial=(full held=2 holders=[(id=h1 since=2026-11-21T01:00:00Z) (id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > settings embedded default:3
   + settings-adopted settings=(auto-approve=true groups=(default=3))
   + r1 h3: slot-granted group=default provider=embedded

@@ -39,9 +39,9 @@
   + slot-release-due host=h1 why=not-needed
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z, unlock h1 of default
 > explain h1
-  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
 > explain h3
-  waiting for its turn: h2 is under way | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  waiting for its turn: h2 is under way | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-under-way@2026-11-21T05:00:00Z
 > deliver
   + r1 h2: command-sent action=upgrade attempt=1 sequence=8
   ! unlock h1 of default
@@ -53,14 +53,14 @@
   ! lock h3 of edge, unlock h1 of default, unlock h2 of edge
 # h1 is asked for again when its slot is gone.
 > explain h1
-  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | until=2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
 > unlocked h1 granted
   + slot-released host=h1 why=not-needed
   + slot-requested group=default host=h1 run=r1
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default, lock h3 of edge, unlock h2 of edge
 > locked h1 denied
-  + r1 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
+  + r1 h1: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
 > locked h3 granted
   + r1 h3: slot-granted group=edge provider=external
   ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z, unlock h2 of edge

@@ -49,9 +49,9 @@
   + r2 h2: prepared
   + upgrades-began run=r2
 > explain h1
-  waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | until=2026-11-21T06:00:00Z
+  waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | blockers=earlier-command@2026-11-21T06:00:00Z
 > explain h2
-  waiting for its turn: h1 is first: waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | until=2026-11-21T06:00:00Z
+  waiting for its turn: h1 is first: waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | blockers=host-first@2026-11-21T06:00:00Z
 > fence-stored one at=9
   + fenced leader=one sequence=9
   + fence-passed sequence=9

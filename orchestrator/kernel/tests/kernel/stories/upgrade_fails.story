@@ -50,7 +50,7 @@
   h3 cancelled: the run was ended by the failure of h2
   slot h2: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > explain h2
-  no run is active; none starts by itself, as there are no maintenance windows; it holds a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted
+  no run is active; none starts by itself, as there are no maintenance windows; it holds a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted | blockers=no-run,no-windows,slot-held
 # The error once more, or a reboot after it, changes nothing; another host waits for the slot and says why.
 > reply h2 upgrade dpkg was interrupted
   + ignored host=h2 reply=(action=upgrade result="dpkg was interrupted") sequence=12 why=already-answered
@@ -70,11 +70,11 @@
 > reply h3 prepare done
   + r2 h3: prepared
   + upgrades-began run=r2
-  + r2 h1: waiting reason=(slot-denied group=default lock-kind=failed_lock_semaphore_full value="the only slot is held by h2 since 2026-11-21T01:00:00Z; h2: upgrade failed: dpkg was interrupted")
+  + r2 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h1
-  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z; h2: upgrade failed: dpkg was interrupted (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:01:00Z | reason=slot-denied | until=2026-11-21T05:01:00Z
+  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:01:00Z,slot-stuck
 > explain h3
-  waiting for its turn: h1 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z; h2: upgrade failed: dpkg was interrupted (failed_lock_semaphore_full) | status=prepared | since=2026-11-21T01:01:00Z | until=2026-11-21T05:01:00Z
+  waiting for its turn: h1 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=prepared | since=2026-11-21T01:01:00Z | blockers=host-first@2026-11-21T05:01:00Z,slot-stuck
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)

@@ -6,15 +6,15 @@
   = created
 > due r0
 > explain h1
-  no worker has announced itself on it
+  no worker has announced itself on it | blockers=not-announced
 > host h1 unreachable
 > explain h1
-  unreachable, and no run is active; none starts by itself, as there are no maintenance windows
+  no run is active; none starts by itself, as there are no maintenance windows; it is unreachable, as no heartbeat comes from it | blockers=no-run,no-windows,silent
 > put-config debian windows=Saturday~02:30~2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1
-  unreachable, and no run is active; the next starts by itself at 2026-11-21T01:30:00Z | until=2026-11-21T01:30:00Z
+  no run is active; the next starts by itself at 2026-11-21T01:30:00Z; it is unreachable, as no heartbeat comes from it | blockers=no-run@2026-11-21T01:30:00Z,silent
 > due r0
 > wait 29m
 > due r0
@@ -22,17 +22,17 @@
 # The window is open, and nobody is there.
 > due r0
 > explain h1
-  unreachable, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached; it is unreachable, as no heartbeat comes from it | blockers=no-run,no-hosts@2026-11-21T03:30:00Z,silent
 > host h1
 > skew 31
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the clocks of orchestrator and bus differ by 31 s
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the clocks of orchestrator and bus differ by 31 s | blockers=no-run,clock-skew@2026-11-21T03:30:00Z
 > skew none
 > sealed no-key
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows | blockers=no-run,strongbox-sealed@2026-11-21T03:30:00Z
 > trigger r0 validate
   = refused: the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows
 > sealed no-secret lock-server
@@ -44,21 +44,21 @@
 > host h2 awaited
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=no-run,hosts-awaited@2026-11-21T03:30:00Z
 > explain h2
-  its heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited; its heartbeat is awaited | blockers=no-run,hosts-awaited@2026-11-21T03:30:00Z,heartbeat-awaited
 > host h2 unreachable
 > host h1 awaited
 > due r0
 > explain h1
-  its heartbeat is awaited, and no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited; its heartbeat is awaited | blockers=no-run,hosts-awaited@2026-11-21T03:30:00Z,heartbeat-awaited
 > gone h2
 > host h1
 > due r1
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:30:00Z rollout=() run=r1 trigger=(window end=2026-11-21T03:30:00Z start=2026-11-21T01:30:00Z)
 > due r2
 > explain h1
-  its prepare command is about to be sent | status=pending | since=2026-11-21T01:30:00Z | until=2026-11-21T03:30:00Z
+  its prepare command is about to be sent | status=pending | since=2026-11-21T01:30:00Z | blockers=command-unsent@2026-11-21T03:30:00Z
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
@@ -84,7 +84,7 @@
 # At most one in an occurrence, also where another configuration begins or ends it somewhat earlier.
 > due r2
 > explain h1
-  no run is active; the next starts by itself at 2026-11-28T01:30:00Z | until=2026-11-28T01:30:00Z
+  no run is active; the next starts by itself at 2026-11-28T01:30:00Z | blockers=no-run@2026-11-28T01:30:00Z
 > put-config debian windows=Saturday~02:00~3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
@@ -94,11 +94,11 @@
   = done
 > due r2
 > explain h1
-  no run is active; the next starts by itself at 2026-11-28T01:00:00Z | until=2026-11-28T01:00:00Z
+  no run is active; the next starts by itself at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
 # One that somebody starts does not count, and while it is active none starts.
 > wait 167h
 > explain h1
-  no run is active; the next starts by itself at 2026-11-28T01:00:00Z | until=2026-11-28T01:00:00Z
+  no run is active; the next starts by itself at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
 > trigger r3 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-28T01:30:00Z rollout=() run=r3 trigger=(operator actor=admin)
   = done
@@ -106,7 +106,7 @@
 > due r4
 > wait 30m
 > explain h1
-  its prepare command is about to be sent | status=pending | since=2026-11-28T00:30:00Z | until=2026-11-28T01:30:00Z
+  its prepare command is about to be sent | status=pending | since=2026-11-28T00:30:00Z | blockers=command-unsent@2026-11-28T01:30:00Z
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r3
   + r3 h1: cancelled reason=(run-cancelled actor=admin)
@@ -118,7 +118,7 @@
   h1 cancelled: the run was cancelled by admin
 > due r4
 > explain h1
-  no run is active; the next starts by itself at 2026-12-05T01:00:00Z | until=2026-12-05T01:00:00Z
+  no run is active; the next starts by itself at 2026-12-05T01:00:00Z | blockers=no-run@2026-12-05T01:00:00Z
 # A cancel holds for the rest of the occurrence.
 > wait 6h
 > tick
@@ -155,7 +155,7 @@
   = done
 > wait 22h
 > explain h1
-  no run is active; the next starts by itself at 2026-12-06T01:00:00Z | until=2026-12-06T01:00:00Z
+  no run is active; the next starts by itself at 2026-12-06T01:00:00Z | blockers=no-run@2026-12-06T01:00:00Z
 > put-config debian windows=Sunday~02:00~4h remaining=4h1s
   = refused: minimum-remaining: 4h1s is more than any occurrence of the maintenance windows lasts; write less
 > put-config debian windows=Sunday~02:00~4h;Sunday~02:00~4h
@@ -235,34 +235,34 @@
   slot h1: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r9 since=2026-12-08T01:00:00Z standing=held unsent-at-fence=null
 > due r10
 > explain h2
-  no run is active; the next starts by itself at 2026-12-15T01:00:00Z | until=2026-12-15T01:00:00Z
+  no run is active; the next starts by itself at 2026-12-15T01:00:00Z | blockers=no-run@2026-12-15T01:00:00Z
 # None starts in an occurrence of which less than minimum-remaining is left.
 > put-config debian windows=Wednesday~02:00~4h remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2) path=rollout) (after=3h path=minimum-remaining)]
   = done
 > explain h2
-  no run is active; the next starts by itself at 2026-12-09T01:00:00Z | until=2026-12-09T01:00:00Z
+  no run is active; the next starts by itself at 2026-12-09T01:00:00Z | blockers=no-run@2026-12-09T01:00:00Z
 > wait 23h
 > wait 60m
 > wait 1s
 > due r10
 > explain h2
-  no run is active; the next starts by itself at 2026-12-16T01:00:00Z | until=2026-12-16T01:00:00Z
+  no run is active; the next starts by itself at 2026-12-16T01:00:00Z | blockers=no-run@2026-12-16T01:00:00Z
 # A start that is drawn is the same for whoever takes over before it.
 > put-config debian windows=Thursday~02:00~4h jitter=2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] start-jitter=2h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=3h path=minimum-remaining) (after=2h path=start-jitter)]
   = done
 > explain h2
-  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | until=2026-12-10T01:37:04Z
+  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
 > wait 23h
 > due r10
 > explain h2
-  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | until=2026-12-10T01:37:04Z
+  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
 > fence
   + fenced leader=one sequence=14
   + fence-passed sequence=14
 > explain h2
-  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | until=2026-12-10T01:37:04Z
+  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
 > wait 37m
 > wait 2s
 > due r10

@@ -3,76 +3,39 @@
 //! An occurrence of the maintenance windows starts at most one run: at its start, somewhat later where starts are to be
 //! spread, or as soon as an orchestrator is there within it. A run that somebody starts does not count; while one is
 //! active none starts, and after an operator has cancelled one none does for the rest of the occurrence.
+//!
+//! Whether a run could start at that time is not decided here but in [`crate::start`].
 
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Settings, tag};
 use crate::spent::Spent;
+use crate::start::{StartBlocker, Startable, WindowBlocker, startable};
 use crate::state::State;
-use crate::strongbox::Sealed;
-use crate::view::{Reachability, View};
+use crate::view::View;
 use crate::window::{Calendar, CalendarError, Occurrence};
 
 /// How many occurrences are gone through for one in which a run can start: mostly it is among the first few.
 const OCCURRENCES_MAX: usize = 4_096;
 
-/// How long it may take until a lookout that has found none looks again.
+/// How long a start timer that has found no start waits until it looks for one again.
 const LOOK_AGAIN: TimeDelta = TimeDelta::hours(1);
 
 /// When the next run starts by itself, as far as can be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outlook {
-    /// Not at any time.
-    Never(Never),
+pub enum Forecast {
+    /// At no time.
+    Never(WindowBlocker),
     /// At this time, or as soon as the active run has ended.
     Next(Start),
     /// It could have started already, and is kept from it.
-    KeptBack {
+    Blocked {
         /// When it would have started.
         start: Start,
-        /// By what.
-        by: KeptBackBy,
-    },
-}
-
-/// Why no run starts by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Never {
-    /// Nothing is configured.
-    NoConfiguration,
-    /// No maintenance windows are.
-    NoWindows,
-    /// None of them opens again, or not for long enough.
-    NoOccurrence,
-    /// When they open cannot be worked out.
-    Windows(CalendarError),
-}
-
-/// What keeps a run from starting in a window that is open.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "by", rename_all = "kebab-case")]
-pub enum KeptBackBy {
-    /// The clocks of orchestrator and bus differ by so many seconds.
-    ClockSkew {
-        /// By how many.
-        seconds: i64,
-    },
-    /// Slots cannot be asked for, because of a secret.
-    Sealed(Sealed),
-    /// Of so many hosts it is not known yet whether they are off: a run would wait for those.
-    HostsAwaited {
-        /// How many.
-        hosts: usize,
-    },
-    /// No host that could be upgraded is there.
-    NoHosts,
-    /// So many hosts that could be upgraded are there, and nobody has approved any of them.
-    NoneApproved {
-        /// How many.
-        hosts: usize,
+        /// What keeps it from starting.
+        by: WindowBlocker,
     },
 }
 
@@ -85,46 +48,75 @@ pub struct Start {
     pub occurrence: Occurrence,
 }
 
-impl Outlook {
+impl Forecast {
     /// The run that starts next, now that nobody else starts one.
     pub fn start(&self) -> Option<Start> {
         match self {
-            Self::Next(start) | Self::KeptBack { start, .. } => Some(*start),
+            Self::Next(start) | Self::Blocked { start, .. } => Some(*start),
             Self::Never(_) => None,
+        }
+    }
+
+    /// Why no run starts by itself, or what keeps it from starting in a window that is open.
+    pub fn blocker(&self) -> Option<&WindowBlocker> {
+        match self {
+            Self::Never(by) | Self::Blocked { by, .. } => Some(by),
+            Self::Next(_) => None,
         }
     }
 }
 
 /// What is to be expected of `state` at `now`.
-pub fn outlook(state: &State, view: &View, now: DateTime<Utc>) -> Outlook {
-    let Some(config) = state.config.as_deref() else { return Outlook::Never(Never::NoConfiguration) };
+pub fn forecast(state: &State, view: &View, now: DateTime<Utc>) -> Forecast {
+    let Some(config) = state.config.as_deref() else {
+        return Forecast::Never(StartBlocker::NoConfiguration.into());
+    };
     if config.maintenance_windows.is_empty() {
-        return Outlook::Never(Never::NoWindows);
+        return Forecast::Never(WindowBlocker::NoWindows);
     }
     let start = match next(config, &state.settings, state.spent, now) {
         Ok(Some(start)) => start,
-        Ok(None) => return Outlook::Never(Never::NoOccurrence),
-        Err(error) => return Outlook::Never(Never::Windows(error)),
+        Ok(None) => return Forecast::Never(WindowBlocker::NoOccurrence),
+        Err(why) => return Forecast::Never(WindowBlocker::UnclearWindows { why }),
     };
-    let by = (start.at <= now && state.run.is_none()).then(|| kept_back(state, view, config)).flatten();
-    by.map_or(Outlook::Next(start), |by| Outlook::KeptBack { start, by })
+    match start.attempt(state, view, now) {
+        None | Some(Ok(_) | Err(WindowBlocker::Any(StartBlocker::RunActive { .. }))) => Forecast::Next(start),
+        Some(Err(by)) => Forecast::Blocked { start, by },
+    }
 }
 
-/// The occurrence in which a run is to start at `now`, if one is.
-pub fn due(state: &State, view: &View, now: DateTime<Utc>) -> Option<Occurrence> {
-    Lookout::default().due(state, view, now)
+impl Start {
+    /// Whether the run can start at `now`, once its time has come.
+    fn attempt<'a>(
+        self,
+        state: &'a State,
+        view: &'a View,
+        now: DateTime<Utc>,
+    ) -> Option<Result<Startable<'a>, WindowBlocker>> {
+        let attempt = || startable(state, view)?.unattended();
+        (self.at <= now).then(attempt)
+    }
 }
 
-/// Looks out for the time at which a run is to start: asked at every tick, it works windows out only when it has to.
+/// A run that is to start now.
+#[derive(Debug, Clone, Copy)]
+pub struct Due<'a> {
+    /// The occurrence in which it starts.
+    pub occurrence: Occurrence,
+    /// What it is started with.
+    pub(crate) startable: Startable<'a>,
+}
+
+/// Says when a run is to start: asked at every tick, it works the windows out only when it has to.
 #[derive(Debug, Default)]
-pub struct Lookout {
-    seen: Option<Seen>,
+pub struct StartTimer {
+    known: Option<Known>,
 }
 
-/// What a lookout has worked out: from `from` on and before `until` it is `start` that comes next, as long as the rest
-/// stays as it is.
+/// What a start timer has worked out: from `from` on and before `until` it is `start` that comes next, as long as the
+/// rest stays as it is.
 #[derive(Debug)]
-struct Seen {
+struct Known {
     config: Arc<Config>,
     settings: Arc<Settings>,
     spent: Spent,
@@ -133,9 +125,9 @@ struct Seen {
     start: Option<Start>,
 }
 
-impl Seen {
+impl Known {
     fn new(config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> Self {
-        // What is wrong with the windows is said by the outlook.
+        // What is wrong with the windows is said by the forecast.
         let start = next(config, &state.settings, state.spent, now).unwrap_or_default();
         let until = start.map_or(now + LOOK_AGAIN, |start| latest(start.occurrence, config));
         let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
@@ -149,14 +141,15 @@ impl Seen {
     }
 }
 
-impl Lookout {
-    /// The occurrence in which a run is to start at `now`, if one is.
-    pub fn due(&mut self, state: &State, view: &View, now: DateTime<Utc>) -> Option<Occurrence> {
-        let config = state.config.as_ref().filter(|_| state.run.is_none())?;
-        let known = self.seen.take().filter(|seen| seen.is_of(config, state, now));
-        let seen = self.seen.insert(known.unwrap_or_else(|| Seen::new(config, state, now)));
-        let start = seen.start.filter(|start| start.at <= now)?;
-        kept_back(state, view, config).is_none().then_some(start.occurrence)
+impl StartTimer {
+    /// The run that is to start at `now`, if one is.
+    pub fn due<'a>(&mut self, state: &'a State, view: &'a View, now: DateTime<Utc>) -> Option<Due<'a>> {
+        let config = state.config.as_ref()?;
+        let known = self.known.take().filter(|known| known.is_of(config, state, now));
+        let known = self.known.insert(known.unwrap_or_else(|| Known::new(config, state, now)));
+        let start = known.start?;
+        let startable = start.attempt(state, view, now)?.ok()?;
+        Some(Due { occurrence: start.occurrence, startable })
     }
 }
 
@@ -209,34 +202,6 @@ fn jitter(site: &str, start: DateTime<Utc>, spread: TimeDelta) -> TimeDelta {
     // The low bits of this hash of similar texts are similar.
     let drawn = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
     TimeDelta::seconds((drawn % (seconds + 1)).cast_signed())
-}
-
-fn kept_back(state: &State, view: &View, config: &Config) -> Option<KeptBackBy> {
-    if let Some(seconds) = view.excessive_skew() {
-        return Some(KeptBackBy::ClockSkew { seconds });
-    }
-    if let Some(sealed) = &view.sealed {
-        return Some(KeptBackBy::Sealed(sealed.clone()));
-    }
-    let (mut awaited, mut reachable) = (0, false);
-    let (mut enrolled, mut left_out) = (0_usize, 0);
-    for (name, host, _) in view.serving(&config.worker_applications) {
-        if !state.enrolled(name).takes_part() {
-            left_out += 1;
-            continue;
-        }
-        enrolled += 1;
-        match host.reachability {
-            Reachability::Awaited => awaited += 1,
-            Reachability::Unreachable => {}
-            Reachability::Unknown | Reachability::Reachable => reachable = true,
-        }
-    }
-    match awaited {
-        0 if enrolled == 0 && left_out > 0 => Some(KeptBackBy::NoneApproved { hosts: left_out }),
-        0 => (!reachable).then_some(KeptBackBy::NoHosts),
-        hosts => Some(KeptBackBy::HostsAwaited { hosts }),
-    }
 }
 
 #[cfg(test)]

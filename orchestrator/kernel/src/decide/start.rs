@@ -1,0 +1,63 @@
+//! What a start of a run consists of, and runs that start by themselves in maintenance windows.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::RunId;
+
+use crate::config::UnreachablePolicy;
+use crate::enrolment::{Enrolled, PENDING_NAMED_MAX};
+use crate::fact::Fact;
+use crate::forecast::{Due, StartTimer};
+use crate::reason::Reason;
+use crate::run::{Enlisted, StopCause, Trigger};
+use crate::start::Startable;
+use crate::state::State;
+use crate::view::{Reachability, View};
+
+/// The run of the occurrence that is under way, if it is due: over with it, as every run is at its `not-after`.
+pub(super) fn due(state: &State, view: &View, run: &RunId, now: DateTime<Utc>) -> Vec<Fact> {
+    let Some(Due { occurrence, startable }) = StartTimer::default().due(state, view, now) else {
+        return Vec::new();
+    };
+    let trigger = Trigger::Window { start: occurrence.start, end: occurrence.end };
+    start(startable, run, trigger, occurrence.end)
+}
+
+/// A run of every host that the configuration takes in.
+pub(super) fn start(
+    startable: Startable<'_>,
+    run: &RunId,
+    trigger: Trigger,
+    not_after: DateTime<Utc>,
+) -> Vec<Fact> {
+    let rollout = startable.config.rollout.clone();
+    let hosts = enlist(startable);
+    let unreachable = hosts.iter().find(|entry| entry.skipped == Some(Reason::Unreachable));
+    let stopping = unreachable.filter(|_| rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
+        Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: entry.host.clone() } }
+    });
+    let started = Fact::RunStarted { run: run.clone(), trigger, not_after, rollout, hosts };
+    [started].into_iter().chain(stopping).collect()
+}
+
+/// Who takes part, and who would but does not. Of those whom nobody has approved there may be any number, since whoever
+/// reaches the bus can announce them: only so many are named.
+fn enlist(Startable { state, view, config, .. }: Startable<'_>) -> Vec<Enlisted> {
+    let mut pending = 0;
+    let enlisted = view.serving(&config.worker_applications).filter_map(|(name, host, application)| {
+        let enrolled = state.enrolled(name);
+        if enrolled == Enrolled::Pending {
+            pending += 1;
+            if pending > PENDING_NAMED_MAX {
+                return None;
+            }
+        }
+        let unreachable = || (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable);
+        Some(Enlisted {
+            host: name.clone(),
+            application: application.clone(),
+            group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
+            skipped: enrolled.left_out(name).or_else(unreachable),
+        })
+    });
+    enlisted.collect()
+}

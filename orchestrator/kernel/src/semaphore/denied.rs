@@ -1,0 +1,111 @@
+//! Why a lock is refused: typed, because it is journaled as the reason for which a host waits. `Display` is the sentence
+//! for operators, which is FleetLock's `value`.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{GroupName, time};
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
+
+use crate::client_id::ClientId;
+
+/// Why a lock is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Denied {
+    /// No such group is configured.
+    #[error("there is no group {group}")]
+    UnknownGroup {
+        /// That group.
+        group: GroupName,
+    },
+    /// Every slot is held.
+    #[error("{0}")]
+    Full(Full),
+    /// What is free is kept for a client from outside that was refused before this host arrived.
+    #[error("what is free is left to who came before: {id} has waited since {}", time::format(*since))]
+    LeftToEarlier {
+        /// That client.
+        id: ClientId,
+        /// Since when it has waited.
+        since: DateTime<Utc>,
+    },
+    /// The slots of this site are another server's to give.
+    #[error("the slots of this site are another lock server's: ask that one")]
+    OtherLockServer,
+}
+
+/// A semaphore that has no free slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Full {
+    /// How many slots there are.
+    pub slots: u32,
+    /// How many are held, which may be more: the slots may have become fewer.
+    pub held: usize,
+    /// The first holders by id.
+    pub holders: Vec<NamedHolder>,
+}
+
+/// A holder that a refusal names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NamedHolder {
+    /// Its FleetLock client id.
+    pub id: String,
+    /// Since when it holds its slot.
+    pub since: DateTime<Utc>,
+}
+
+/// FleetLock's `kind` of a refusal, of a small fixed set, as FleetLock asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum DeniedKind {
+    /// No such group is configured.
+    UnknownGroup,
+    /// Every slot is held.
+    FailedLockSemaphoreFull,
+    /// The slots of this site are another server's to give.
+    OtherLockServer,
+}
+
+impl DeniedKind {
+    /// The word in FleetLock's error.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Denied {
+    /// FleetLock's `kind`.
+    pub const fn kind(&self) -> DeniedKind {
+        match self {
+            Self::UnknownGroup { .. } => DeniedKind::UnknownGroup,
+            Self::Full(_) | Self::LeftToEarlier { .. } => DeniedKind::FailedLockSemaphoreFull,
+            Self::OtherLockServer => DeniedKind::OtherLockServer,
+        }
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { slots, held, holders } = self;
+        match (*slots, held.saturating_sub(*slots as usize)) {
+            (0, 0) => f.write_str("the group has no slots")?,
+            (0, _) => f.write_str("the group has no slots any more; still held")?,
+            (1, 0) => f.write_str("the only slot is held")?,
+            (slots, 0) => write!(f, "all {slots} slots are held")?,
+            (slots, _) => write!(f, "the slots were lowered to {slots}, {held} are still held")?,
+        }
+        for (index, NamedHolder { id, since }) in holders.iter().enumerate() {
+            let lead = if index == 0 { " by" } else { "," };
+            write!(f, "{lead} {id} since {}", time::format(*since))?;
+        }
+        match held.saturating_sub(holders.len()) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
