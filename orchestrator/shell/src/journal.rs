@@ -75,14 +75,14 @@ pub enum JournalError {
         /// The header.
         header: &'static str,
     },
-    /// A newer version of this program wrote the message.
-    #[error("journal message {sequence} has format {found}; this version reads formats up to {known}")]
-    Newer {
+    /// Another version of this program wrote the message.
+    #[error("journal message {sequence} has format {found}; this version reads format {known}")]
+    OtherFormat {
         /// The message's sequence.
         sequence: u64,
         /// Its format.
         found: u32,
-        /// The newest format known here.
+        /// The format known here.
         known: u32,
     },
     /// The payload cannot be read.

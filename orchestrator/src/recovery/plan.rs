@@ -131,8 +131,8 @@ async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
         }
         match collect::fold_journal(&site.bus).await? {
             Ok(_) => return Ok(Work::Nothing(nothing_missing(&folded))),
-            // What a newer version wrote is not lost, and not to be replaced by an older one.
-            Err(error @ JournalError::Newer { .. }) => return Err(error.into()),
+            // What another version wrote is not lost, and not to be replaced.
+            Err(error @ JournalError::OtherFormat { .. }) => return Err(error.into()),
             Err(error) => because.push(with_causes(&error)),
         }
     }

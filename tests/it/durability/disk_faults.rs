@@ -232,9 +232,9 @@ async fn append(site: &Site, format: &str, payload: &str) -> u64 {
 async fn a_journal_of_a_newer_version_is_one_line_and_stays_as_it_is() {
     let moon = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#;
     for (format, payload, expected) in [
-        ("2", "{}", "has format 2; this version reads formats up to 1"),
+        ("3", "{}", "has format 3; this version reads format 2"),
         (
-            "1",
+            "2",
             moon,
             "cannot be read: the payload is not valid: unknown variant `moon-landed`, expected one of ",
         ),

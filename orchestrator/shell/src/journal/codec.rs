@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use super::{AppendId, JournalError, Tip};
 
-/// The newest format that this version reads, and the one it writes.
-pub const FORMAT: u32 = 1;
+/// The format that this version writes, and the only one it reads.
+pub const FORMAT: u32 = 2;
 /// Payloads from this size on are deflated, in bytes.
 const DEFLATE_BYTES_MIN: usize = 8 * 1024;
 /// Largest payload of one message, in bytes; NATS takes 1 MiB by default, headers included.
@@ -136,8 +136,8 @@ impl Message {
         let missing = |header| JournalError::Header { sequence, header };
         let format: u32 =
             header(FORMAT_HEADER).and_then(|text| text.parse().ok()).ok_or_else(|| missing(FORMAT_HEADER))?;
-        if format > FORMAT {
-            return Err(JournalError::Newer { sequence, found: format, known: FORMAT });
+        if format != FORMAT {
+            return Err(JournalError::OtherFormat { sequence, found: format, known: FORMAT });
         }
         let (part, parts) = match header(PART) {
             None => (1, 1),

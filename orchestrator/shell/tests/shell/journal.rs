@@ -170,7 +170,7 @@ fn a_snapshot_that_was_not_finished_points_to_the_one_before() {
 fn read(sequence: u64, part: &str, previous_snapshot: &str) -> Result<Message, JournalError> {
     let header = |name: &str| match name {
         codec::APPEND_ID => Some("a"),
-        codec::FORMAT_HEADER => Some("1"),
+        codec::FORMAT_HEADER => Some("2"),
         codec::PART => Some(part).filter(|part| !part.is_empty()),
         codec::PREVIOUS_SNAPSHOT => Some(previous_snapshot).filter(|previous| !previous.is_empty()),
         _ => None,
@@ -235,10 +235,7 @@ fn a_broken_chain_is_refused() {
             },
             "journal message 2 follows a-2, but the one before it is a-1",
         ),
-        (
-            &|messages| messages[2].format = 9,
-            "journal message 3 has format 9; this version reads formats up to 1",
-        ),
+        (&|messages| messages[2].format = 9, "journal message 3 has format 9; this version reads format 2"),
         (&|messages| messages[2].payload = "{}".into(), "journal message 3 cannot be read"),
     ];
     for (change, error) in cases {
