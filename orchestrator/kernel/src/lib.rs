@@ -7,7 +7,9 @@
 //! decide(state, view, input, now) -> facts     what an input means, given the state
 //! state.apply(at, fact)                        one fact folded into the state
 //! effects(state)                               what should be under way, given the state
-//! explain(state, view, host)                   why a host is not moving
+//! startable(state, view)                       what a run can start with now, or what keeps it from starting
+//! forecast(state, view, now)                   when the next run starts by itself
+//! explain(state, view, forecast, host)         why a host is not moving
 //! hint(facts, state)                           whom to tell that a run is stopping
 //! ```
 //!
