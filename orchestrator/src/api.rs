@@ -1,13 +1,14 @@
 //! The REST API: `/v1/config/os-upgrade` and `/v1/state/os-upgrade...`, as the specification and its conventions
-//! have them, the health endpoints, and FleetLock, which is told apart before the routes of all others.
+//! have them, the health endpoints, and FleetLock.
 //!
-//! One file per group of endpoints, each with its router; what they share is in `extract` (what comes in), `reply`
+//! The routes are declared in `os-upgrade-api-types`; here is one file of handlers per group of them, each of which is
+//! registered with its declaration (`routes`). What they share is in `extract` (what comes in), `reply`
 //! (what goes out) and `error` (the error policy). Nothing is decided here: a write goes to the core
 //! through [`SiteHandle`] and is answered after it is durable; the present state is read from the same handle, and
 //! the past from the projection's [`History`], which is a moment behind and waited for.
 //!
-//! JSON or YAML in and out, as `form` has it. Who may call what is in `authority`, and who calls is found out in
-//! [`crate::auth`].
+//! JSON or YAML in and out, as `form` has it. Whoever may not call a route is refused in `authority`, and who calls is
+//! found out in [`crate::auth`].
 
 mod audit;
 mod authority;
@@ -25,13 +26,13 @@ mod form;
 mod health;
 mod hosts;
 mod listener;
-mod listing;
 mod metrics;
 pub mod offline;
 mod openapi;
 mod page;
 mod patch;
 mod reply;
+mod routes;
 mod run;
 mod runs;
 mod sites;
@@ -45,26 +46,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::fleet_lock::dialect_of;
+use os_upgrade_api_types::route::Dialect;
 use tokio::sync::Semaphore;
+use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Level;
-use utoipa_axum::router::OpenApiRouter;
 
 use self::error::{Cause, Problem, Routine};
 pub(crate) use self::listener::WARN_BEFORE;
 pub use self::listener::{Limits, Tls, serve};
+use self::routes::Routes;
 pub use self::sites::Sites;
 use crate::auth::Gate;
 use crate::site::{Present, SiteHandle};
 use crate::store::History;
 use crate::strongbox::Strongbox;
-
-/// Largest body of a request, in bytes.
-const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// How long a request may take from its last header to its answer. Writes are answered sooner, by the site handle, and
 /// FleetLock too.
@@ -123,9 +124,9 @@ pub struct Options {
     pub sites: Sites,
 }
 
-/// Every endpoint but FleetLock's, as it is served and described.
-fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default()
+/// Every route, with what answers it.
+fn routes() -> Routes {
+    Routes::default()
         .merge(config::routes())
         .merge(changes::routes())
         .merge(state::routes())
@@ -141,6 +142,7 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(metrics::routes())
         .merge(openapi::routes())
         .merge(page::routes())
+        .merge(fleet_lock::routes())
 }
 
 /// The description of the API: an `OpenAPI` document in JSON.
@@ -148,8 +150,7 @@ pub fn description() -> &'static str {
     openapi::document()
 }
 
-/// Every endpoint, with limits, error bodies and logging around them, for those whom `gate` lets in; FleetLock has its
-/// own limits and error bodies.
+/// Every route, with limits, error bodies and logging around them, for those whom `gate` lets in.
 pub fn router(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Router {
     Routers::new(site, history, gate, options).edge
 }
@@ -165,59 +166,51 @@ struct Routers {
 
 impl Routers {
     fn new(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Self {
-        let answers = metrics::Answers::default();
-        let edge = fleet_lock::Edge { site: site.clone(), answers: answers.clone(), gate: gate.clone() };
         let renders = Arc::new(Semaphore::new(RENDERS_MAX));
         let api = Api {
             site,
             history,
             renders: Arc::clone(&renders),
-            answers,
+            answers: metrics::Answers::default(),
             gate: gate.clone(),
             options: options.clone(),
         };
-        let (routes, _) = routes().split_for_parts();
-        let routes = routes.with_state(api);
-        let admitted = middleware::from_fn_with_state(gate.clone(), authority::admit);
-        let inner = with_limits(routes.clone())
-            .layer(admitted.clone())
+        let inner = with_limits(routes().router(&gate, None).fallback(nothing))
+            .with_state(api.clone())
             .layer(middleware::from_fn(in_time))
             .layer(middleware::from_fn(log_failure));
-        let elsewhere = middleware::from_fn_with_state(options.sites.clone(), sites::elsewhere);
-        let edge = from_outside(
-            with_limits(routes.layer(elsewhere)).layer(admitted),
-            renders,
-            edge,
-            gate,
-            options.limits.clone(),
-        );
-        Self { edge, inner }
+        let edge = routes().router(&gate, Some(&options.sites)).fallback(nothing);
+        let edge = with_limits(edge).with_state(api);
+        Self { edge: from_outside(edge, renders, gate, options.limits.clone()), inner }
     }
 }
 
 /// `routes`, with what every request from outside passes before it, from the last to the first.
-fn from_outside(
-    routes: Router,
-    renders: Arc<Semaphore>,
-    edge: fleet_lock::Edge,
-    gate: Gate,
-    limits: Limits,
-) -> Router {
-    routes
+fn from_outside(routes: Router, renders: Arc<Semaphore>, gate: Gate, limits: Limits) -> Router {
+    // What changes the path comes before the router, and everything else here before that.
+    Router::new()
+        .fallback_service(routes.map_request(fleet_lock::with_path_of_route))
         .layer(middleware::from_fn_with_state(renders, form::negotiated))
-        .layer(middleware::from_fn_with_state(edge, fleet_lock::edge))
         .layer(middleware::from_fn_with_state(gate, authority::identify))
         .layer(middleware::from_fn(in_time))
         .layer(middleware::from_fn_with_state(limits, listener::within))
         .layer(middleware::from_fn(log_failure))
 }
 
-fn with_limits(routes: Router) -> Router {
+fn with_limits<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes
-        .fallback(async |uri: Uri| Problem::not_found(format!("there is nothing at {}", uri.path())))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(Dialect::Specification.body_bytes_max()))
         .layer(CatchPanicLayer::custom(panicked))
+}
+
+/// What is answered where there is no route.
+async fn nothing(State(api): State<Api>, request: Request) -> Response {
+    let path = request.uri().path();
+    match dialect_of(path) {
+        Dialect::Specification => Problem::not_found(format!("there is nothing at {path}")).into_response(),
+        Dialect::FleetLock => fleet_lock::nothing(&api, request).await,
+    }
 }
 
 /// Bounds all of it: finding out who asks, doing it, and writing the answer out.

@@ -49,6 +49,16 @@ pub enum Role {
     Follower,
 }
 
+impl Role {
+    /// Its word in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Leader => "leader",
+            Self::Follower => "follower",
+        }
+    }
+}
+
 /// What an instance says of itself. Fields may be added; unknown ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

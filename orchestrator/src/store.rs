@@ -19,9 +19,7 @@ mod write;
 
 pub use self::error::{ApplyError, OpenError, StoreError};
 pub use self::fold::{FoldError, Folded, copy, fold, integrity};
-pub use self::history::{
-    Audit, CommandRow, FactCursor, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow,
-};
+pub use self::history::{Audit, CommandRow, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow};
 pub use self::projector::{Position, Projector, Streams};
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub use forecast::{Forecast, forecast};
 pub use hint::hint;
 pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
 pub use reason::Reason;
-pub use record::{Batch, Record};
+pub use record::{Batch, FactCursor, Record};
 pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
 pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
 pub use slot::{Slot, Standing};

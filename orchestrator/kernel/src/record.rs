@@ -1,5 +1,8 @@
 //! Records: the unit that is journaled, and how one comes to be. Its facts take effect together or not at all.
 
+use std::fmt;
+use std::str::FromStr;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -77,5 +80,46 @@ impl Batch {
     /// The record of this batch, and the state after it.
     pub fn finish(self) -> (Record, State) {
         (Record { at: self.at, control: self.state.control, facts: self.facts }, self.state)
+    }
+}
+
+/// The place of a fact in the journal. As text `<sequence>.<place>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FactCursor {
+    /// The sequence of its record in the journal.
+    pub sequence: u64,
+    /// Its place in that record, from 0.
+    pub place: u64,
+}
+
+impl fmt::Display for FactCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.sequence, self.place)
+    }
+}
+
+impl FromStr for FactCursor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let cursor = text.split_once('.').and_then(|(sequence, place)| {
+            Some(Self { sequence: sequence.parse().ok()?, place: place.parse().ok()? })
+        });
+        cursor.ok_or_else(|| format!("{text:?} is not a value of \"facts-next\""))
+    }
+}
+
+impl TryFrom<String> for FactCursor {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<FactCursor> for String {
+    fn from(cursor: FactCursor) -> Self {
+        cursor.to_string()
     }
 }

@@ -1,31 +1,33 @@
 //! Lists of what was done, newest first, from the projection.
 
 use axum::response::Response;
+use os_upgrade_api_types::body::{Count, Entry};
+use os_upgrade_api_types::query::{ListMode, ListQuery};
+use os_upgrade_kernel::FactCursor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Api;
 use super::error::Problem;
-use super::listing::{Asked, Count, Entry, Wanted, entry};
 use super::reply;
-use crate::store::{Audit, FactCursor, FactPage, FactRow};
+use crate::store::{Audit, FactPage, FactRow};
 
 /// What was found of an audit.
 pub(super) enum Done {
     /// How many facts there are.
     Count(u64),
     /// A page of them, or of their keys.
-    Page(FactPage, Wanted),
+    Page(FactPage, ListMode),
 }
 
 impl Done {
     /// Reads what is asked for, as soon as the history has what the present state shows.
-    pub(super) async fn read(api: &Api, audit: Audit, asked: Asked<FactCursor>) -> Result<Self, Problem> {
+    pub(super) async fn read(api: &Api, audit: Audit, asked: ListQuery<FactCursor>) -> Result<Self, Problem> {
         let history = api.history().await;
-        match asked.wanted {
-            Wanted::Count => Ok(Self::Count(history.count_audit(audit).await?)),
-            Wanted::Entries | Wanted::Keys => {
-                Ok(Self::Page(history.audit(audit, asked.limit, asked.after).await?, asked.wanted))
+        match asked.mode {
+            ListMode::Count => Ok(Self::Count(history.count_audit(audit).await?)),
+            ListMode::Entries | ListMode::Keys => {
+                Ok(Self::Page(history.audit(audit, asked.limit, asked.after).await?, asked.mode))
             }
         }
     }
@@ -37,10 +39,10 @@ impl Done {
     ) -> Result<Response, Problem> {
         match self {
             Self::Count(count) => reply::json(&Count { count: *count }),
-            Self::Page(page, wanted) => {
+            Self::Page(page, mode) => {
                 let shown = |fact| {
                     let whole = item(fact)?;
-                    Ok(entry(*wanted, || fact.cursor().to_string(), || whole))
+                    Ok(Entry::of(*mode, || fact.cursor().to_string(), || whole))
                 };
                 let items = page.items.iter().map(shown).collect::<Result<_, Problem>>()?;
                 reply::json(&List { items, next: page.next.map(|next| next.to_string()) })

@@ -1,90 +1,21 @@
-//! Who may call what: the table of routes, and the two steps that keep to it. First it is found who a request comes from,
-//! before any route; then, for what is not FleetLock, whether the route lets that caller in.
-//!
-//! What is not in the table is refused whoever asks: a new route needs its line here, and a test that asks every route
-//! of the router as everybody fails without it.
+//! Who may call what: the two steps that keep to what the routes declare. First it is found who a request comes from,
+//! before any route; then whether the route lets that caller in.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
-use axum::http::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
-use axum::http::{Method, StatusCode};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use chrono::Utc;
+use os_upgrade_api_types::Role;
+use os_upgrade_api_types::fleet_lock::dialect_of;
+use os_upgrade_api_types::route::Dialect;
 
 use super::error::Problem;
-use super::fleet_lock;
-use crate::auth::{Caller, Denied, Gate, Role, Scheme, Shown};
-
-/// Whom a route lets in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lets {
-    /// Anybody, unasked.
-    Anybody,
-    /// Whoever has this role, or one above it.
-    Role(Role),
-}
-
-const ANYBODY: Lets = Lets::Anybody;
-const VIEWER: Lets = Lets::Role(Role::Viewer);
-const OPERATOR: Lets = Lets::Role(Role::Operator);
-const ADMIN: Lets = Lets::Role(Role::Admin);
-
-/// A path as the router has it, and its methods. HEAD is asked as GET is.
-pub(super) type Route = (&'static str, &'static [(Method, Lets)]);
-
-/// Every route there is, FleetLock's apart.
-pub(super) static ROUTES: &[Route] = &[
-    ("/healthz", &[(Method::GET, ANYBODY)]),
-    ("/readyz", &[(Method::GET, ANYBODY)]),
-    ("/openapi.json", &[(Method::GET, ANYBODY)]),
-    ("/docs", &[(Method::GET, ANYBODY)]),
-    ("/docs/", &[(Method::GET, ANYBODY)]),
-    ("/docs/{file}", &[(Method::GET, ANYBODY)]),
-    ("/metrics", &[(Method::GET, VIEWER)]),
-    (
-        "/v1/config/os-upgrade",
-        &[
-            (Method::GET, VIEWER),
-            (Method::PUT, ADMIN),
-            (Method::PATCH, ADMIN),
-            (Method::DELETE, ADMIN),
-            (Method::OPTIONS, VIEWER),
-        ],
-    ),
-    ("/v1/state/os-upgrade", &[(Method::GET, VIEWER)]),
-    ("/v1/state/os-upgrade/config-history", &[(Method::GET, VIEWER)]),
-    ("/v1/state/os-upgrade/hosts", &[(Method::GET, VIEWER)]),
-    ("/v1/state/os-upgrade/hosts/{hostname}", &[(Method::GET, VIEWER)]),
-    ("/v1/state/os-upgrade/approve-hosts", &[(Method::POST, OPERATOR)]),
-    ("/v1/state/os-upgrade/withdraw-host", &[(Method::POST, OPERATOR)]),
-    ("/v1/state/os-upgrade/enrolment-history", &[(Method::GET, VIEWER)]),
-    ("/v1/state/os-upgrade/runs", &[(Method::GET, VIEWER)]),
-    ("/v1/state/os-upgrade/runs/{id}", &[(Method::GET, VIEWER)]),
-    ("/v1/state/os-upgrade/windows", &[(Method::GET, VIEWER)]),
-    ("/v1/state/os-upgrade/trigger-upgrade-site", &[(Method::POST, OPERATOR)]),
-    ("/v1/state/os-upgrade/cancel", &[(Method::POST, OPERATOR)]),
-    ("/v1/state/os-upgrade/give-up-host", &[(Method::POST, OPERATOR)]),
-    ("/v1/state/cluster", &[(Method::GET, VIEWER)]),
-    ("/v1/config/strongbox/secrets", &[(Method::GET, VIEWER)]),
-    ("/v1/config/strongbox/secrets/{name}", &[(Method::PUT, ADMIN), (Method::DELETE, ADMIN)]),
-    ("/v1/state/strongbox", &[(Method::GET, VIEWER)]),
-    ("/v1/state/strongbox/history", &[(Method::GET, VIEWER)]),
-    ("/v1/state/strongbox/unseal", &[(Method::POST, ADMIN)]),
-    ("/v1/state/fleet-lock", &[(Method::GET, VIEWER)]),
-    ("/v1/state/fleet-lock/history", &[(Method::GET, VIEWER)]),
-    ("/v1/state/fleet-lock/hold", &[(Method::POST, OPERATOR)]),
-    ("/v1/state/fleet-lock/release", &[(Method::POST, OPERATOR)]),
-    ("/v1/state/fleet-lock/{group}/{id}", &[(Method::DELETE, OPERATOR)]),
-];
-
-/// Whether anybody may ask for everything at `path`.
-pub(super) fn is_public(path: &str) -> bool {
-    let methods = ROUTES.iter().find(|(known, _)| *known == path).map(|(_, methods)| *methods);
-    methods.is_some_and(|methods| methods.iter().all(|(_, lets)| *lets == ANYBODY))
-}
+use crate::auth::{Caller, Denied, Gate, Scheme, Shown};
 
 /// Who a request comes from, as far as that is known. An extension of every request; who is known is one too, as
 /// [`Caller`].
@@ -98,7 +29,10 @@ pub(super) fn peer(request: &Request) -> Option<IpAddr> {
 
 /// Finds out who a request comes from, for all that comes after.
 pub(super) async fn identify(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
-    let scheme = if fleet_lock::is_asked(&request) { Scheme::FleetLock } else { Scheme::Bearer };
+    let scheme = match dialect_of(request.uri().path()) {
+        Dialect::Specification => Scheme::Bearer,
+        Dialect::FleetLock => Scheme::FleetLock,
+    };
     let headers = request.headers();
     let certificate = request.extensions().get();
     let shown = Shown { scheme, headers, certificate, peer: peer(&request) };
@@ -110,19 +44,17 @@ pub(super) async fn identify(State(gate): State<Gate>, mut request: Request, nex
     next.run(request).await
 }
 
-/// Lets a request through to its route, or refuses it. What has no route is answered like that.
-pub(super) async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let matched = request.extensions().get::<MatchedPath>();
-    let Some(path) = matched.map(|matched| matched.as_str().to_owned()) else {
-        return next.run(request).await;
-    };
-    match admitted(&path, &request) {
+/// Lets a request through to a route that is for whoever has `role`, or refuses it.
+pub(super) async fn admit(
+    State((gate, role)): State<(Gate, Role)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match admitted(role, &request) {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
-            if let Some(reason) = refusal.reason() {
-                gate.denials().note(reason, peer(&request), Instant::now());
-            }
-            refusal.into_response(&path)
+            gate.denials().note(refusal.reason(), peer(&request), Instant::now());
+            refusal.into_response()
         }
     }
 }
@@ -130,23 +62,13 @@ pub(super) async fn admit(State(gate): State<Gate>, request: Request, next: Next
 /// Why a request does not reach its route.
 #[derive(Debug)]
 enum Refusal {
-    /// The path has no line.
-    NoLine,
-    /// The line has no such method.
-    NoMethod(&'static [(Method, Lets)]),
     /// Nobody knows who asks.
     Denied(Denied),
     /// Who asks may not.
     Forbidden(Role),
 }
 
-fn admitted(path: &str, request: &Request) -> Result<(), Refusal> {
-    let (_, methods) = ROUTES.iter().find(|(known, _)| *known == path).ok_or(Refusal::NoLine)?;
-    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-    let line = methods.iter().find(|(known, _)| known == method).ok_or(Refusal::NoMethod(methods))?;
-    let Lets::Role(role) = line.1 else {
-        return Ok(());
-    };
+fn admitted(role: Role, request: &Request) -> Result<(), Refusal> {
     let Some(Identity(caller)) = request.extensions().get() else {
         return Err(Refusal::Denied(Denied::Missing));
     };
@@ -158,26 +80,18 @@ fn admitted(path: &str, request: &Request) -> Result<(), Refusal> {
 }
 
 impl Refusal {
-    /// Its word in the metrics, if it says something about who asks.
-    fn reason(&self) -> Option<&'static str> {
+    /// Its word in the metrics.
+    const fn reason(&self) -> &'static str {
         match self {
-            Self::NoLine | Self::NoMethod(_) => None,
-            Self::Denied(denied) => Some(denied.as_str()),
-            Self::Forbidden(_) => Some("forbidden"),
+            Self::Denied(denied) => denied.as_str(),
+            Self::Forbidden(_) => "forbidden",
         }
     }
+}
 
-    fn into_response(self, path: &str) -> Response {
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
         match self {
-            Self::NoLine => {
-                tracing::error!(path, "a route without a line in the table of who may call it");
-                Problem::new(StatusCode::FORBIDDEN, "nobody may call this").into_response()
-            }
-            Self::NoMethod(methods) => {
-                let mut response = Problem::method_not_allowed().into_response();
-                response.headers_mut().extend(allow(methods).map(|value| (ALLOW, value)));
-                response
-            }
             Self::Denied(Denied::Unavailable) => {
                 Problem::unavailable(Denied::Unavailable.to_string()).into_response()
             }
@@ -201,13 +115,4 @@ fn unauthorized(denied: Denied) -> Response {
     let mut response = Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).into_response();
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     response
-}
-
-/// The methods as `Allow` lists them.
-fn allow(methods: &[(Method, Lets)]) -> Option<HeaderValue> {
-    let with_head = |(method, _): &(Method, Lets)| match *method {
-        Method::GET => vec!["GET".to_owned(), "HEAD".to_owned()],
-        _ => vec![method.to_string()],
-    };
-    methods.iter().flat_map(with_head).collect::<Vec<_>>().join(",").parse().ok()
 }

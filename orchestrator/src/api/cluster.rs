@@ -4,100 +4,25 @@
 use axum::extract::State;
 use axum::response::Response;
 use chrono::Utc;
+use os_upgrade_api_types::body::Stamp;
+use os_upgrade_api_types::cluster::{
+    ClusterState, CopiesState, InstanceState, READ, ReplicaState, StreamState,
+};
+use os_upgrade_api_types::query::Nothing;
 use os_upgrade_shell::node::Leadership;
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Nothing, Params};
-use super::openapi::tag;
-use super::openapi::types::RoleWord;
-use super::reply::{self, Stamp};
+use super::extract::Params;
+use super::reply;
+use super::routes::Routes;
 use crate::bus::instances::{Copies, Replica, StreamCopies};
-use crate::cluster::{Instance, Role};
+use crate::cluster::Instance;
 
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(read))
+pub(super) fn routes() -> Routes {
+    Routes::default().route(&READ, read)
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-struct ClusterState<'a> {
-    /// The instance that holds the lease, as far as the one that answers knows.
-    leader: Option<&'a str>,
-    instances: Vec<InstanceState<'a>>,
-    streams: Vec<StreamState<'a>>,
-    /// What is wrong among the instances, a sentence each; absent when nothing is.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-struct InstanceState<'a> {
-    instance: &'a str,
-    #[schema(value_type = RoleWord)]
-    role: Role,
-    /// Whether it has been heard of within 5 s.
-    reachable: bool,
-    ready: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    not_ready_reason: Option<&'a str>,
-    /// The sequence up to which it has the journal.
-    position: u64,
-    /// How many records the leader had more when both were last heard of; absent while nobody leads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lag: Option<u64>,
-    address: &'a str,
-    version: &'a str,
-    /// `[site] timezone` of its settings; absent for one of an older version.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timezone: Option<&'a str>,
-    last_seen: Stamp,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-struct StreamState<'a> {
-    stream: &'a str,
-    #[serde(flatten)]
-    copies: CopiesState<'a>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(untagged, rename_all_fields = "kebab-case")]
-enum CopiesState<'a> {
-    Known {
-        /// The server that leads the stream; absent while they elect one, and where there is but one server.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        leader: Option<&'a str>,
-        replicas: Vec<ReplicaState<'a>>,
-    },
-    Unknown {
-        problem: &'a str,
-    },
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-struct ReplicaState<'a> {
-    server: &'a str,
-    current: bool,
-    offline: bool,
-    lag: u64,
-}
-
-/// 200, by any instance.
-#[utoipa::path(
-    get, path = "/v1/state/cluster", operation_id = "read-cluster", tag = tag::ORCHESTRATOR,
-    summary = "Read the instances of the site, and where its streams are kept",
-    responses(
-        (status = 200, description = "as this instance knows it", body = ClusterState),
-    )
-)]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let streams = api.site.cluster().streams().await;
@@ -121,7 +46,7 @@ fn instance(known: &Instance, end: Option<u64>, reachable: bool) -> InstanceStat
     let heartbeat = &known.heartbeat;
     InstanceState {
         instance: &heartbeat.instance,
-        role: heartbeat.role,
+        role: heartbeat.role.as_str(),
         reachable,
         ready: heartbeat.not_ready.is_none(),
         not_ready_reason: heartbeat.not_ready.as_deref(),

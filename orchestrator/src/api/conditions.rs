@@ -9,11 +9,9 @@ use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use os_upgrade_kernel::config::Expected;
-use utoipa::IntoParams;
 
 use super::error::Problem;
 use super::form::Syntax;
-use super::openapi::types;
 
 /// What the tag of the answer in YAML ends with.
 const YAML_SUFFIX: &str = "-yaml";
@@ -56,19 +54,6 @@ enum Tags {
 pub(super) struct Conditions {
     matching: Option<Tags>,
     not_matching: Option<Tags>,
-}
-
-/// The headers of a write, for its description: [`Conditions`] reads them.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "only its description is used")]
-pub(super) struct OfWrites {
-    /// Only if the configuration has one of these tags.
-    #[param(rename = "If-Match", value_type = Option<types::TagsText>)]
-    matching: Option<String>,
-    /// Only if it has none of these tags; `*` if there is none.
-    #[param(rename = "If-None-Match", value_type = Option<types::TagsText>)]
-    not_matching: Option<String>,
 }
 
 /// What becomes of a read.

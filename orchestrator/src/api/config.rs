@@ -3,33 +3,28 @@
 //! A write is decided by whoever leads, on what is configured by then: it is told what the writer's conditions expect.
 //! An answer to a write has no `ETag`: what is kept may be another text than what was sent.
 
-#![expect(unused_qualifications, reason = "what utoipa makes of parameters beside headers")]
-
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, ETAG, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::config::{CHANGE, DELETE, DESCRIBE, READ, REPLACE, ReadParameters};
+use os_upgrade_api_types::query::Validate;
 use os_upgrade_kernel::config::Expected;
 use os_upgrade_kernel::{Accepted, Config, ConfigOperation, ConfigRefusal, Request};
 use os_upgrade_shell::not_done::NotDone;
-use serde::Deserialize;
-use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Api;
-use super::conditions::{Conditions, OfWrites, Read, entity_tag};
+use super::conditions::{Conditions, Read, entity_tag};
 use super::document::{from_value, parse};
 use super::error::Problem;
-use super::extract::{Actor, Body, Parameters, Params, True, Validate, bytes, empty_body};
+use super::extract::{Actor, Body, Params, bytes, empty_body};
 use super::fields::{Keep, Kept};
 use super::form::{Form, Syntax};
-use super::openapi::tag;
-use super::openapi::types;
 use super::patch::{self, Patch};
 use super::reply;
+use super::routes::Routes;
 use crate::site::Present;
 
 /// How long a change may be tried again because others have changed the configuration meanwhile.
@@ -74,8 +69,13 @@ pub(super) const FIELDS: [&str; 27] = [
     "rollout/boot-timeout",
 ];
 
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(read, replace, change, delete, options))
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .route(&READ, read)
+        .route(&REPLACE, replace)
+        .route(&CHANGE, change)
+        .route(&DELETE, delete)
+        .route(&DESCRIBE, options)
 }
 
 /// Reads the body of a PUT.
@@ -83,39 +83,6 @@ pub(super) fn read_body(body: &[u8], syntax: Syntax) -> Result<Config, Problem> 
     parse(body, syntax)
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-struct ReadParameters {
-    /// Validate the request but do not actually perform the requested operation. A read changes nothing: it is answered.
-    #[param(inline)]
-    #[expect(dead_code, reason = "only that it can be meant counts")]
-    validate: Option<True>,
-    /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas.
-    #[param(example = "worker-applications/name,rollout")]
-    fields: Option<String>,
-}
-
-impl Parameters for ReadParameters {
-    const NAMES: &'static [&'static str] = &["validate", "fields"];
-}
-
-/// 200; 304 when the client has it already, 404 when nothing is configured, 412 when it is not the one that is wanted.
-#[utoipa::path(
-    get, path = "/v1/config/os-upgrade", operation_id = "read-configuration", tag = tag::CONFIGURATION,
-    summary = "Retrieve the configuration of os upgrade",
-    params(
-        ("If-Match" = Option<types::TagsText>, Header, description = "answer only if the configuration has one of these tags"),
-        ("If-None-Match" = Option<types::TagsText>, Header, description = "answer only if it has none of these tags"),
-        ReadParameters,
-    ),
-    responses(
-        (status = 200, description = "the configuration", body = types::ConfigBody,
-            headers(("ETag" = String, description = "tells this configuration, in this form, from all others"))),
-        (status = 304, description = "the client has it already"),
-        (status = 404, description = "there is no configuration"),
-        (status = 412, description = "it is not one of those in If-Match"),
-    )
-)]
 async fn read(
     State(api): State<Api>,
     form: Form,
@@ -136,20 +103,6 @@ async fn read(
     Ok(response)
 }
 
-/// 201 when there was none, 204 when there was.
-#[utoipa::path(
-    put, path = "/v1/config/os-upgrade", operation_id = "replace-configuration", tag = tag::CONFIGURATION,
-    summary = "Replace or create the os upgrade",
-    description = "A window that is open now starts a run at once. A run that is active goes on as it began: cancel it to \
-                   stop it.",
-    params(OfWrites, Validate),
-    request_body = types::ConfigBody,
-    responses(
-        (status = 201, description = "it was created"),
-        (status = 204, description = "it was replaced, or is valid"),
-        (status = 412, description = "If-Match or If-None-Match expects another configuration"),
-    )
-)]
 async fn replace(
     State(api): State<Api>,
     Actor(actor): Actor,
@@ -161,18 +114,6 @@ async fn replace(
     conditional(&api, &conditions, &actor, params.only(), ask).await
 }
 
-/// 204; 404 when there is none to delete.
-#[utoipa::path(
-    delete, path = "/v1/config/os-upgrade", operation_id = "delete-configuration", tag = tag::CONFIGURATION,
-    summary = "Delete the os upgrade",
-    description = "A run that is active goes on to its end: cancel it to stop it.",
-    params(OfWrites, Validate),
-    responses(
-        (status = 204, description = "it was deleted, or could be"),
-        (status = 404, description = "there is no configuration"),
-        (status = 412, description = "If-Match or If-None-Match expects another configuration"),
-    )
-)]
 async fn delete(
     State(api): State<Api>,
     Actor(actor): Actor,
@@ -183,17 +124,6 @@ async fn delete(
     conditional(&api, &conditions, &actor, params.only(), ask).await
 }
 
-/// Which methods and patches there are.
-#[utoipa::path(
-    options, path = "/v1/config/os-upgrade", operation_id = "describe-configuration", tag = tag::CONFIGURATION,
-    summary = "Ask what may be done with the os upgrade",
-    responses(
-        (status = 204, description = "the headers say it", headers(
-            ("Allow" = String, description = "methods"),
-            ("Accept-Patch" = String, description = "media types of patches"),
-        )),
-    )
-)]
 async fn options() -> Response {
     let headers = [
         (ALLOW, HeaderValue::from_static(METHODS)),
@@ -262,27 +192,6 @@ async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem
     Ok(())
 }
 
-/// 204; 404 when there is nothing to change, 412 when a `test` of a JSON Patch fails.
-#[utoipa::path(
-    patch, path = "/v1/config/os-upgrade", operation_id = "change-configuration", tag = tag::CONFIGURATION,
-    summary = "Update the os upgrade",
-    description = "A merge patch (RFC 7396), also as plain JSON or YAML, or a JSON Patch (RFC 6902). Lists are \
-                   replaced whole. Without If-Match it is applied to whatever is configured by then.",
-    params(OfWrites, Validate),
-    request_body(content(
-        (types::ConfigPatchBody = "application/json"),
-        (types::ConfigPatchBody = "application/merge-patch+json"),
-        (Vec<types::PatchStepBody> = "application/json-patch+json", example = json!([
-            {"op": "test", "path": "/rollout/max-concurrent", "value": 1},
-            {"op": "replace", "path": "/rollout/max-concurrent", "value": 2},
-        ])),
-    )),
-    responses(
-        (status = 204, description = "it was changed, or could be"),
-        (status = 404, description = "there is no configuration"),
-        (status = 412, description = "If-Match or If-None-Match expects another configuration, or a test failed"),
-    )
-)]
 async fn change(
     State(api): State<Api>,
     Actor(actor): Actor,

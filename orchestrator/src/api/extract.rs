@@ -1,7 +1,5 @@
 //! What comes in with a request: query parameters, bodies, path segments, and who asks.
 
-#![allow(unused_qualifications, reason = "what utoipa writes for parameters")]
-
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -10,12 +8,10 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use serde::de::{self, DeserializeOwned};
-use serde::{Deserialize, Deserializer};
+use os_upgrade_api_types::query::Parameters;
+use os_upgrade_api_types::route::Dialect;
+use serde::de::DeserializeOwned;
 use serde_json::json;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::document::parse;
 use super::error::Problem;
@@ -25,66 +21,8 @@ use crate::auth::Caller;
 /// How long a client may take to send a body.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The query parameters of an endpoint.
-pub(super) trait Parameters: DeserializeOwned {
-    /// Every name there is.
-    const NAMES: &'static [&'static str];
-}
-
 /// Query parameters; an unknown one is refused.
 pub(super) struct Params<T>(pub(super) T);
-
-/// No query parameters.
-#[derive(Debug, Deserialize)]
-pub(super) struct Nothing {}
-
-impl Parameters for Nothing {
-    const NAMES: &'static [&'static str] = &[];
-}
-
-/// `validate=true`: check, and do nothing.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Validate {
-    /// Validate the request but do not actually perform the requested operation.
-    #[param(inline)]
-    validate: Option<True>,
-}
-
-/// The only value that the specification has for `validate`; the name of a parameter alone means it too.
-#[derive(Debug)]
-pub(super) enum True {
-    True,
-}
-
-impl PartialSchema for True {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["true", ""])).into()
-    }
-}
-
-impl ToSchema for True {}
-
-impl<'de> Deserialize<'de> for True {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if text.is_empty() || text == "true" {
-            return Ok(Self::True);
-        }
-        Err(de::Error::custom(format!("{text:?} is not understood; write true, or leave the parameter out")))
-    }
-}
-
-impl Parameters for Validate {
-    const NAMES: &'static [&'static str] = &["validate"];
-}
-
-impl Validate {
-    /// Whether the request is only to be checked.
-    pub(super) fn only(&self) -> bool {
-        matches!(self.validate, Some(True::True))
-    }
-}
 
 impl<T: Parameters, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
@@ -197,7 +135,7 @@ impl Content {
 
 fn unread_body(rejection: &BytesRejection) -> Problem {
     let message = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        format!("the body exceeds {} bytes", super::BODY_BYTES_MAX)
+        format!("the body exceeds {} bytes", Dialect::Specification.body_bytes_max())
     } else {
         rejection.body_text()
     };

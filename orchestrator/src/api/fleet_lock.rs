@@ -1,10 +1,7 @@
-//! FleetLock: slots for clients from outside, `POST /v1/pre-reboot` and `/v1/steady-state`, also under `/fleetlock`.
-//!
-//! Clients join these paths to their base URL with too few slashes or too many, so any number of them is taken, and
-//! requests are told apart here, before the routes of the rest of the API. What is asked here is answered here,
-//! whatever happens, in FleetLock's dialect: a 200 with a JSON object, or a `kind` ([`kind`]) and a `value`. Clients
-//! take any 2xx for a grant and may follow redirects, so there is one answer that grants, and none that redirects. The
-//! `Content-Type` is not looked at, nor is the query: real clients send none, or any.
+//! FleetLock: slots for clients from outside. What is asked for below its paths is answered here, a route or not, in its
+//! dialect, whatever happens: a 200 with a JSON object, or a `kind` ([`kind`]) and a `value`. Clients take any 2xx for a
+//! grant and may follow redirects, so there is one answer that grants, and none that redirects. The `Content-Type` is
+//! not looked at, nor is the query: real clients send none, or any.
 //!
 //! There is no limit on the request as a whole: its body and what is asked of the core have one each.
 
@@ -17,28 +14,30 @@ use std::time::{Duration, Instant};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
+use os_upgrade_api_types::fleet_lock::{LOCK, PROTOCOL_HEADER, UNLOCK, dialect_of, meant};
+use os_upgrade_api_types::route::Dialect;
 use os_upgrade_kernel::LockOperation;
 
 pub(super) use self::kind::Kind;
 use self::kind::LockError;
 use super::authority::{self, Identity};
-use super::metrics::Answers;
-use super::panic_text;
-use crate::auth::{Caller, Denied, Gate};
+use super::routes::Routes;
+use super::{Api, panic_text};
+use crate::auth::{Caller, Denied};
 use crate::fleetlock::request::Claim;
 use crate::site::SiteHandle;
-
-/// It shows that the request is meant for a FleetLock server, and has not come here by a redirect.
-const PROTOCOL_HEADER: &str = "fleet-lock-protocol";
 
 /// How long the core may take: clients are to hear within 3 s that nobody knows.
 const BACKEND_TIMEOUT: Duration = Duration::from_millis(2_500);
 
-/// What a path asks for.
+pub(super) fn routes() -> Routes {
+    Routes::default().route(&LOCK, lock).route(&UNLOCK, unlock)
+}
+
+/// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endpoint {
     /// A slot, answered with 200 once it is durable that the client holds it.
@@ -58,55 +57,46 @@ impl Endpoint {
             Self::Nothing => "none",
         }
     }
+}
 
-    /// What `path` asks of FleetLock, if anything.
-    fn of(path: &str) -> Option<Self> {
-        let mut segments = path.split('/').filter(|segment| !segment.is_empty()).peekable();
-        let below = segments.next_if_eq(&"fleetlock").is_some();
-        match [segments.next(), segments.next(), segments.next()] {
-            [Some("v1"), Some("pre-reboot"), None] => Some(Self::Lock),
-            [Some("v1"), Some("steady-state"), None] => Some(Self::Unlock),
-            _ => below.then_some(Self::Nothing),
-        }
+async fn lock(State(api): State<Api>, request: Request) -> Response {
+    served(&api, Endpoint::Lock, request).await
+}
+
+async fn unlock(State(api): State<Api>, request: Request) -> Response {
+    served(&api, Endpoint::Unlock, request).await
+}
+
+/// Answers what is asked for where there is no route.
+pub(super) async fn nothing(api: &Api, request: Request) -> Response {
+    served(api, Endpoint::Nothing, request).await
+}
+
+/// The request with the path of the route that it means, if it means one of FleetLock's.
+pub(super) fn with_path_of_route(mut request: Request) -> Request {
+    if let Some(path) = meant(request.uri().path()) {
+        *request.uri_mut() = Uri::from_static(path);
     }
+    request
 }
 
-/// What is at hand here.
-#[derive(Debug, Clone)]
-pub(super) struct Edge {
-    /// Who is asked.
-    pub(super) site: SiteHandle,
-    /// What was answered is counted here.
-    pub(super) answers: Answers,
-    /// Who was not let in is noted here.
-    pub(super) gate: Gate,
-}
-
-/// Whether it is FleetLock that a request asks.
-pub(super) fn is_asked(request: &Request) -> bool {
-    Endpoint::of(request.uri().path()).is_some()
-}
-
-/// Answers what is asked of FleetLock; everything else goes on.
-pub(super) async fn edge(State(edge): State<Edge>, request: Request, next: Next) -> Response {
-    match Endpoint::of(request.uri().path()) {
-        Some(endpoint) => {
-            let peer = authority::peer(&request);
-            let answer = caught(answer(&edge.site, endpoint, request)).await;
-            if let Some(reason) = answer.as_ref().err().and_then(LockError::denial) {
-                edge.gate.denials().note(reason, peer, Instant::now());
-            }
-            let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |()| "granted");
-            edge.answers.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();
-            reply(answer)
-        }
-        None => next.run(request).await,
+async fn served(api: &Api, endpoint: Endpoint, request: Request) -> Response {
+    let peer = authority::peer(&request);
+    let answer = caught(answer(&api.site, endpoint, request)).await;
+    if let Some(reason) = answer.as_ref().err().and_then(LockError::denial) {
+        api.gate.denials().note(reason, peer, Instant::now());
     }
+    let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |()| "granted");
+    api.answers.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();
+    reply(answer)
 }
 
-/// `kind` in FleetLock's dialect, if `path` asks for something of FleetLock.
+/// `kind` in FleetLock's dialect, if that is the one of `path`.
 pub(super) fn refuse(path: &str, kind: Kind, value: &str) -> Option<Response> {
-    Endpoint::of(path).map(|_| LockError::new(kind, value).into_response())
+    match dialect_of(path) {
+        Dialect::Specification => None,
+        Dialect::FleetLock => Some(LockError::new(kind, value).into_response()),
+    }
 }
 
 async fn caught(answer: impl Future<Output = Result<(), LockError>>) -> Result<(), LockError> {
@@ -182,41 +172,6 @@ mod tests {
     use axum::http::StatusCode;
 
     use super::*;
-
-    #[test]
-    fn paths() {
-        for base in ["", "/", "//", "/fleetlock", "/fleetlock/", "//fleetlock//"] {
-            for (path, expected) in [
-                ("/v1/pre-reboot", Endpoint::Lock),
-                ("/v1/pre-reboot/", Endpoint::Lock),
-                ("/v1//steady-state//", Endpoint::Unlock),
-            ] {
-                assert_eq!(Endpoint::of(&format!("{base}{path}")), Some(expected), "{base}{path}");
-            }
-        }
-        for path in [
-            "/fleetlock",
-            "/fleetlock/",
-            "/fleetlock/v1",
-            "/fleetlock/v1/pre-reboot/x",
-            "/fleetlock/fleetlock/v1/pre-reboot",
-        ] {
-            assert_eq!(Endpoint::of(path), Some(Endpoint::Nothing), "{path}");
-        }
-        for path in [
-            "",
-            "*",
-            "/",
-            "/v1",
-            "/v1/pre-reboot/x",
-            "/v1/state/fleet-lock",
-            "/V1/pre-reboot",
-            "/x/v1/pre-reboot",
-            "/fleetlocks/v1/pre-reboot",
-        ] {
-            assert_eq!(Endpoint::of(path), None, "{path}");
-        }
-    }
 
     #[tokio::test]
     async fn a_panic_is_answered_in_the_dialect() {

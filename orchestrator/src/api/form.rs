@@ -14,6 +14,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::fleet_lock::dialect_of;
+use os_upgrade_api_types::route::{Dialect, JSON};
 use serde_transcode::Transcoder;
 use tokio::sync::Semaphore;
 
@@ -24,8 +26,6 @@ const RANGES_MAX: usize = 64;
 
 /// From so many bytes on, an answer is rewritten off the runtime's threads, on which the run goes on.
 const LARGE_BYTES: usize = 64 * 1_024;
-
-const JSON: &str = "application/json";
 
 /// How a text is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +146,11 @@ pub(super) async fn negotiated(
     mut request: Request,
     next: Next,
 ) -> Response {
+    match dialect_of(request.uri().path()) {
+        Dialect::Specification => {}
+        // It has one form, whatever a client wants.
+        Dialect::FleetLock => return next.run(request).await,
+    }
     let wanted = Form::wanted(request.headers());
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     if wanted.is_none() && reads && request.uri().path().starts_with("/v1/") {

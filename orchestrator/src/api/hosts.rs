@@ -4,67 +4,54 @@
 //! versions. A host is known when a worker has announced itself on it or has published versions for it, or an operator has
 //! approved or withdrawn it.
 
-#![allow(unused_qualifications, reason = "what utoipa writes for parameters")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, ReasonFields, Stamp};
+use os_upgrade_api_types::hosts::{Host, LIST, ListParameters, READ};
+use os_upgrade_api_types::query::{ListMode, Nothing};
+use os_upgrade_api_types::text::ENROLMENTS;
 use os_upgrade_kernel::{
-    Approval, Blocker, Cause, Enrolled, Forecast, HostStatus, Reachability, SeenHost, Withdrawal, explain,
+    Approval, Enrolled, Forecast, HostStatus, Reachability, SeenHost, Withdrawal, explain,
 };
-use os_upgrade_protocol::{ApplicationName, HostName, Versions};
-use serde::{Deserialize, Serialize, Serializer};
-use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use os_upgrade_protocol::{ApplicationName, HostName};
+use serde::{Serialize, Serializer};
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Name, Nothing, Parameters, Params, True};
-use super::listing::{self, Count, Listing, Wanted, entry};
-use super::openapi::types::{BlockerBody, EnrolmentWord, HostStatusWord, ReachabilityWord};
-use super::openapi::{lists, tag};
-use super::reply::{self, ReasonFields, Stamp};
+use super::extract::{Name, Params};
+use super::reply;
+use super::routes::Routes;
 use crate::site::{HostVersions, Present};
-
-/// What may be said of whether a host takes part in runs.
-pub(super) const ENROLMENTS: [&str; 4] = ["approved", "auto", "pending", "withdrawn"];
 
 /// About how many bytes a host takes in the list, when its versions are few.
 const BYTES_PER_HOST: usize = 512;
 
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(list)).routes(routes!(read))
+pub(super) fn routes() -> Routes {
+    Routes::default().route(&LIST, list).route(&READ, read)
 }
 
-#[utoipa::path(
-    get, path = "/v1/state/os-upgrade/hosts", operation_id = "list-hosts", tag = tag::UPGRADES,
-    summary = "List the hosts, by name: their versions, and why they are not moving",
-    params(HostListing),
-    responses(
-        (status = 200, description = "every host that is known, or a page of them", body = lists::HostList),
-    )
-)]
-async fn list(State(api): State<Api>, Params(params): Params<HostListing>) -> Result<Response, Problem> {
+async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
     let (only_pending, params) = params.split();
     let present = api.present()?;
     let hosts = present.view.hosts.len().max(present.versions.len());
-    let wanted = params.wanted();
+    let mode = params.mode();
     api.render(hosts, move || {
         let mut known = known(&present);
         if only_pending {
             known.retain(|host| is_pending(&present, host));
         }
-        if wanted == Wanted::Count {
+        if mode == ListMode::Count {
             return serde_json::to_vec(&Count { count: known.len() as u64 });
         }
         let (names, next) = params.page(known.into_iter(), ToString::to_string);
         let forecast = &present.forecast(Utc::now());
         let whole = |name| Entry { present: &present, forecast, name };
         let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
-        let items: Vec<_> = names.into_iter().map(|name| entry(wanted, || name, || whole(name))).collect();
+        let items: Vec<_> =
+            names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
         if params.is_paged() {
             serde_json::to_writer(&mut bytes, &HostPage { items, next })?;
         } else {
@@ -73,38 +60,6 @@ async fn list(State(api): State<Api>, Params(params): Params<HostListing>) -> Re
         Ok(bytes)
     })
     .await
-}
-
-/// The parameters of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-struct HostListing {
-    /// How many entries at most; all unless given.
-    #[param(minimum = 1, maximum = 500)]
-    #[serde(default, deserialize_with = "listing::page")]
-    limit: Option<u32>,
-    /// The `next` of the page before: entries whose names come after this one.
-    after: Option<String>,
-    /// Only those that have announced themselves and wait for approval.
-    #[param(inline)]
-    pending: Option<True>,
-    /// Only the keys of the entries.
-    #[param(inline)]
-    keys: Option<True>,
-    /// Only how many entries there are. It goes before `keys`.
-    #[param(inline)]
-    count: Option<True>,
-}
-
-impl Parameters for HostListing {
-    const NAMES: &'static [&'static str] = &["limit", "after", "pending", "keys", "count"];
-}
-
-impl HostListing {
-    fn split(self) -> (bool, Listing) {
-        let Self { limit, after, pending, keys, count } = self;
-        (pending.is_some(), Listing::of(limit, after, keys, count))
-    }
 }
 
 /// Whether `host` has announced itself and waits for approval.
@@ -129,7 +84,7 @@ pub(super) fn pending(present: &Present) -> usize {
 /// A page of the list.
 #[derive(Serialize)]
 struct HostPage<'a> {
-    items: Vec<listing::Entry<&'a HostName, Entry<'a>>>,
+    items: Vec<ListEntry<&'a HostName, Entry<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -141,16 +96,6 @@ pub(super) fn known(present: &Present) -> BTreeSet<&HostName> {
     present.view.hosts.keys().chain(present.versions.keys()).chain(decided).collect()
 }
 
-/// 404 for a host that is not known.
-#[utoipa::path(
-    get, path = "/v1/state/os-upgrade/hosts/{hostname}", operation_id = "read-host", tag = tag::UPGRADES,
-    summary = "Read a host",
-    params(("hostname" = String, Path, description = "the name of a host", example = "h01")),
-    responses(
-        (status = 200, description = "the host", body = EntryBody),
-        (status = 404, description = "there is no such host"),
-    )
-)]
 async fn read(
     State(api): State<Api>,
     Name(name): Name,
@@ -177,87 +122,6 @@ struct Entry<'a> {
     name: &'a HostName,
 }
 
-/// A host as it stands in the list.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Host)]
-#[serde(rename_all = "kebab-case")]
-pub(super) struct EntryBody<'a> {
-    hostname: &'a str,
-    /// Those whose workers have announced themselves on it.
-    applications: Vec<&'a str>,
-    /// The lock group whose slot it needs.
-    group: &'a str,
-    #[schema(value_type = ReachabilityWord)]
-    reachability: &'static str,
-    /// Whether it takes part in runs.
-    #[schema(value_type = EnrolmentWord)]
-    enrolment: &'static str,
-    /// Who approved or withdrew it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decided_by: Option<&'a str>,
-    /// When.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decided_at: Option<Stamp>,
-    /// When the bus took the last announcement of a worker on it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    announced_at: Option<Stamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<HashMap<String, String>>)]
-    versions: Option<&'a Versions>,
-    /// When the bus took those versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    versions_time: Option<Stamp>,
-    /// Where it is in the active run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<HostStatusWord>)]
-    status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<Stamp>,
-    /// Why it is not moving.
-    why: &'a str,
-    #[serde(flatten)]
-    reason: ReasonFields<'a>,
-    /// When, at the latest, that changes by time alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Stamp>,
-    /// What keeps it from moving, the decisive one first.
-    #[schema(value_type = Vec<BlockerBody>)]
-    blockers: Vec<BlockerOfHost<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    progress: Option<ProgressBody<'a>>,
-}
-
-/// Something that keeps a host from moving.
-#[derive(Serialize)]
-struct BlockerOfHost<'a> {
-    #[serde(flatten)]
-    cause: &'a Cause,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Stamp>,
-}
-
-impl<'a> BlockerOfHost<'a> {
-    fn of(Blocker { cause, until }: &'a Blocker) -> Self {
-        Self { cause, until: until.map(Stamp) }
-    }
-}
-
-/// How far its worker is with the command under way, as it says.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Progress)]
-pub(super) struct ProgressBody<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 100)]
-    percent: Option<u8>,
-    text: &'a str,
-}
-
-impl<'a> ProgressBody<'a> {
-    pub(super) fn of(present: &'a Present, host: &HostName) -> Option<Self> {
-        present.progress_of(host).map(|progress| Self { percent: progress.percent, text: &progress.text })
-    }
-}
-
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { present, forecast, name } = *self;
@@ -267,7 +131,7 @@ impl Serialize for Entry<'_> {
         let default_group = &present.state.settings.default_group;
         let enrolled = present.state.enrolled(name);
         let decided = decided(enrolled);
-        let body = EntryBody {
+        let body = Host {
             hostname: name.as_str(),
             applications: seen.map(applications).unwrap_or_default(),
             group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
@@ -283,11 +147,16 @@ impl Serialize for Entry<'_> {
             why: &explanation.to_string(),
             reason: ReasonFields::of(explanation.reason.as_ref()),
             until: explanation.until().map(Stamp),
-            blockers: explanation.blockers.iter().map(BlockerOfHost::of).collect(),
-            progress: ProgressBody::of(present, name),
+            blockers: explanation.blockers.iter().map(Blocker::of).collect(),
+            progress: progress(present, name),
         };
         body.serialize(serializer)
     }
+}
+
+/// How far the worker of `host` is with the command under way.
+pub(super) fn progress<'a>(present: &'a Present, host: &HostName) -> Option<Progress<'a>> {
+    present.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
 }
 
 /// Who decided whether a host takes part, and when.

@@ -7,39 +7,29 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::documentation::{METRICS, OPEN_METRICS};
+use os_upgrade_api_types::query::Nothing;
+use os_upgrade_api_types::slots::SlotGroup;
 use os_upgrade_kernel::State as Site;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::error::Problem;
-use super::extract::{Nothing, Params};
-use super::openapi::tag;
-use super::slots::{self, GroupState};
-use super::{Api, Options, hosts};
+use super::extract::Params;
+use super::routes::Routes;
+use super::{Api, Options, hosts, slots};
 use crate::auth::Gate;
-
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// How often FleetLock clients were answered what: labels `operation` and `kind`, which is `granted`, or an error's.
 pub(super) type Answers = Family<[(&'static str, &'static str); 2], Counter>;
 
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(read))
+pub(super) fn routes() -> Routes {
+    Routes::default().route(&METRICS, read)
 }
 
-/// 200, by any instance; the answers are its own.
-#[utoipa::path(
-    get, path = "/metrics", operation_id = "read-metrics", tag = tag::ORCHESTRATOR,
-    summary = "Read numbers for a Prometheus",
-    responses(
-        (status = 200, description = "in the OpenMetrics text format", body = String, content_type = OPEN_METRICS),
-    )
-)]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let present = api.site.present();
     let hosts = hosts::by_enrolment(&present);
@@ -102,7 +92,7 @@ fn describe_gate(registry: &mut Registry, gate: &Gate) {
     }
 }
 
-type Measure = fn(&GroupState<'_>) -> Option<usize>;
+type Measure = fn(&SlotGroup<'_>) -> Option<usize>;
 
 /// What is measured of each group.
 const MEASURES: [(&str, &str, Measure); 5] = [
@@ -120,7 +110,7 @@ const MEASURES: [(&str, &str, Measure); 5] = [
 ];
 
 fn describe_slots(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
-    let groups: Vec<GroupState<'_>> = slots::groups(site, now).collect();
+    let groups: Vec<SlotGroup<'_>> = slots::groups(site, now).collect();
     for (name, help, measure) in MEASURES {
         let family = Family::<[(&'static str, String); 1], Gauge>::default();
         for group in &groups {

@@ -7,8 +7,8 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::Config;
 use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::{Config, FactCursor};
 use os_upgrade_protocol::RunId;
 use serde_json::Value;
 
@@ -16,7 +16,6 @@ use super::error::Problem;
 use super::form::Syntax;
 use super::patch::Patch;
 use super::{config, run, runs, sites};
-use crate::store::FactCursor;
 
 /// The body of `PUT /v1/config/os-upgrade` in JSON.
 ///

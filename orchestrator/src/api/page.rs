@@ -7,58 +7,30 @@ use axum::extract::Path;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Redirect, Response};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use os_upgrade_api_types::documentation::{FIND_PAGE, PAGE, PAGE_FILE};
+use os_upgrade_api_types::query::Nothing;
 use utoipa_swagger_ui::Config;
 
-use super::Api;
 use super::error::Problem;
-use super::extract::{Nothing, Params};
-use super::openapi::tag;
+use super::extract::Params;
+use super::routes::Routes;
 
 /// Nothing but what is served here may be loaded or asked; the page may not be shown within another.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(enter)).routes(routes!(read)).routes(routes!(read_file))
+pub(super) fn routes() -> Routes {
+    Routes::default().route(&FIND_PAGE, enter).route(&PAGE, read).route(&PAGE_FILE, read_file)
 }
 
-/// To the page.
-#[utoipa::path(
-    get, path = "/docs", operation_id = "find-page", tag = tag::ORCHESTRATOR,
-    summary = "Find the page that shows this API",
-    responses((status = 308, description = "it is at `/docs/`", headers(("location" = String))))
-)]
 async fn enter(Params(Nothing {}): Params<Nothing>) -> Redirect {
     Redirect::permanent("docs/")
 }
 
-/// 200 with the page.
-#[utoipa::path(
-    get, path = "/docs/", operation_id = "read-page", tag = tag::ORCHESTRATOR,
-    summary = "Show this API on a page",
-    responses((status = 200, description = "the page", body = String, content_type = "text/html"))
-)]
 async fn read(Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     file("index.html")
 }
 
-/// 200 with a file that the page needs, or 404.
-#[utoipa::path(
-    get, path = "/docs/{file}", operation_id = "read-page-file", tag = tag::ORCHESTRATOR,
-    summary = "Read a file of that page",
-    params(("file" = String, Path, description = "the name of a file", example = "swagger-ui.css")),
-    responses(
-        (
-            status = 200, description = "the file",
-            content(
-                (String = "text/css"), (String = "text/html"), (String = "text/javascript"), (String = "image/png")
-            )
-        ),
-        (status = 404, description = "there is no such file"),
-    )
-)]
 async fn read_file(
     Path(name): Path<String>,
     Params(Nothing {}): Params<Nothing>,

@@ -5,15 +5,13 @@ use std::fmt::Debug;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Accepted, Family, HostStatus, Reason, Request, RunHost};
-use os_upgrade_protocol::{HostName, time};
-use serde::{Serialize, Serializer};
-use utoipa::ToSchema;
+use os_upgrade_api_types::body::{HostOfRun, ReasonFields, Stamp};
+use os_upgrade_kernel::{Accepted, Family, HostStatus, Request, RunHost};
+use os_upgrade_protocol::HostName;
+use serde::Serialize;
 
 use super::Api;
 use super::error::Problem;
-use super::openapi::types::{HostStatusWord, ReasonKindWord};
 
 /// From so many hosts on, an answer is written out off the runtime's threads, on which the run goes on.
 const LARGE_HOSTS: usize = 200;
@@ -91,62 +89,12 @@ pub(super) fn granted(accepted: &Accepted) -> StatusCode {
     }
 }
 
-/// RFC 3339 in UTC, whole seconds, as everywhere in the specification.
-pub(super) struct Stamp(pub(super) DateTime<Utc>);
-
-impl Serialize for Stamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&time::format(self.0))
-    }
-}
-
-/// A reason on the wire: the sentence, and the word that tells its kind.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) struct ReasonFields<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    reason: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ReasonKindWord>)]
-    reason_kind: Option<&'static str>,
-}
-
-/// A reason's sentence.
-struct Text<'a>(&'a Reason);
-
-impl Serialize for Text<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self.0)
-    }
-}
-
-impl<'a> ReasonFields<'a> {
-    /// Both, if there is a reason.
-    pub(super) fn of(reason: Option<&'a Reason>) -> Self {
-        Self { reason: reason.map(Text), reason_kind: reason.map(Reason::kind) }
-    }
-}
-
-/// A host of a run: `{"hostname":"h01","status":"waiting","since":"...","reason":"...","reason-kind":"..."}`.
-#[derive(Serialize, ToSchema)]
-pub(super) struct HostOfRun<'a> {
-    hostname: &'a str,
-    #[schema(value_type = HostStatusWord)]
-    status: &'static str,
-    since: Stamp,
-    #[serde(flatten)]
-    reason: ReasonFields<'a>,
-}
-
-impl<'a> HostOfRun<'a> {
-    /// `host` as it is in its run.
-    pub(super) fn new(name: &'a HostName, host: &'a RunHost) -> Self {
-        Self {
-            hostname: name.as_str(),
-            status: HostStatus::as_str(host.status),
-            since: Stamp(host.since),
-            reason: ReasonFields::of(host.reason.as_ref()),
-        }
+/// `host` as it is in its run.
+pub(super) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost) -> HostOfRun<'a> {
+    HostOfRun {
+        hostname: name.as_str(),
+        status: HostStatus::as_str(host.status),
+        since: Stamp(host.since),
+        reason: ReasonFields::of(host.reason.as_ref()),
     }
 }

@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_api_types::sites::{PARAMETER, takes_site};
 use os_upgrade_shell::not_done::NotDone;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -33,10 +34,6 @@ use crate::bus::LateBus;
 use crate::bus::sites::{AnswerSites, NoAnswer};
 use crate::site::{Readiness, SiteHandle};
 
-/// What has `site`, and everything below it.
-const BELOW: &str = "/v1/state/os-upgrade";
-/// The parameter.
-pub(super) const PARAMETER: &str = "site";
 /// A change that has been under way for longer, by the clocks of both sites, is not made: whoever asked was told long ago
 /// that nobody knows what becomes of it, and may have asked for the contrary since.
 const SENT_WITHIN: TimeDelta = TimeDelta::seconds(30);
@@ -44,11 +41,6 @@ const SENT_WITHIN: TimeDelta = TimeDelta::seconds(30);
 const UNDER_WAY_MAX: usize = 64;
 /// Longest name of who asks, in bytes.
 const ACTOR_BYTES_MAX: usize = 2_048;
-
-/// Whether what is at `path` may be asked of another site.
-pub(super) fn takes_site(path: &str) -> bool {
-    path.strip_prefix(BELOW).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
 
 /// This site, and the way to others. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -137,9 +129,6 @@ impl Sites {
 
 /// Passes on what is asked of another site. Inside of whatever finds out who asks, and whether that one may.
 pub(super) async fn elsewhere(State(sites): State<Sites>, mut request: Request, next: Next) -> Response {
-    if !takes_site(request.uri().path()) {
-        return next.run(request).await;
-    }
     let name = match take_site(request.uri_mut()) {
         Ok(name) => name,
         Err(problem) => return problem.into_response(),
@@ -317,19 +306,6 @@ mod tests {
         }
         let twice = take_site(&mut "/a?site=a&site=b".parse().unwrap()).unwrap_err();
         assert_eq!(twice.into_message(), "site stands there twice");
-    }
-
-    #[test]
-    fn what_takes_the_parameter() {
-        for (path, takes) in [
-            ("/v1/state/os-upgrade", true),
-            ("/v1/state/os-upgrade/hosts/h01", true),
-            ("/v1/state/os-upgrades", false),
-            ("/v1/config/os-upgrade", false),
-            ("/v1/state/fleet-lock", false),
-        ] {
-            assert_eq!(takes_site(path), takes, "{path}");
-        }
     }
 
     #[test]

@@ -6,29 +6,29 @@ pub(super) mod history;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use os_upgrade_api_types::body::{Count, Entry, Stamp};
+use os_upgrade_api_types::query::{ListMode, NameList, Nothing};
+use os_upgrade_api_types::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
 use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::Api;
 use super::error::Problem;
-use super::extract::{Actor, Body, Name, Nothing, Params};
-use super::listing::{Count, Entry, Listing, Wanted, entry};
-use super::openapi::{lists, tag, types};
-use super::reply::{self, Stamp};
+use super::extract::{Actor, Body, Name, Params};
+use super::reply;
+use super::routes::Routes;
 use crate::strongbox::SECRET_BYTES_MAX;
 use crate::strongbox::key::Key;
 
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default()
-        .routes(routes!(list))
-        .routes(routes!(put, remove))
-        .routes(routes!(read))
-        .routes(routes!(unseal))
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .route(&LIST, list)
+        .route(&PUT, put)
+        .route(&REMOVE, remove)
+        .route(&READ, read)
+        .route(&UNSEAL, unseal)
         .merge(history::routes())
 }
 
@@ -46,65 +46,11 @@ struct Secrets<'a> {
     next: Option<String>,
 }
 
-/// A secret, without its value.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Secret<'a> {
-    /// What it is called.
-    #[schema(value_type = types::SecretNameText)]
-    name: &'a str,
-    /// Who has it kept.
-    actor: &'a str,
-    /// Since when.
-    #[schema(value_type = String, format = DateTime)]
-    since: Stamp,
-}
-
-/// Whether secrets can be used.
-#[derive(Serialize, ToSchema)]
-struct Strongbox {
-    /// Whether there are secrets, or one is needed, and no key to them here.
-    sealed: bool,
-    /// Why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// How many secrets are kept.
-    secrets: usize,
-}
-
-/// A secret to be kept.
-#[derive(ToSchema)]
-#[schema(as = SecretValue)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its description is used: the body is read without a word of it in errors")]
-struct SecretBody {
-    /// The secret, up to 8 KiB.
-    #[schema(value_type = types::SecretText)]
-    value: String,
-}
-
-/// The key of the strongbox.
-#[derive(ToSchema)]
-#[schema(as = StrongboxKey)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "as above")]
-struct KeyBody {
-    /// 32 bytes in base64, as `os-upgrade strongbox key` prints them.
-    #[schema(value_type = types::KeyText)]
-    key: String,
-}
-
-/// 200: names, and who has them kept since when. Values are never shown.
-#[utoipa::path(
-    get, path = "/v1/config/strongbox/secrets", operation_id = "list-secrets", tag = tag::CONFIGURATION,
-    summary = "List the secrets that are kept, without their values",
-    params(Listing),
-    responses((status = 200, description = "the secrets, or a page of them", body = lists::SecretList))
-)]
-async fn list(State(api): State<Api>, Params(params): Params<Listing>) -> Result<Response, Problem> {
+async fn list(State(api): State<Api>, Params(params): Params<NameList>) -> Result<Response, Problem> {
     let present = api.present()?;
     let kept = &present.state.strongbox.secrets;
-    let wanted = params.wanted();
-    if wanted == Wanted::Count {
+    let mode = params.mode();
+    if mode == ListMode::Count {
         return reply::json(&Count { count: kept.len() as u64 });
     }
     let secrets = kept.iter().map(|(name, secret)| Secret {
@@ -115,24 +61,12 @@ async fn list(State(api): State<Api>, Params(params): Params<Listing>) -> Result
     let (page, next) = params.page(secrets, |secret| secret.name.to_owned());
     let secrets = page.into_iter().map(|secret| {
         let name = secret.name;
-        entry(wanted, || name, || secret)
+        Entry::of(mode, || name, || secret)
     });
     let secrets = secrets.collect();
     reply::json(&Secrets { secrets, next })
 }
 
-/// 201 or 204 once it is durable, sealed; 503 without the key.
-#[utoipa::path(
-    put, path = "/v1/config/strongbox/secrets/{name}", operation_id = "put-secret", tag = tag::CONFIGURATION,
-    summary = "Keep a secret, in place of the one of this name if there is one",
-    params(("name" = types::SecretNameText, Path, description = "what it is called", example = "lock-server")),
-    request_body = SecretBody,
-    responses(
-        (status = 201, description = "it is kept"),
-        (status = 204, description = "it is kept in place of the one before"),
-        (status = 409, description = "another key has been given meanwhile, or there are too many"),
-    )
-)]
 async fn put(
     State(api): State<Api>,
     Actor(actor): Actor,
@@ -151,16 +85,6 @@ async fn put(
     api.change(Request::new(actor, keep)).await
 }
 
-/// 204 once it is durable. It needs no key.
-#[utoipa::path(
-    delete, path = "/v1/config/strongbox/secrets/{name}", operation_id = "remove-secret", tag = tag::CONFIGURATION,
-    summary = "Keep a secret no longer",
-    params(("name" = types::SecretNameText, Path, description = "what it is called", example = "lock-server")),
-    responses(
-        (status = 204, description = "it is kept no longer"),
-        (status = 404, description = "there is none of this name"),
-    )
-)]
 async fn remove(
     State(api): State<Api>,
     Actor(actor): Actor,
@@ -171,12 +95,6 @@ async fn remove(
     api.change(Request::new(actor, SecretOperation::Remove { name })).await
 }
 
-/// 200, about this instance.
-#[utoipa::path(
-    get, path = "/v1/state/strongbox", operation_id = "read-strongbox", tag = tag::ORCHESTRATOR,
-    summary = "Ask whether this instance can use the secrets",
-    responses((status = 200, description = "whether it can", body = Strongbox))
-)]
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let present = api.present()?;
     let kept = &present.state.strongbox;
@@ -188,16 +106,6 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
     })
 }
 
-/// 204 once this instance has the key, which it keeps in memory only; 403 if the secrets were sealed with another.
-#[utoipa::path(
-    post, path = "/v1/state/strongbox/unseal", operation_id = "unseal-strongbox", tag = tag::ORCHESTRATOR,
-    summary = "Give this instance the key to the secrets",
-    request_body = KeyBody,
-    responses(
-        (status = 204, description = "it has the key"),
-        (status = 403, description = "this is not the key, or the token may not do this"),
-    )
-)]
 async fn unseal(
     State(api): State<Api>,
     Actor(actor): Actor,

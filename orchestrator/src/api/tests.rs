@@ -26,6 +26,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
+use os_upgrade_api_types::config::rollout;
 use os_upgrade_kernel::Input;
 use os_upgrade_protocol::Versions;
 use os_upgrade_shell::committed::Committed;
@@ -34,9 +35,7 @@ use os_upgrade_shell::not_done::NotDone;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use tower::ServiceExt as _;
 
-use super::openapi::examples::rollout;
 use super::*;
 use crate::call::Call;
 use crate::site::{HostVersions, Present, Readiness};

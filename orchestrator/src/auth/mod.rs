@@ -1,6 +1,6 @@
 //! Who may call: tokens and the file they are kept in, and who a request comes from.
 //!
-//! What a caller may do with which endpoint is not decided here but in `api::authority`, where the table of routes is.
+//! Who may ask for which route is not decided here: the declaration of the route says it.
 
 mod browser;
 mod credentials;
@@ -13,9 +13,7 @@ mod peer;
 mod secret;
 mod token_file;
 
-use std::fmt;
-use std::str::FromStr;
-
+pub use os_upgrade_api_types::Role;
 use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 
@@ -28,47 +26,6 @@ pub use self::peer::PeerCertificate;
 pub use self::secret::{Salted, Secret};
 pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, read_trusted, write};
 pub use self::token_file::{parse as parse_tokens, text as tokens_text};
-
-/// What an operator, or a program, may do. Each may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Read everything.
-    Viewer,
-    /// Start runs, cancel them, and say who holds slots.
-    Operator,
-    /// Everything.
-    Admin,
-}
-
-impl Role {
-    /// Each role, the least first.
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
-
-    /// Its word in files, settings and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Role {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let role = Self::ALL.into_iter().find(|role| role.as_str() == text);
-        role.ok_or_else(|| "expected viewer, operator or admin".to_owned())
-    }
-}
 
 /// What a caller was let in for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

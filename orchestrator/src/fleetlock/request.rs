@@ -1,11 +1,12 @@
 //! The body of a FleetLock request, as a client sends it.
 
+use os_upgrade_api_types::route::Dialect;
 use os_upgrade_kernel::{ClientId, ClientIdError};
 use os_upgrade_protocol::{GroupName, NameError, json};
 use serde::{Deserialize, Serialize};
 
 /// Largest body of a request, in bytes.
-pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
+pub const REQUEST_BYTES_MAX: usize = Dialect::FleetLock.body_bytes_max();
 
 /// Who asks for a slot, or gives it back, and of which group.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! The reader: runs newest first, and one run with its hosts and facts. Its connections cannot write.
 
-use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 use futures::{Stream, TryStreamExt as _};
+use os_upgrade_kernel::FactCursor;
 use os_upgrade_protocol::RunId;
 use serde_json::value::RawValue;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
@@ -111,32 +110,6 @@ pub struct FactRow {
     pub host: Option<String>,
     /// The fact as a JSON object, as it stands in the journal.
     pub fact: Box<RawValue>,
-}
-
-/// The place of a fact: where the next page begins after. As text `<sequence>.<place>`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FactCursor {
-    /// The sequence of its record in the journal.
-    pub sequence: u64,
-    /// Its place in that record, from 0.
-    pub place: u64,
-}
-
-impl fmt::Display for FactCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.sequence, self.place)
-    }
-}
-
-impl FromStr for FactCursor {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let cursor = text.split_once('.').and_then(|(sequence, place)| {
-            Some(Self { sequence: sequence.parse().ok()?, place: place.parse().ok()? })
-        });
-        cursor.ok_or_else(|| format!("{text:?} is not a value of \"facts-next\""))
-    }
 }
 
 /// Some runs, newest first.

@@ -17,6 +17,7 @@ use governor::nanos::Nanos;
 use governor::state::StateStore;
 use governor::state::keyed::{HashMapStateStore, ShrinkableKeyedStateStore};
 use governor::{Quota, RateLimiter};
+use os_upgrade_api_types::health::{HEALTHY, READY};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::sync::Semaphore;
@@ -153,7 +154,7 @@ pub(in crate::api) async fn within(State(limits): State<Limits>, request: Reques
     {
         return limits.refuse(Refusal::TooMany { wait }, path);
     }
-    if matches!(path, "/healthz" | "/readyz") {
+    if [HEALTHY.path(), READY.path()].contains(&path) {
         return next.run(request).await;
     }
     let Some(place) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {

@@ -1,14 +1,14 @@
 //! Every route and method as everybody, over the real router.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{TimeDelta, Utc};
+use os_upgrade_api_types::route::Access;
 use os_upgrade_protocol::GroupName;
 
-use super::super::authority::{Lets, ROUTES};
 use super::*;
 use crate::auth::{KeptTokens, Proof, Rights, Role, Salted, Secret, Token, write};
 
@@ -83,49 +83,18 @@ impl Guarded {
     }
 }
 
-/// The paths of the endpoints, from the router itself: its `Debug` has them in quotation marks.
-fn paths_of_the_router() -> BTreeSet<String> {
-    let shown = format!("{:?}", routes().split_for_parts().0);
-    // What comes after is for what has no route.
-    let (shown, _) = shown.split_once("fallback_router").unwrap();
-    shown.split('"').filter(|part| part.starts_with('/')).map(str::to_owned).collect()
-}
-
 /// What stands for a parameter.
 fn example(path: &str) -> String {
     path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
 }
 
-#[tokio::test]
-async fn the_table_has_every_route_and_no_other() {
-    let listed: Vec<&str> = ROUTES.iter().map(|(path, _)| *path).collect();
-    let set: BTreeSet<String> = listed.iter().map(|path| (*path).to_owned()).collect();
-    assert_eq!(set.len(), listed.len(), "each has one line");
-    assert_eq!(set, paths_of_the_router());
-
-    // The router without the table: it takes exactly the methods that are listed.
-    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
-    let (directory, projector) = store().await;
-    let bare = Api {
-        site: api.site.clone(),
-        history: projector.history().await.unwrap(),
-        renders: Arc::new(Semaphore::new(1)),
-        answers: metrics::Answers::default(),
-        gate: Gate::default(),
-        options: Options::default(),
-    };
-    let bare =
-        TestApi { router: with_limits(routes().split_for_parts().0.with_state(bare)), directory, ..api };
-    for (path, methods) in ROUTES {
-        for method in METHODS {
-            let (status, ..) = bare
-                .send(Request::builder().method(&method).uri(example(path)).body(Body::empty()).unwrap())
-                .await;
-            let asked = if method == Method::HEAD { Method::GET } else { method.clone() };
-            let listed = methods.iter().any(|(known, _)| *known == asked);
-            assert_eq!(status != 405, listed, "{method} {path}: {status}");
-        }
+/// The methods of each path, and who may use them.
+fn paths() -> BTreeMap<&'static str, Vec<(&'static str, Access)>> {
+    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for route in routes().declarations() {
+        paths.entry(route.path).or_default().push((route.method.as_str(), route.access));
     }
+    paths
 }
 
 #[tokio::test]
@@ -137,18 +106,28 @@ async fn every_route_and_method_as_everybody() {
         ("operator", Some(Role::Operator)),
         ("admin", Some(Role::Admin)),
     ];
-    for (path, methods) in ROUTES {
+    for (path, methods) in paths() {
         for method in METHODS {
             let asked = if method == Method::HEAD { Method::GET } else { method.clone() };
-            let lets = methods.iter().find(|(known, _)| *known == asked).map(|(_, lets)| *lets);
+            let access =
+                methods.iter().find(|(known, _)| *known == asked.as_str()).map(|(_, access)| *access);
+            // Whoever asks is looked at before the method.
+            let access = access.or_else(|| {
+                methods.iter().map(|(_, access)| *access).find(|access| *access == Access::LockGroup)
+            });
+            let is_post = method == Method::POST;
             let path = example(path);
             for who in ["none", "bad", "expired"] {
                 let (status, headers, body) = guarded.ask(who, &method, &path).await;
                 let case = format!("{who}: {method} {path}: {status} {body}");
-                match lets {
+                match access {
                     None => assert_eq!(status, 405, "{case}"),
-                    Some(Lets::Anybody) => assert!([200, 308, 404].contains(&status), "{case}"),
-                    Some(Lets::Role(_)) => {
+                    Some(Access::Anybody) => assert!([200, 308, 404].contains(&status), "{case}"),
+                    Some(Access::LockGroup) => {
+                        assert_eq!(status, 401, "{case}");
+                        assert_eq!(headers["www-authenticate"], "Basic realm=\"os-upgrade\"", "{case}");
+                    }
+                    Some(Access::Role(_)) => {
                         assert_eq!(status, 401, "{case}");
                         assert!(
                             headers["www-authenticate"].to_str().unwrap().starts_with("Bearer"),
@@ -164,9 +143,11 @@ async fn every_route_and_method_as_everybody() {
             for (who, role) in roles {
                 let (status, _, body) = guarded.ask(who, &method, &path).await;
                 let case = format!("{who}: {method} {path}: {status} {body}");
-                match lets {
+                match access {
                     None => assert_eq!(status, 405, "{case}"),
-                    Some(Lets::Role(needed)) if role < Some(needed) => {
+                    // Without FleetLock's header the group is not looked at.
+                    Some(Access::LockGroup) => assert_eq!(status, if is_post { 400 } else { 405 }, "{case}"),
+                    Some(Access::Role(needed)) if role < Some(needed) => {
                         assert_eq!(status, 403, "{case}");
                         assert!(method == Method::HEAD || body.contains(&format!("role {needed}")), "{case}");
                     }
@@ -175,16 +156,6 @@ async fn every_route_and_method_as_everybody() {
             }
         }
     }
-}
-
-#[tokio::test]
-async fn a_route_without_a_line_is_nobodys() {
-    let guarded = Guarded::new(TestSite::new([]), &[]).await;
-    let gate = Gate::default();
-    let unlisted = Router::new().route("/v1/state/unlisted", axum::routing::get(async || "secret"));
-    let router = unlisted.layer(middleware::from_fn_with_state(gate, super::super::authority::admit));
-    let api = TestApi { router, ..guarded.api };
-    assert_eq!(api.call("GET /v1/state/unlisted", "").await, (403, error("nobody may call this")));
 }
 
 /// Without tokens whoever is on the machine may do everything, and so might pages in a browser on it.

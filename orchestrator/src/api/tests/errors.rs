@@ -193,7 +193,8 @@ fn who_is_not_let_in_fills_no_log() {
 #[tokio::test]
 async fn a_body_that_is_too_large() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
-    let large = format!("{{\"worker-applications\":[{}]}}", " ".repeat(BODY_BYTES_MAX));
+    let large =
+        format!("{{\"worker-applications\":[{}]}}", " ".repeat(Dialect::Specification.body_bytes_max()));
     assert_eq!(api.call(CONFIG, &large).await, (413, error("the body exceeds 1048576 bytes")));
 }
 

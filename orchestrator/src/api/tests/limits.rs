@@ -126,7 +126,7 @@ async fn no_limit_for_an_address() {
 #[tokio::test]
 async fn bodies_beyond_the_limits() {
     let (api, _calls) = api(&[]).await;
-    let large = " ".repeat(BODY_BYTES_MAX + 1);
+    let large = " ".repeat(Dialect::Specification.body_bytes_max() + 1);
     let (status, _, body) = ask(&api, "PUT /v1/config/os-upgrade", &large, "127.0.0.1:1").await;
     assert_eq!((status, body), (413, error("the body exceeds 1048576 bytes")));
     tokio::time::pause();
@@ -150,13 +150,11 @@ async fn large_answers_are_not_waited_for_for_ever() {
         gate: gate.clone(),
         options: Options::default(),
     };
-    let edge =
-        fleet_lock::Edge { site: api.site.clone(), answers: state.answers.clone(), gate: gate.clone() };
-    let (described, _) = super::super::openapi::routes().split_for_parts();
+    let described = super::super::openapi::routes().router(&gate, None);
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());
     let routes = described.with_state(state).route("/large", axum::routing::get(large));
-    let whole = from_outside(routes, renders, edge, gate, Limits::default());
+    let whole = from_outside(routes, renders, gate, Limits::default());
     let ask = async |path: &str| {
         let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();
         let response = whole.clone().oneshot(request).await.unwrap();

@@ -38,6 +38,12 @@ fn every_operation_is_described_in_full() {
     for (operation, said) in operations {
         assert!(said["summary"].is_string(), "{operation} has no summary");
         assert_eq!(said["tags"].as_array().map(Vec::len), Some(1), "{operation}");
+        let parameters = said["parameters"].as_array().into_iter().flatten();
+        let in_path = parameters.filter(|parameter| parameter["in"] == "path");
+        let described: Vec<String> =
+            in_path.map(|name| format!("{{{}}}", name["name"].as_str().unwrap())).collect();
+        let names: Vec<&str> = operation.split('/').filter(|segment| segment.starts_with('{')).collect();
+        assert_eq!(described, names, "{operation}");
         let bodies = said["requestBody"]["content"].as_object().into_iter().flatten();
         for (status, response) in said["responses"].as_object().unwrap() {
             assert!(!response["description"].as_str().unwrap().is_empty(), "{operation} {status}");

@@ -1,9 +1,9 @@
 //! Windows from configuration to state: the specification's samples, and what is to be expected.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::config::sample;
 
 use super::super::fields::Keep;
-use super::super::openapi::examples::sample;
 use super::*;
 use crate::testing::put_config;
 

@@ -1,11 +1,11 @@
-//! What `api/sites.rs` does for the endpoints that it passes on: the parameter `site`, and what is answered when there is
-//! no answer of that site.
+//! Routes that may be asked of another site: the parameter `site`, and what is answered when there is no answer of that
+//! site.
 
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, RefOr, Required, ResponseBuilder};
 
-use super::super::sites::{PARAMETER, takes_site};
+use crate::sites::{PARAMETER, takes_site};
 
 const NOBODY: &str = "no orchestrator serves `site`";
 const BAD_ANSWER: &str = "the answer of `site` is too large for the bus, or cannot be read";

@@ -1,14 +1,15 @@
-//! What `api/form.rs` does for every endpoint below `/v1`: bodies and answers in YAML too, and 406.
+//! Bodies and answers in YAML too, below `/v1`, and 406.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{RefOr, ResponseBuilder};
 
-const JSON: &str = "application/json";
+use crate::route::{Declaration, JSON, Method};
+
 const YAML: &str = "application/yaml";
 
 /// Adds what is answered to a read that wants neither form.
-pub(super) fn refuse(path: &str, method: &str, operation: &mut Operation) {
-    if method == "GET" && path.starts_with("/v1/") {
+pub(super) fn refuse(route: &Declaration, operation: &mut Operation) {
+    if route.method == Method::Get && route.path.starts_with("/v1/") {
         let refused = ResponseBuilder::new().description("Accept names neither JSON nor YAML").build();
         operation.responses.responses.insert("406".to_owned(), RefOr::T(refused));
     }

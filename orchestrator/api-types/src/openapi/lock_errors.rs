@@ -1,82 +1,20 @@
-//! FleetLock, described. Its requests are answered by `api/fleet_lock`, before the router; the functions here are
-//! never called.
+//! The errors that a route of FleetLock may answer, in its dialect.
 
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 
-use super::tag;
-use super::types::{ClientText, GroupText};
-
-/// The endpoints of FleetLock.
-#[derive(utoipa::OpenApi)]
-#[openapi(paths(pre_reboot, steady_state), components(schemas(Meant)))]
-pub(super) struct Described;
-
-/// Who asks for a slot, or gives it back. Further fields are ignored.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it is read by `Claim`; here is its shape")]
-struct ClaimBody {
-    client_params: ClientParams,
-}
-
-/// The client, and the group of its slot.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "as above")]
-struct ClientParams {
-    #[schema(value_type = ClientText)]
-    id: String,
-    #[schema(value_type = GroupText)]
-    group: String,
-}
-
-/// It is granted.
-#[derive(ToSchema)]
-struct Granted {}
-
-/// The only value of the header.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "as above")]
-enum Meant {
-    #[schema(rename = "true")]
-    True,
-}
-
 /// An error of FleetLock.
 #[derive(ToSchema)]
+#[expect(dead_code, reason = "the server writes it; here is its shape")]
 #[schema(as = LockError)]
-#[expect(dead_code, reason = "it is written by `LockError`; here is its shape")]
-pub(in crate::api) struct LockErrorBody {
+pub(crate) struct LockErrorBody {
     /// A word of a small fixed set; docs/fleetlock.md has them all.
     kind: String,
     /// What is wrong, for people.
     value: String,
 }
-
-/// Once the answer is there it is durable that the client holds the slot. The `Content-Type` and the query are not
-/// looked at.
-#[utoipa::path(
-    post, path = "/v1/pre-reboot", operation_id = "pre-reboot", tag = tag::FLEET_LOCK,
-    summary = "Take a slot",
-    params(("fleet-lock-protocol" = Meant, Header, description = "that the request is meant for such a server")),
-    request_body = ClaimBody,
-    responses((status = 200, description = "the client holds a slot", body = Granted))
-)]
-#[expect(dead_code, reason = "only its description is used")]
-fn pre_reboot() {}
-
-/// Once the answer is there it is durable that the client holds no slot. The `Content-Type` and the query are not
-/// looked at.
-#[utoipa::path(
-    post, path = "/v1/steady-state", operation_id = "steady-state", tag = tag::FLEET_LOCK,
-    summary = "Give a slot back",
-    params(("fleet-lock-protocol" = Meant, Header, description = "that the request is meant for such a server")),
-    request_body = ClaimBody,
-    responses((status = 200, description = "the client holds no slot", body = Granted))
-)]
-#[expect(dead_code, reason = "only its description is used")]
-fn steady_state() {}
 
 /// What may go wrong: status, when, `kind` and `value`.
 const ERRORS: [(&str, &str, &str, &str); 9] = [

@@ -1,17 +1,17 @@
-//! The errors that any endpoint may answer, in the dialect of the specification; the policy is at the head of
-//! `api/error.rs`. An endpoint says itself what is special about it: its 404, 409 and 412.
+//! The errors that any route may answer, in the dialect of the specification. A declaration says what is special about its
+//! route: its 404, 409 and 412.
 
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
-use super::super::authority;
+use crate::route::{Access, Declaration};
 
 /// The body of an error.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it is written by `Problem`; here is its shape")]
-pub(in crate::api) struct Errors {
+#[expect(dead_code, reason = "the server writes it; here is its shape")]
+pub(super) struct Errors {
     errors: Vec<ErrorEntry>,
 }
 
@@ -19,7 +19,7 @@ pub(in crate::api) struct Errors {
 #[derive(ToSchema)]
 #[schema(rename_all = "kebab-case")]
 #[expect(dead_code, reason = "as above")]
-pub(in crate::api) struct ErrorEntry {
+pub(super) struct ErrorEntry {
     /// What is wrong, and what to do about it, for people.
     error_message: String,
     /// The same for programs, where there is something to be said.
@@ -61,11 +61,11 @@ const TO_BODIES: [Common; 3] = [
 ];
 
 /// Adds to `operation` what may happen to it as to any other, and gives every error its body.
-pub(super) fn add(path: &str, operation: &mut Operation) {
+pub(super) fn add(route: &Declaration, operation: &mut Operation) {
     let mut common: Vec<Common> = TO_ALL.to_vec();
     common.push(TO_QUERIES);
     common.push(UNAVAILABLE);
-    if !authority::is_public(path) {
+    if route.access != Access::Anybody {
         common.extend(TO_TOKENS);
     }
     if operation.request_body.is_some() {

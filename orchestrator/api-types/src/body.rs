@@ -1,0 +1,183 @@
+//! Bodies, and parts of them, that several resources share.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use os_upgrade_kernel::{Cause, Reason};
+use os_upgrade_protocol::time;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use serde_json::value::RawValue;
+use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::query::ListMode;
+use crate::text::{BlockerKindWord, HostStatusWord, ReasonKindWord};
+
+/// RFC 3339 in UTC, whole seconds, as everywhere in the specification.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamp(pub DateTime<Utc>);
+
+impl Serialize for Stamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&time::format(self.0))
+    }
+}
+
+impl PartialSchema for Stamp {
+    fn schema() -> RefOr<Schema> {
+        let object = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .description(Some("RFC 3339 in UTC."));
+        object.examples([json!("2026-11-21T01:00:00Z")]).into()
+    }
+}
+
+impl ToSchema for Stamp {
+    fn name() -> Cow<'static, str> {
+        "Time".into()
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds: many facts share a second.
+#[derive(Debug, Clone, Copy)]
+pub struct Millis(pub DateTime<Utc>);
+
+impl Serialize for Millis {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+/// How many entries a list has.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Count {
+    pub count: u64,
+}
+
+/// An entry of a list, or only its key.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Entry<K, T> {
+    Key(K),
+    Whole(T),
+}
+
+impl<K, T> Entry<K, T> {
+    /// What `mode` has of it.
+    pub fn of(mode: ListMode, key: impl FnOnce() -> K, whole: impl FnOnce() -> T) -> Self {
+        match mode {
+            ListMode::Keys => Self::Key(key()),
+            ListMode::Entries | ListMode::Count => Self::Whole(whole()),
+        }
+    }
+}
+
+/// How many hosts are in which status; those of none are left out.
+#[derive(Debug, ToSchema)]
+pub struct Counts(#[schema(inline)] pub std::collections::BTreeMap<String, u64>);
+
+/// A reason on the wire: the sentence, and the word that tells its kind.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ReasonFields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    reason: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ReasonKindWord>)]
+    reason_kind: Option<&'static str>,
+}
+
+/// A reason's sentence.
+#[derive(Debug)]
+struct Text<'a>(&'a Reason);
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self.0)
+    }
+}
+
+impl<'a> ReasonFields<'a> {
+    /// Both, if there is a reason.
+    pub fn of(reason: Option<&'a Reason>) -> Self {
+        Self { reason: reason.map(Text), reason_kind: reason.map(Reason::kind) }
+    }
+}
+
+/// Something that keeps a host from moving.
+#[derive(Debug, Serialize)]
+pub struct Blocker<'a> {
+    #[serde(flatten)]
+    cause: &'a Cause,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Stamp>,
+}
+
+impl<'a> Blocker<'a> {
+    /// What keeps it, and until when at the latest.
+    pub fn of(blocker: &'a os_upgrade_kernel::Blocker) -> Self {
+        Self { cause: &blocker.cause, until: blocker.until.map(Stamp) }
+    }
+}
+
+impl PartialSchema for Blocker<'_> {
+    fn schema() -> RefOr<Schema> {
+        let meaning = "Something that keeps a host from moving. What it is about, such as an action or another host, stands in \
+                       fields of its own, which differ by its kind; until is when, at the latest, it changes by time alone.";
+        let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
+        let object = object.property("kind", BlockerKindWord::schema()).required("kind");
+        let object = object.property("until", Stamp::schema());
+        object.additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
+    }
+}
+
+impl ToSchema for Blocker<'_> {
+    fn name() -> Cow<'static, str> {
+        "Blocker".into()
+    }
+}
+
+/// A host of a run: `{"hostname":"h01","status":"waiting","since":"...","reason":"...","reason-kind":"..."}`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HostOfRun<'a> {
+    pub hostname: &'a str,
+    #[schema(value_type = HostStatusWord)]
+    pub status: &'static str,
+    pub since: Stamp,
+    #[serde(flatten)]
+    pub reason: ReasonFields<'a>,
+}
+
+/// How far its worker is with the command under way, as it says.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Progress<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 100)]
+    pub percent: Option<u8>,
+    pub text: &'a str,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Fact<'a> {
+    /// Of its record in the journal.
+    pub sequence: u64,
+    /// In that record, from 0.
+    pub place: u64,
+    #[schema(value_type = Stamp)]
+    pub time: Millis,
+    #[serde(rename = "type")]
+    pub name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<&'a str>,
+    /// The whole of it; its kinds differ.
+    #[schema(value_type = Object)]
+    pub fact: &'a RawValue,
+}

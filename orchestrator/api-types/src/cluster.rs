@@ -1,0 +1,110 @@
+//! `/v1/state/cluster`: the instances of a site. An extension of the specification.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::body::Stamp;
+use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
+use crate::text::RoleWord;
+
+/// The instances, who leads, how far the others are behind, and where the streams are kept; of any instance.
+pub const READ: Route = Route::new(
+    Method::Get,
+    "/v1/state/cluster",
+    VIEWER,
+    Tag::Orchestrator,
+    "read-cluster",
+    "Read the instances of the site, and where its streams are kept",
+)
+.answers(&[Answer::json("as this instance knows it", Shape::of::<ClusterState<'static>>(), example)]);
+
+fn example() -> Value {
+    json!({
+        "leader": "orchestrator-1",
+        "instances": [{
+            "instance": "orchestrator-1",
+            "role": "leader",
+            "reachable": true,
+            "ready": true,
+            "position": 1042,
+            "lag": 0,
+            "address": "10.0.0.1:8080",
+            "version": "0.1.0",
+            "timezone": "Europe/Stockholm",
+            "last-seen": "2026-11-21T01:00:00Z",
+        }],
+        "streams": [{
+            "stream": "os-upgrade-journal",
+            "leader": "nats-1",
+            "replicas": [{"server": "nats-2", "current": true, "offline": false, "lag": 0}],
+        }],
+    })
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ClusterState<'a> {
+    /// The instance that holds the lease, as far as the one that answers knows.
+    pub leader: Option<&'a str>,
+    pub instances: Vec<InstanceState<'a>>,
+    pub streams: Vec<StreamState<'a>>,
+    /// What is wrong among the instances, a sentence each; absent when nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct InstanceState<'a> {
+    pub instance: &'a str,
+    #[schema(value_type = RoleWord)]
+    pub role: &'static str,
+    /// Whether it has been heard of within 5 s.
+    pub reachable: bool,
+    pub ready: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_ready_reason: Option<&'a str>,
+    /// The sequence up to which it has the journal.
+    pub position: u64,
+    /// How many records the leader had more when both were last heard of; absent while nobody leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag: Option<u64>,
+    pub address: &'a str,
+    pub version: &'a str,
+    /// `[site] timezone` of its settings; absent for one of an older version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<&'a str>,
+    pub last_seen: Stamp,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct StreamState<'a> {
+    pub stream: &'a str,
+    #[serde(flatten)]
+    pub copies: CopiesState<'a>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged, rename_all_fields = "kebab-case")]
+pub enum CopiesState<'a> {
+    Known {
+        /// The server that leads the stream; absent while they elect one, and where there is but one server.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        leader: Option<&'a str>,
+        replicas: Vec<ReplicaState<'a>>,
+    },
+    Unknown {
+        problem: &'a str,
+    },
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ReplicaState<'a> {
+    pub server: &'a str,
+    pub current: bool,
+    pub offline: bool,
+    pub lag: u64,
+}

@@ -1,0 +1,398 @@
+//! `/v1/config/os-upgrade` and `/v1/state/os-upgrade/config-history`: what operators intend, and who changed it.
+//!
+//! The configuration itself is the kernel's; here is how it is described.
+
+use std::borrow::Cow;
+
+use os_upgrade_kernel::Config;
+use os_upgrade_kernel::config as kernel;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+use crate::body::{Millis, Stamp};
+use crate::lists::list;
+use crate::query::{FactList, Parameters, True, Validate};
+use crate::route::{ADMIN, Answer, Content, Method, Route, Shape, Tag, VIEWER};
+use crate::text::{
+    DateText, DaysText, DurationText, FactKeyText, NameText, PatchWord, TagsText, TimeText, TimeoutText,
+    UnreachableWord, WindowDurationText,
+};
+
+const PATH: &str = "/v1/config/os-upgrade";
+
+/// The configuration.
+pub const READ: Route = Route::new(
+    Method::Get,
+    PATH,
+    VIEWER,
+    Tag::Configuration,
+    "read-configuration",
+    "Retrieve the configuration of os upgrade",
+)
+.headers::<TagsOfReads>()
+.query::<ReadParameters>()
+.answers(&[
+    Answer::json("the configuration", Shape::of::<ConfigBody>(), sample)
+        .with_headers(&[("ETag", Some("tells this configuration, in this form, from all others"))]),
+    Answer::new(304, "the client has it already"),
+    Answer::new(404, "there is no configuration"),
+    Answer::new(412, "it is not one of those in If-Match"),
+]);
+
+/// 201 when there was none, 204 when there was.
+pub const REPLACE: Route<Config> = Route::new(
+    Method::Put,
+    PATH,
+    ADMIN,
+    Tag::Configuration,
+    "replace-configuration",
+    "Replace or create the os upgrade",
+)
+.body_described::<Config, ConfigBody>(|| {
+    sample_with(json!({"rollout": rollout(json!({"max-concurrent": 2, "max-failures": 1}))}))
+})
+.description(
+    "A window that is open now starts a run at once. A run that is active goes on as it began: cancel it to \
+             stop it.",
+)
+.headers::<TagsOfWrites>()
+.query::<Validate>()
+.answers(&[
+    Answer::new(201, "it was created"),
+    Answer::new(204, "it was replaced, or is valid"),
+    Answer::new(412, "If-Match or If-None-Match expects another configuration"),
+]);
+
+/// 204; 404 when there is nothing to change, 412 when a `test` of a JSON Patch fails.
+pub const CHANGE: Route<Value> = Route::new(
+    Method::Patch,
+    PATH,
+    ADMIN,
+    Tag::Configuration,
+    "change-configuration",
+    "Update the os upgrade",
+)
+.body_described::<Value, ConfigPatch>(merge_patch)
+.other_bodies(&[
+    Content::new("application/merge-patch+json", Shape::of::<ConfigPatch>(), merge_patch),
+    Content::new("application/json-patch+json", Shape::list_of::<PatchStep>(), || {
+        json!([
+            {"op": "test", "path": "/rollout/max-concurrent", "value": 1},
+            {"op": "replace", "path": "/rollout/max-concurrent", "value": 2},
+        ])
+    }),
+])
+.description(
+    "A merge patch (RFC 7396), also as plain JSON or YAML, or a JSON Patch (RFC 6902). Lists are replaced \
+             whole. Without If-Match it is applied to whatever is configured by then.",
+)
+.headers::<TagsOfWrites>()
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "it was changed, or could be"),
+    Answer::new(404, "there is no configuration"),
+    Answer::new(412, "If-Match or If-None-Match expects another configuration, or a test failed"),
+]);
+
+/// 204; 404 when there is none to delete.
+pub const DELETE: Route = Route::new(
+    Method::Delete,
+    PATH,
+    ADMIN,
+    Tag::Configuration,
+    "delete-configuration",
+    "Delete the os upgrade",
+)
+.description("A run that is active goes on to its end: cancel it to stop it.")
+.headers::<TagsOfWrites>()
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "it was deleted, or could be"),
+    Answer::new(404, "there is no configuration"),
+    Answer::new(412, "If-Match or If-None-Match expects another configuration"),
+]);
+
+/// Which methods and patches there are.
+pub const DESCRIBE: Route = Route::new(
+    Method::Options,
+    PATH,
+    VIEWER,
+    Tag::Configuration,
+    "describe-configuration",
+    "Ask what may be done with the os upgrade",
+)
+.answers(&[Answer::new(204, "the headers say it")
+    .with_headers(&[("Allow", Some("methods")), ("Accept-Patch", Some("media types of patches"))])]);
+
+/// Who changed it, newest first.
+pub const HISTORY: Route = Route::new(
+    Method::Get,
+    "/v1/state/os-upgrade/config-history",
+    VIEWER,
+    Tag::Configuration,
+    "list-configuration-changes",
+    "List the changes of the configuration, newest first",
+)
+.query::<FactList>()
+.answers(&[Answer::json("a page of them", Shape::of::<ChangeList>(), || json!({"items": [change()]}))]);
+
+fn merge_patch() -> Value {
+    json!({"rollout": {"max-concurrent": 2}})
+}
+
+/// The specification's sample of a configuration.
+pub fn sample() -> Value {
+    json!({
+        "worker-applications": [{"name": "os-upgrade-debian"}],
+        "maintenance-windows": [{
+            "days-of-week": "Friday, Saturday",
+            "start-time": "01:00",
+            "timezone": "site-local",
+            "duration": "4h",
+        }],
+    })
+}
+
+/// The same, with `more` fields after it.
+pub(crate) fn sample_with(more: Value) -> Value {
+    let mut whole = sample();
+    if let (Value::Object(fields), Value::Object(more)) = (&mut whole, more) {
+        fields.extend(more);
+    }
+    whole
+}
+
+/// A rollout as it is shown: whole, with `settings` and the defaults of all others.
+///
+/// # Panics
+/// `settings` are not those of a rollout.
+pub fn rollout(settings: Value) -> Value {
+    let rollout: kernel::Rollout = serde_json::from_value(settings).expect("settings of a rollout");
+    serde_json::to_value(rollout).expect("a rollout has string keys and no fallible part")
+}
+
+fn change() -> Value {
+    json!({
+        "sequence": 12,
+        "place": 0,
+        "time": "2026-11-20T12:00:00.000Z",
+        "actor": "anna",
+        "difference": [{"path": "rollout/max-concurrent", "before": 1, "after": 2}],
+        "configuration": {
+            "worker-applications": [{"name": "os-upgrade-debian"}],
+            "rollout": rollout(json!({"max-concurrent": 2})),
+        },
+    })
+}
+
+/// The conditions of a read.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+pub struct TagsOfReads {
+    /// answer only if the configuration has one of these tags
+    #[param(rename = "If-Match", value_type = Option<TagsText>)]
+    pub matching: Option<String>,
+    /// answer only if it has none of these tags
+    #[param(rename = "If-None-Match", value_type = Option<TagsText>)]
+    pub not_matching: Option<String>,
+}
+
+/// The conditions of a write.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+pub struct TagsOfWrites {
+    /// Only if the configuration has one of these tags.
+    #[param(rename = "If-Match", value_type = Option<TagsText>)]
+    pub matching: Option<String>,
+    /// Only if it has none of these tags; `*` if there is none.
+    #[param(rename = "If-None-Match", value_type = Option<TagsText>)]
+    pub not_matching: Option<String>,
+}
+
+/// The query parameters of a read.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ReadParameters {
+    /// Validate the request but do not actually perform the requested operation. A read changes nothing: it is answered.
+    #[param(inline)]
+    pub validate: Option<True>,
+    /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas.
+    #[param(example = "worker-applications/name,rollout")]
+    pub fields: Option<String>,
+}
+
+impl Parameters for ReadParameters {
+    const NAMES: &'static [&'static str] = &["validate", "fields"];
+}
+
+list! {
+    /// A page of changes, newest first; or of their keys; or how many there are.
+    ChangeList = page of Change<'static>, or FactKeyText
+}
+
+/// A change of the configuration.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Change<'a> {
+    /// Of its record in the journal.
+    pub sequence: u64,
+    /// In that record, from 0.
+    pub place: u64,
+    #[schema(value_type = Stamp)]
+    pub time: Millis,
+    /// Who did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<&'a str>,
+    /// What it changed.
+    #[schema(value_type = Vec<Difference>)]
+    pub difference: Vec<kernel::Difference>,
+    /// The whole from then on; absent where it was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ConfigBody>)]
+    pub configuration: Option<Box<RawValue>>,
+}
+
+/// The intended configuration of a site's upgrades.
+#[derive(Debug, ToSchema)]
+#[schema(as = Config, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
+pub struct ConfigBody {
+    /// Every host on which one of these has announced itself takes part; where several have, the first counts.
+    #[schema(required = false)]
+    pub worker_applications: Vec<WorkerApplication>,
+    /// When runs start by themselves: whenever one of these is open, so that one that is open now starts a run at once.
+    /// Without any, none does.
+    #[schema(required = false)]
+    pub maintenance_windows: Vec<Window>,
+    /// When none does, whatever is open. A run under way is not touched: cancel it.
+    #[schema(required = false)]
+    pub deny_windows: Vec<Window>,
+    /// How long after the start of an occurrence a run starts at the latest: sites with the same windows spread. Cut to what
+    /// `minimum-remaining` leaves of the occurrence, where it is longer.
+    #[schema(required = false, value_type = DurationText)]
+    pub start_jitter: String,
+    /// How much of an occurrence must be left for a run to start in it.
+    #[schema(required = false, value_type = DurationText)]
+    pub minimum_remaining: String,
+    #[schema(required = false)]
+    pub rollout: Rollout,
+}
+
+/// Times that come again and again, each for a duration: on days of the week at a local time, or by a cron schedule.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Full English names, each at most once; with `start-time`, and without `cron`.
+    #[schema(required = false, value_type = DaysText)]
+    pub days_of_week: String,
+    /// The local time at which it opens.
+    #[schema(required = false, value_type = TimeText)]
+    pub start_time: String,
+    /// Second (a single one), minute, hour, day of the month, month, day of the week, and year if wanted; or `@hourly`,
+    /// `@daily`, `@weekly`, `@monthly`, `@yearly`. Both the day of the month and the day of the week must fit. Give days of
+    /// the week by name, such as `0 0 1 * * Mon-Fri`: numbers count from 1, which is Sunday. The list of windows shows when
+    /// it opens.
+    #[schema(required = false)]
+    pub cron: String,
+    /// An IANA name, or `site-local`, the default.
+    #[schema(required = false)]
+    pub timezone: String,
+    /// How long it stays open; at most 366 days.
+    #[schema(value_type = WindowDurationText)]
+    pub duration: String,
+    /// The first day, in its zone, on which it opens.
+    #[schema(required = false, value_type = DateText)]
+    pub not_before: String,
+    /// The last day, in its zone, on which it opens.
+    #[schema(required = false, value_type = DateText)]
+    pub not_after: String,
+    /// When a window ends in whose duration the local clock is changed; `elapsed` unless given.
+    #[schema(required = false)]
+    pub dst: DstPolicy,
+}
+
+/// When a window ends in whose duration the local clock is changed: when the duration has `elapsed`, or when the
+/// `wall-clock` shows the start and the duration, an hour later or earlier.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "kebab-case")]
+pub enum DstPolicy {
+    Elapsed,
+    WallClock,
+}
+
+/// A merge patch (RFC 7396) of the configuration: the fields that become something else; `null` removes one.
+#[derive(Debug)]
+pub struct ConfigPatch;
+
+impl PartialSchema for ConfigPatch {
+    fn schema() -> RefOr<Schema> {
+        let meaning = "A merge patch (RFC 7396): the fields that become something else; null removes one.";
+        let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
+        object.additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
+    }
+}
+
+impl ToSchema for ConfigPatch {
+    fn name() -> Cow<'static, str> {
+        "ConfigPatch".into()
+    }
+}
+
+/// A step of a JSON Patch (RFC 6902).
+#[derive(Debug, ToSchema)]
+pub struct PatchStep {
+    #[schema(value_type = PatchWord)]
+    pub op: String,
+    /// Which place it is about (RFC 6901).
+    pub path: String,
+    /// Where `move` and `copy` take it from, as a path; others do not look at it.
+    #[schema(required = false)]
+    pub from: serde_json::Value,
+    /// What `add`, `replace` and `test` are about.
+    #[schema(required = false)]
+    pub value: serde_json::Value,
+}
+
+/// An application that implements the worker's side of an upgrade.
+#[derive(Debug, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerApplication {
+    /// The name under which its workers announce themselves: 1 to 255 bytes without control characters.
+    #[schema(value_type = NameText)]
+    pub name: String,
+}
+
+/// How a run goes through the hosts. The defaults are the specification's behaviour.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
+pub struct Rollout {
+    /// How many hosts may be under upgrade at once; their groups' slots bound them too.
+    #[schema(required = false, minimum = 1, maximum = 4_294_967_295_u64, default = 1)]
+    pub max_concurrent: u64,
+    /// How many hosts may fail before no further one is started.
+    #[schema(required = false, maximum = 4_294_967_295_u64, default = 0)]
+    pub max_failures: u64,
+    #[schema(required = false, value_type = UnreachableWord, default = "skip")]
+    pub unreachable: String,
+    /// How long a host may take to answer `reboot`, its boot and its worker's health check included, at least a second.
+    #[schema(required = false, value_type = TimeoutText, default = "30m")]
+    pub boot_timeout: String,
+}
+
+/// A place of the configuration that a change made different.
+#[derive(Debug, ToSchema)]
+pub struct Difference {
+    /// Which, such as `rollout/max-failures`; empty for the whole.
+    pub path: String,
+    /// What stood there; absent when nothing did.
+    #[schema(required = false)]
+    pub before: serde_json::Value,
+    /// What stands there since; absent when nothing does.
+    #[schema(required = false)]
+    pub after: serde_json::Value,
+}

@@ -1,0 +1,65 @@
+//! `/openapi.json`, the page that shows it, and `/metrics`: what programs and people read about the API.
+
+use serde_json::{Value, json};
+
+use crate::route::{ANYBODY, Answer, Method, PathName, Route, Shape, Tag, VIEWER};
+
+/// The media type of the metrics.
+pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The description of the API.
+pub const OPENAPI: Route = Route::new(
+    Method::Get,
+    "/openapi.json",
+    ANYBODY,
+    Tag::Orchestrator,
+    "read-openapi",
+    "Read the description of this API",
+)
+.answers(&[Answer::json(
+    "an OpenAPI 3.1 document",
+    Shape::inline::<Value>(),
+    || json!({"openapi": "3.1.0"}),
+)]);
+
+/// To the page.
+pub const FIND_PAGE: Route = Route::new(
+    Method::Get,
+    "/docs",
+    ANYBODY,
+    Tag::Orchestrator,
+    "find-page",
+    "Find the page that shows this API",
+)
+.answers(&[Answer::new(308, "it is at `/docs/`").with_headers(&[("location", None)])]);
+
+/// The page.
+pub const PAGE: Route =
+    Route::new(Method::Get, "/docs/", ANYBODY, Tag::Orchestrator, "read-page", "Show this API on a page")
+        .answers(&[Answer::text("the page", &["text/html"])]);
+
+/// A file that the page needs.
+pub const PAGE_FILE: Route = Route::new(
+    Method::Get,
+    "/docs/{file}",
+    ANYBODY,
+    Tag::Orchestrator,
+    "read-page-file",
+    "Read a file of that page",
+)
+.names(&[PathName::new("file", "the name of a file", Shape::inline::<String>(), Some("swagger-ui.css"))])
+.answers(&[
+    Answer::text("the file", &["text/css", "text/html", "text/javascript", "image/png"]),
+    Answer::new(404, "there is no such file"),
+]);
+
+/// The metrics of this instance.
+pub const METRICS: Route = Route::new(
+    Method::Get,
+    "/metrics",
+    VIEWER,
+    Tag::Orchestrator,
+    "read-metrics",
+    "Read numbers for a Prometheus",
+)
+.answers(&[Answer::text("in the OpenMetrics text format", &[OPEN_METRICS])]);

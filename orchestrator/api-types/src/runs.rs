@@ -1,0 +1,281 @@
+//! `/v1/state/os-upgrade/runs`, `/trigger-upgrade-site`, `/cancel` and `/give-up-host`: the runs, starting one, stopping it,
+//! and going on in it without a host. The last is an extension of the specification.
+
+use os_upgrade_kernel::FactCursor;
+use os_upgrade_kernel::duration::Duration;
+use os_upgrade_protocol::{HostName, RunId};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::body::{Counts, Fact, Stamp};
+use crate::config::{Rollout, rollout};
+use crate::lists::list;
+use crate::query::{self, Parameters, Validate, paged};
+use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
+use crate::text::{
+    ActionWord, AuditReasonText, FactKeyText, HostStatusWord, NameText, PhaseWord, ReasonKindWord, RunIdText,
+    RunResultWord, TimeoutText,
+};
+
+/// Most facts in an answer: all facts of a run of some 2 000 hosts.
+pub const FACTS_MAX: u32 = 10_000;
+
+/// A page of runs; 400 when there is no run `after`.
+pub const LIST: Route = Route::new(
+    Method::Get,
+    "/v1/state/os-upgrade/runs",
+    VIEWER,
+    Tag::Upgrades,
+    "list-runs",
+    "List the runs, newest first",
+)
+.query::<ListParameters>()
+.answers(&[Answer::json("a page of them", Shape::of::<RunList>(), || json!({"items": [run()]}))]);
+
+/// A run, or 404 when there is no such run.
+pub const READ: Route = Route::new(
+    Method::Get,
+    "/v1/state/os-upgrade/runs/{id}",
+    VIEWER,
+    Tag::Upgrades,
+    "read-run",
+    "Read a run: its hosts, and its facts in order",
+)
+.names(&[PathName::new("id", "the id of a run", Shape::of::<RunIdText>(), None)])
+.query::<ReadParameters>()
+.answers(&[
+    Answer::json("the run", Shape::of::<RunInFull<'static>>(), run_in_full),
+    Answer::new(404, "there is no such run"),
+]);
+
+/// 204 once the run is durable; 404 without a configuration, 409 while a run is active or without a host.
+pub const TRIGGER: Route<Trigger> = Route::new(
+    Method::Post,
+    "/v1/state/os-upgrade/trigger-upgrade-site",
+    OPERATOR,
+    Tag::Upgrades,
+    "trigger-upgrade-site",
+    "Trigger an upgrade on this site now, whatever the maintenance windows",
+)
+.optional_body::<Trigger>(|| json!({"timeout": "4h"}))
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "it has begun, or could"),
+    Answer::new(404, "there is no configuration"),
+    Answer::new(409, "a run is active, or no host could take part"),
+]);
+
+/// 204 once it is durable that no further host is started; 409 when no run is active.
+pub const CANCEL: Route<NoFields> = Route::new(
+    Method::Post,
+    "/v1/state/os-upgrade/cancel",
+    OPERATOR,
+    Tag::Upgrades,
+    "cancel-upgrade",
+    "Start no further host in the active run",
+)
+.optional_body::<NoFields>(|| json!({}))
+.answers(&[Answer::new(204, "no further host is started"), Answer::new(409, "no run is active")]);
+
+/// 204 once it is durable that the run does not wait for it. Where it had begun, its slot stays held, whatever
+/// `[fleet-lock] on-failure` is, until it says that it is through or an operator releases it.
+pub const GIVE_UP: Route<HostToGiveUp> = Route::new(
+    Method::Post,
+    "/v1/state/os-upgrade/give-up-host",
+    OPERATOR,
+    Tag::Upgrades,
+    "give-up-host",
+    "Go on in the active run without a host",
+)
+.body::<HostToGiveUp>(|| json!({"host": "h01", "reason": "its power supply burnt"}))
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "the run does not wait for it any more, or would not"),
+    Answer::new(404, "the host is not in the active run"),
+    Answer::new(409, "no run is active, or the host is through; or what it was told is not known yet"),
+]);
+
+fn run() -> Value {
+    json!({
+        "id": "019aa3f0-0000-7000-8000-000000000001",
+        "trigger": "operator",
+        "actor": "api 127.0.0.1",
+        "start-time": "2026-11-21T01:00:00Z",
+        "not-after": "2026-11-21T05:00:00Z",
+        "end-time": "2026-11-21T01:24:07Z",
+        "result": "completed",
+        "phase": "upgrading",
+        "rollout": rollout(json!({})),
+        "counts": {"upgraded": 1},
+    })
+}
+
+fn run_in_full() -> Value {
+    let mut run = run();
+    run["hosts"] = json!([{
+        "hostname": "h01",
+        "application": "os-upgrade-debian",
+        "group": "default",
+        "status": "upgraded",
+        "since": "2026-11-21T01:24:07Z",
+        "start-time": "2026-11-21T01:00:03Z",
+        "end-time": "2026-11-21T01:24:07Z",
+        "command": {"action": "upgrade", "sequence": 6},
+    }]);
+    run["facts"] = json!([{
+        "sequence": 7,
+        "place": 0,
+        "time": "2026-11-21T01:24:07.120Z",
+        "type": "run-ended",
+        "fact": {"type": "run-ended", "run": "019aa3f0-0000-7000-8000-000000000001", "result": "completed"},
+    }]);
+    run
+}
+
+paged!(
+    /// The parameters of the list.
+    ListParameters by RunId, described by RunIdText
+);
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "kebab-case")]
+pub struct ReadParameters {
+    /// How many facts at most.
+    #[param(minimum = 1, maximum = 10_000, default = 10_000)]
+    #[serde(default, deserialize_with = "query::limit::<_, FACTS_MAX>")]
+    pub facts_limit: Option<u32>,
+    /// The `facts-next` of the page before.
+    #[param(value_type = Option<FactKeyText>)]
+    pub facts_after: Option<FactCursor>,
+}
+
+impl Parameters for ReadParameters {
+    const NAMES: &'static [&'static str] = &["facts-limit", "facts-after"];
+}
+
+/// How a run is to be started.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trigger {
+    /// The upgrade is aborted if not all hosts are upgraded within this time.
+    #[schema(value_type = Option<TimeoutText>, default = "4h")]
+    pub timeout: Option<Duration>,
+}
+
+/// Parameters of a body that has none.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoFields {}
+
+/// A host that the active run is to go on without.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostToGiveUp {
+    /// Its name.
+    #[schema(value_type = NameText)]
+    pub host: HostName,
+    /// Why, for its history.
+    #[schema(value_type = AuditReasonText)]
+    pub reason: String,
+}
+
+list! {
+    /// A page of runs, newest first; or of their ids; or how many there are.
+    RunList = page of Run<'static>, or RunIdText
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Run<'a> {
+    pub id: &'a str,
+    /// What started it.
+    pub trigger: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<&'a str>,
+    pub start_time: Stamp,
+    pub not_after: Stamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<Stamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<RunResultWord>)]
+    pub result: Option<&'a str>,
+    /// How far it is, or was at its end.
+    #[schema(value_type = PhaseWord)]
+    pub phase: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<StopCause>)]
+    pub stopping: Option<&'a RawValue>,
+    #[schema(value_type = Rollout)]
+    pub rollout: &'a RawValue,
+    #[schema(value_type = Counts)]
+    pub counts: &'a RawValue,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct RunInFull<'a> {
+    #[serde(flatten)]
+    pub run: Run<'a>,
+    pub hosts: Vec<HostOfRunInFull<'a>>,
+    pub facts: Vec<Fact<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts_next: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct HostOfRunInFull<'a> {
+    pub hostname: &'a str,
+    pub application: &'a str,
+    pub group: &'a str,
+    #[schema(value_type = HostStatusWord)]
+    pub status: &'a str,
+    pub since: Stamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ReasonKindWord>)]
+    pub reason_kind: Option<&'a str>,
+    /// When its slot was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Stamp>,
+    /// When its part in the run ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<Stamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Command<'a>>,
+}
+
+/// A host's current command, or its last.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Command<'a> {
+    #[schema(value_type = ActionWord)]
+    pub action: &'a str,
+    /// Where it stands in the control stream, once it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+}
+
+/// Why no further host is started: the failure of a host, an operator who cancelled the run, or a restored site.
+#[derive(Debug, ToSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum StopCause {
+    /// More hosts failed than may.
+    Failed {
+        /// The host whose failure it was.
+        host: String,
+    },
+    /// An operator cancelled it.
+    Cancelled {
+        /// Who.
+        actor: String,
+    },
+    /// The site was restored while it was active.
+    Restored {
+        /// Who did it.
+        actor: String,
+    },
+}

@@ -1,0 +1,197 @@
+//! `/v1/state/os-upgrade`: the configuration in force, and how upgrades stand.
+//!
+//! Keys that do not apply are absent: without a configuration its keys and `scheduled-workers`, without a run in the
+//! past `last-upgrade-info`, without an open window ahead `next-upgrade-in`. Extensions of the specification:
+//! `next-upgrade-at` and `next-upgrade-reason`, `current-upgrade-info` while a run is active, `id` and `counts` of a
+//! run, `since`, `reason` and `reason-kind` of a host in it, and `hosts`, which says of every host why it is not moving.
+
+use std::collections::BTreeMap;
+
+use os_upgrade_kernel::config as kernel;
+use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::{StopCause as Cause, Window as Open};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::body::{Counts, HostOfRun, Progress, Stamp};
+use crate::config::{Rollout, Window, WorkerApplication, sample_with};
+use crate::query::Parameters;
+use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
+use crate::runs::StopCause;
+use crate::text::{DurationText, HostStatusWord, NextReasonWord, RunResultWord, SiteStatusWord};
+
+/// The whole, or the fields that are asked for.
+pub const READ: Route = Route::new(
+    Method::Get,
+    "/v1/state/os-upgrade",
+    VIEWER,
+    Tag::Upgrades,
+    "read-state",
+    "Retrieve the state of os upgrade",
+)
+.query::<ReadParameters>()
+.answers(&[Answer::json(
+    "the configuration in force, and how upgrades stand",
+    Shape::of::<State<'static>>(),
+    example,
+)]);
+
+/// The specification's, with what is ours beside it.
+fn example() -> Value {
+    sample_with(json!({
+        "status": "idle",
+        "next-upgrade-in": "1d4h18s",
+        "next-upgrade-at": "2023-03-24T01:00:00Z",
+        "scheduled-workers": [
+            {"host": "h01", "application": "os-upgrade-debian"},
+            {"host": "h02", "application": "os-upgrade-debian"},
+        ],
+        "last-upgrade-info": {
+            "id": "0186ecc9-8080-7000-8000-000000000001",
+            "start-time": "2023-03-17T01:00:00Z",
+            "end-time": "2023-03-17T01:24:07Z",
+            "result": "completed",
+            "counts": {"upgraded": 2},
+            "hosts": [
+                {"hostname": "h01", "status": "upgraded", "since": "2023-03-17T01:12:02Z"},
+                {"hostname": "h02", "status": "upgraded", "since": "2023-03-17T01:24:07Z"},
+            ],
+        },
+        "hosts": [
+            {
+                "hostname": "h01",
+                "why": "no run is active; the next starts by itself at 2023-03-24T01:00:00Z",
+                "until": "2023-03-24T01:00:00Z",
+            },
+            {
+                "hostname": "h02",
+                "why": "no run is active; the next starts by itself at 2023-03-24T01:00:00Z",
+                "until": "2023-03-24T01:00:00Z",
+            },
+        ],
+    }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ReadParameters {
+    /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas.
+    #[param(example = "status,last-upgrade-info/result")]
+    pub fields: Option<String>,
+    /// Filter descendant nodes in the response: only the configuration's, or only the others.
+    #[param(inline)]
+    pub content: Option<Nodes>,
+}
+
+impl Parameters for ReadParameters {
+    const NAMES: &'static [&'static str] = &["fields", "content"];
+}
+
+/// Which nodes are wanted.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Nodes {
+    Config,
+    Nonconfig,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct State<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<WorkerApplication>>)]
+    pub worker_applications: Option<&'a [kernel::WorkerApplication]>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Option<Vec<Window>>)]
+    pub maintenance_windows: &'a [Open],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Option<Vec<Window>>)]
+    pub deny_windows: &'a [Open],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DurationText>)]
+    pub start_jitter: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DurationText>)]
+    pub minimum_remaining: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Rollout>)]
+    pub rollout: Option<&'a kernel::Rollout>,
+    #[schema(value_type = SiteStatusWord)]
+    pub status: &'static str,
+    /// How long it is until the next run starts by itself; absent where none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DurationText>)]
+    pub next_upgrade_in: Option<Duration>,
+    /// When it starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_upgrade_at: Option<Stamp>,
+    /// Why none starts by itself, or what keeps it from starting in a window that is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NextReasonWord>)]
+    pub next_upgrade_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_workers: Option<Vec<ScheduledWorker<'a>>>,
+    /// How many hosts have announced themselves and wait for approval; absent where none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending_hosts: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_upgrade_info: Option<CurrentUpgrade<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_upgrade_info: Option<LastUpgrade<'a>>,
+    /// Every host that is known, and why it is not moving.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<HostState>)]
+    pub hosts: Option<Vec<HostState<'a>>>,
+}
+
+/// A host, and why it is not moving.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HostState<'a> {
+    pub hostname: &'a str,
+    /// Where it is in the active run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HostStatusWord>)]
+    pub status: Option<&'static str>,
+    pub why: String,
+    /// When, at the latest, that changes by time alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Stamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress<'a>>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ScheduledWorker<'a> {
+    pub host: &'a str,
+    pub application: &'a str,
+}
+
+/// The active run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct CurrentUpgrade<'a> {
+    pub id: &'a str,
+    pub start_time: Stamp,
+    pub not_after: Stamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<StopCause>)]
+    pub stopping: Option<&'a Cause>,
+    #[schema(value_type = Counts)]
+    pub counts: BTreeMap<&'static str, usize>,
+    pub hosts: Vec<HostOfRun<'a>>,
+}
+
+/// The run that ended last.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct LastUpgrade<'a> {
+    pub id: &'a str,
+    pub start_time: Stamp,
+    pub end_time: Stamp,
+    #[schema(value_type = RunResultWord)]
+    pub result: &'static str,
+    #[schema(value_type = Counts)]
+    pub counts: BTreeMap<&'static str, usize>,
+    pub hosts: Vec<HostOfRun<'a>>,
+}

@@ -1,0 +1,79 @@
+//! `/v1/state/os-upgrade/windows`: when the maintenance windows are open.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::body::Stamp;
+use crate::query::{self, Parameters};
+use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
+
+/// Most occurrences in an answer.
+pub const COUNT_MAX: u32 = 1_000;
+
+/// The occurrences from now on, or from another time, which may be fewer than asked for, or none; 404 without a
+/// configuration.
+pub const LIST: Route = Route::new(
+    Method::Get,
+    "/v1/state/os-upgrade/windows",
+    VIEWER,
+    Tag::Upgrades,
+    "list-windows",
+    "List when the maintenance windows are open",
+)
+.description(
+    "Windows that overlap are one, and deny windows are cut out. One that is open at `from` is the first.",
+)
+.query::<ListParameters>()
+.answers(&[
+    Answer::json("times in order", Shape::of::<Windows>(), || {
+        json!({"windows": [
+            {"start": "2026-11-27T01:00:00Z", "end": "2026-11-27T05:00:00Z"},
+            {"start": "2026-11-28T01:00:00Z", "end": "2026-11-28T05:00:00Z"},
+        ]})
+    }),
+    Answer::new(404, "there is no configuration"),
+]);
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ListParameters {
+    /// How many at most; 10 unless given.
+    #[param(minimum = 1, maximum = 1_000)]
+    #[serde(default, deserialize_with = "query::limit::<_, COUNT_MAX>")]
+    pub count: Option<u32>,
+    /// From when on, RFC 3339; from now on unless given.
+    #[serde(default, deserialize_with = "time")]
+    #[param(value_type = Option<Stamp>)]
+    pub from: Option<DateTime<Utc>>,
+}
+
+impl Parameters for ListParameters {
+    const NAMES: &'static [&'static str] = &["count", "from"];
+}
+
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let time = DateTime::parse_from_rfc3339(&text).map_err(|error| {
+        let wanted = "expected RFC 3339, such as 2026-11-21T01:00:00Z; a + is written %2B in a query";
+        de::Error::custom(format!("from: {text:?} is not a time ({error}); {wanted}"))
+    })?;
+    Ok(Some(time.to_utc()))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Windows {
+    pub windows: Vec<Occurrence>,
+    /// Why there are no more: when the windows open after that cannot be worked out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A time in which upgrades may run.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Occurrence {
+    pub start: Stamp,
+    /// The first instant after it.
+    pub end: Stamp,
+}
