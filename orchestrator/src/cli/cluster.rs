@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use os_upgrade_api_types::{cluster, health};
 use serde::Deserialize;
 
 use super::output::{Output, outln, table};
@@ -75,10 +76,10 @@ struct Replica {
 /// Carries the command out.
 pub(super) async fn run(command: Command) -> anyhow::Result<()> {
     let Status { server, output } = match command {
-        Command::Ready(server) => return rest::get(&server, "/readyz").await.map(drop),
+        Command::Ready(server) => return rest::ask(&server, &health::READY).await.map(drop),
         Command::Status(status) => status,
     };
-    let state = rest::get(&server, "/v1/state/cluster").await?;
+    let state = rest::ask(&server, &cluster::READ).await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),
         Output::Text => {

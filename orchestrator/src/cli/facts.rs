@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use clap::Args;
+use os_upgrade_api_types::route::Call;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -44,10 +45,10 @@ pub(super) trait Shown: DeserializeOwned {
     fn row(&self) -> Vec<String>;
 }
 
-/// Prints the page at `path`, of which only what `filter` lets through.
-pub(super) async fn show<F: Shown>(options: PageOptions, path: &str, filter: &str) -> anyhow::Result<()> {
+/// Prints the page that `call` asks for.
+pub(super) async fn show<F: Shown>(options: PageOptions, call: Call) -> anyhow::Result<()> {
     let PageOptions { server, limit, output } = options;
-    let page = rest::get(&server, &format!("{path}?limit={limit}{filter}")).await?;
+    let page = rest::ask(&server, call.with("limit", limit.to_string())).await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&page)?),
         Output::Text => {

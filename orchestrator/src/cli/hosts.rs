@@ -2,19 +2,21 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use os_upgrade_api_types::hosts::{self as routes, HostToWithdraw, HostsToApprove};
+use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::runs::{GIVE_UP, HostToGiveUp};
+use os_upgrade_api_types::slots;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_kernel::reason::quoted;
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::fleetlock::plain;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::facts::{self, Shown};
 use super::output::{Output, outln, table};
 use super::rest::{self, Server};
-
-const STATE: &str = "/v1/state/os-upgrade";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -124,14 +126,12 @@ pub(super) async fn run(command: Command) -> anyhow::Result<()> {
         Command::Approve(options) => approve(options).await,
         Command::Withdraw(options) => withdraw(options).await,
         Command::GiveUp(options) => give_up(options).await,
-        Command::History(options) => {
-            facts::show::<Fact>(options, &format!("{STATE}/enrolment-history"), "").await
-        }
+        Command::History(options) => facts::show::<Fact>(options, routes::HISTORY.call()).await,
     }
 }
 
 async fn list(List { server, pending, output }: List) -> anyhow::Result<()> {
-    let hosts = rest::get(&server, &listed(pending)).await?;
+    let hosts = rest::ask(&server, listed(pending)).await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&hosts)?),
         Output::Text => outln!("{}", text(&read(hosts)?, pending)),
@@ -139,8 +139,9 @@ async fn list(List { server, pending, output }: List) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn listed(pending: bool) -> String {
-    format!("{STATE}/hosts{}", if pending { "?pending=true" } else { "" })
+fn listed(pending: bool) -> Call {
+    let call = routes::LIST.call();
+    if pending { call.with("pending", "true") } else { call }
 }
 
 fn read(hosts: Value) -> anyhow::Result<Vec<Host>> {
@@ -156,7 +157,8 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
         return Ok(());
     }
     for hosts in hosts.chunks(APPROVED_AT_ONCE_MAX) {
-        rest::post(&server, &format!("{STATE}/approve-hosts"), &json!({ "hosts": hosts })).await?;
+        let body = HostsToApprove { hosts: hosts.to_vec() };
+        rest::send(&server, &routes::APPROVE, &body).await?;
         for host in hosts {
             // Where that cannot be told nothing is said.
             let unseen =
@@ -169,13 +171,13 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
 }
 
 async fn pending(server: &Server) -> anyhow::Result<Vec<HostName>> {
-    let names = rest::get(server, &format!("{}&keys=true", listed(true))).await?;
+    let names = rest::ask(server, listed(true).with("keys", "true")).await?;
     Deserialize::deserialize(names).context("an unexpected answer")
 }
 
 async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow::Result<()> {
-    let body = json!({ "host": host, "reason": reason, "forget": forget });
-    rest::post(&server, &format!("{STATE}/withdraw-host"), &body).await?;
+    let body = HostToWithdraw { host: host.clone(), reason, forget };
+    rest::send(&server, &routes::WITHDRAW, &body).await?;
     outln!("{}: {}", if forget { "forgotten" } else { "withdrawn" }, plain(host.as_str()));
     let status = shown(&server, &host).await.and_then(|shown| HostStatus::deserialize(&shown.status?).ok());
     if let Some(status) = status.filter(|status| status.is_under_way()) {
@@ -185,8 +187,8 @@ async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow
 }
 
 async fn give_up(GiveUp { host, reason, server }: GiveUp) -> anyhow::Result<()> {
-    let body = json!({ "host": host, "reason": reason });
-    rest::post(&server, &format!("{STATE}/give-up-host"), &body).await?;
+    let body = HostToGiveUp { host: host.clone(), reason };
+    rest::send(&server, &GIVE_UP, &body).await?;
     outln!("given up: {}", plain(host.as_str()));
     if let Some(group) = slot_of(&server, &host).await {
         let (shown, group, id) = (plain(&group), quoted(&group), quoted(host.as_str()));
@@ -200,7 +202,7 @@ async fn give_up(GiveUp { host, reason, server }: GiveUp) -> anyhow::Result<()> 
 
 /// The group whose slot `host` holds, for a word about it more: not worth an error.
 async fn slot_of(server: &Server, host: &HostName) -> Option<String> {
-    let slots = rest::get(server, "/v1/state/fleet-lock").await.ok()?;
+    let slots = rest::ask(server, &slots::READ).await.ok()?;
     let holds = |group: &&Value| {
         let holders = group["holders"].as_array();
         holders.is_some_and(|holders| holders.iter().any(|holder| holder["id"] == host.as_str()))
@@ -211,7 +213,7 @@ async fn slot_of(server: &Server, host: &HostName) -> Option<String> {
 
 /// How a host is shown, for a word about it more: not worth an error.
 async fn shown(server: &Server, host: &HostName) -> Option<Host> {
-    let shown = rest::get_below(server, &format!("{STATE}/hosts"), &[host.as_str()]).await.ok()?;
+    let shown = rest::ask(server, routes::READ.named([host.as_str()])).await.ok()?;
     Deserialize::deserialize(shown).ok()
 }
 
@@ -259,6 +261,8 @@ impl Shown for Fact {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::facts::Page;
     use super::*;
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use os_upgrade_api_types::route::Call;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_shell::not_done::NotDone;
 use reqwest::{Method, StatusCode, Url};
-use serde::Deserialize as _;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::config::HttpUrl;
@@ -67,47 +68,39 @@ pub(super) fn http_url(text: &str) -> Result<HttpUrl, String> {
     text.parse().map_err(|_| "an http:// or https:// URL is expected".to_owned())
 }
 
-/// The JSON at `path`.
-pub(super) async fn get(server: &Server, path: &str) -> anyhow::Result<Value> {
-    ask(server, Method::GET, at(&server.url, path)?, None).await
+/// Asks by a route to which nothing is sent; the JSON that it answers, if any.
+pub(super) async fn ask(server: &Server, call: impl Into<Call>) -> anyhow::Result<Value> {
+    answer(server, &call.into(), None::<&()>).await
 }
 
-/// The JSON at `path`, below which `segments` are.
-pub(super) async fn get_below(server: &Server, path: &str, segments: &[&str]) -> anyhow::Result<Value> {
-    ask(server, Method::GET, below(&server.url, path, segments)?, None).await
+/// Sends `body` by its route.
+pub(super) async fn send<B: Serialize>(
+    server: &Server,
+    call: impl Into<Call<B>>,
+    body: &B,
+) -> anyhow::Result<()> {
+    answer(server, &call.into(), Some(body)).await.map(drop)
 }
 
-/// Has something done by a POST to `path`.
-pub(super) async fn post(server: &Server, path: &str, body: &Value) -> anyhow::Result<()> {
-    ask(server, Method::POST, at(&server.url, path)?, Some(body)).await.map(drop)
-}
-
-/// Has `body` stand at `path`.
-pub(super) async fn put(server: &Server, path: &str, body: &Value) -> anyhow::Result<()> {
-    ask(server, Method::PUT, at(&server.url, path)?, Some(body)).await.map(drop)
-}
-
-/// Has what is at `path`, below which `segments` are, taken away.
-pub(super) async fn delete(server: &Server, path: &str, segments: &[&str]) -> anyhow::Result<()> {
-    ask(server, Method::DELETE, below(&server.url, path, segments)?, None).await.map(drop)
-}
-
-fn below(base: &HttpUrl, path: &str, segments: &[&str]) -> anyhow::Result<Url> {
-    let mut url = at(base, path)?;
-    if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+/// Where `call` goes. The API is at the server's root, also where the URL is the one given to FleetLock clients.
+pub(super) fn url<B>(base: &Url, call: &Call<B>) -> anyhow::Result<Url> {
+    if call.segments().iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
         bail!("neither . nor .. can stand in a path");
     }
-    url.path_segments_mut().ok().context("an http:// or https:// URL is expected")?.extend(segments);
+    let mut url = base.join("/")?;
+    let mut path = url.path_segments_mut().ok().context("an http:// or https:// URL is expected")?;
+    path.clear().extend(call.segments());
+    drop(path);
+    if !call.query().is_empty() {
+        url.query_pairs_mut().extend_pairs(call.query());
+    }
     Ok(url)
 }
 
-/// The API is at the server's root, also where the URL is the one given to FleetLock clients.
-fn at(base: &HttpUrl, path: &str) -> anyhow::Result<Url> {
-    Ok(base.url().join(path)?)
-}
-
-async fn ask(server: &Server, method: Method, url: Url, body: Option<&Value>) -> anyhow::Result<Value> {
+async fn answer<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>) -> anyhow::Result<Value> {
     let Server { url: base, ca, .. } = server;
+    let url = url(base.url(), call)?;
+    let method = Method::from_bytes(call.method().as_str().as_bytes())?;
     if ca.is_some() && url.scheme() != "https" {
         bail!("--ca needs a --url that begins with https://");
     }
@@ -168,6 +161,8 @@ fn refusal(status: StatusCode, answer: &[u8]) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_api_types::runs::{self, NoFields};
+    use os_upgrade_api_types::{hosts, slots, state};
     use serde_json::json;
 
     use super::*;
@@ -186,7 +181,7 @@ mod tests {
     /// What is said when the API at `url` is asked.
     async fn told(url: String) -> String {
         let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
-        format!("{:#}", get(&server, "/v1/state/os-upgrade").await.unwrap_err())
+        format!("{:#}", ask(&server, &state::READ).await.unwrap_err())
     }
 
     #[tokio::test]
@@ -195,7 +190,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
         let change = async || {
-            let error = post(&server, "/v1/state/os-upgrade/cancel", &json!({})).await.unwrap_err();
+            let error = send(&server, &runs::CANCEL, &NoFields {}).await.unwrap_err();
             error.downcast::<NotDone>().unwrap()
         };
         let (asked, ()) = tokio::join!(change(), async { drop(listener.accept().await.unwrap()) });
@@ -226,7 +221,13 @@ mod tests {
 
     #[test]
     fn the_api_is_at_the_root() {
-        let base = "http://h:1/fleetlock/?x".parse().unwrap();
-        assert_eq!(at(&base, "/v1/state/fleet-lock").unwrap().as_str(), "http://h:1/v1/state/fleet-lock");
+        let base: HttpUrl = "http://h:1/fleetlock/?x".parse().unwrap();
+        let url = |call: Call| url(base.url(), &call).map(String::from);
+        assert_eq!(url(slots::READ.call()).unwrap(), "http://h:1/v1/state/fleet-lock");
+        let reclaim = slots::RECLAIM.named(["default", "a/b c"]);
+        assert_eq!(url(reclaim).unwrap(), "http://h:1/v1/state/fleet-lock/default/a%2Fb%20c");
+        let list = hosts::LIST.call().with("pending", "true").with("after", "a&b");
+        assert_eq!(url(list).unwrap(), "http://h:1/v1/state/os-upgrade/hosts?pending=true&after=a%26b");
+        assert!(url(hosts::READ.named([".."])).is_err());
     }
 }

@@ -4,17 +4,15 @@ use std::io::Read as _;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
+use os_upgrade_api_types::strongbox::{self as routes, SecretValue, StrongboxKey};
 use os_upgrade_kernel::SecretName;
-use serde_json::{Value, json};
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::output::{Output, outln, table};
 use super::rest::{self, Server};
 use crate::strongbox::SECRET_BYTES_MAX;
 use crate::strongbox::key::Key;
-
-const SECRETS: &str = "/v1/config/strongbox/secrets";
-const STATE: &str = "/v1/state/strongbox";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -68,26 +66,32 @@ pub(super) struct Named {
 pub(super) async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Key => outln!("{}", *Key::random()?.reveal()),
-        Command::Status(Asked { server, output }) => show(&rest::get(&server, STATE).await?, output, status)?,
+        Command::Status(Asked { server, output }) => {
+            show(&rest::ask(&server, &routes::READ).await?, output, status)?;
+        }
         Command::Unseal(server) => {
             let key = standard_input()?;
-            rest::post(&server, &format!("{STATE}/unseal"), &json!({ "key": key.trim() })).await?;
+            let body = StrongboxKey { key: key.trim().to_owned() };
+            rest::send(&server, &routes::UNSEAL, &body).await?;
             outln!("unsealed");
         }
         Command::Put(Named { server, name }) => {
             let value = standard_input()?;
             let value = value.strip_suffix('\n').unwrap_or(&value);
-            rest::put(&server, &format!("{SECRETS}/{name}"), &json!({ "value": value })).await?;
+            let body = SecretValue { value: value.to_owned() };
+            rest::send(&server, routes::PUT.named([name.as_str()]), &body).await?;
             outln!("kept: {name}");
         }
-        Command::List(Asked { server, output }) => show(&rest::get(&server, SECRETS).await?, output, list)?,
+        Command::List(Asked { server, output }) => {
+            show(&rest::ask(&server, &routes::LIST).await?, output, list)?;
+        }
         Command::Remove(Named { server, name }) => {
-            rest::delete(&server, SECRETS, &[name.as_str()]).await?;
+            rest::ask(&server, routes::REMOVE.named([name.as_str()])).await?;
             outln!("removed: {name}");
         }
         Command::History(Past { limit, asked: Asked { server, output } }) => {
-            let path = format!("{STATE}/history?limit={limit}");
-            show(&rest::get(&server, &path).await?, output, history)?;
+            let call = routes::HISTORY.call().with("limit", limit.to_string());
+            show(&rest::ask(&server, call).await?, output, history)?;
         }
     }
     Ok(())
@@ -148,6 +152,8 @@ fn rows<const N: usize>(entries: &Value, fields: [&str; N]) -> Vec<Vec<String>> 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -4,11 +4,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use reqwest::{Client, Method, StatusCode, Url};
-use serde::Deserialize;
+use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::runs::Trigger;
+use os_upgrade_api_types::{config, health, runs, state};
+use os_upgrade_kernel::Config;
+use os_upgrade_kernel::config::WorkerApplication;
+use os_upgrade_protocol::ApplicationName;
+use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::super::rest;
 use crate::http_client;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,7 +86,7 @@ pub(super) enum Triggered {
 #[derive(Debug, Clone)]
 pub(super) struct Api {
     http: Client,
-    base: String,
+    base: Url,
 }
 
 impl Api {
@@ -90,72 +97,76 @@ impl Api {
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
         };
-        let base = format!("http://{}", SocketAddr::new(reachable, address.port()));
-        let http = http_client::builder(&Url::parse(&base)?).timeout(REQUEST_TIMEOUT).build()?;
+        let base = Url::parse(&format!("http://{}", SocketAddr::new(reachable, address.port())))?;
+        let http = http_client::builder(&base).timeout(REQUEST_TIMEOUT).build()?;
         Ok(Self { http, base })
     }
 
     /// The address of the API.
     pub(super) fn base(&self) -> &str {
-        &self.base
+        self.base.as_str().trim_end_matches('/')
     }
 
     /// Whether the instance takes writes.
     pub(super) async fn ready(&self) -> bool {
-        let sent = self.http.get(format!("{}/readyz", self.base)).send().await;
-        sent.is_ok_and(|response| response.status() == StatusCode::OK)
+        let asked = self.send(&health::READY.call(), None::<&()>).await;
+        asked.is_ok_and(|(status, _)| status == StatusCode::OK)
     }
 
     /// The state of the site.
     pub(super) async fn state(&self) -> anyhow::Result<State> {
-        self.get("/v1/state/os-upgrade").await
+        self.get(&state::READ.call()).await
     }
 
     /// Makes `application` the only one whose hosts are upgraded.
     pub(super) async fn configure(&self, application: &str) -> anyhow::Result<()> {
-        let body = json!({ "worker-applications": [{ "name": application }] });
-        let path = "/v1/config/os-upgrade";
-        let (status, answer) = self.send(Method::PUT, path, body).await?;
+        let name = ApplicationName::new(application)?;
+        let config = Config { worker_applications: vec![WorkerApplication { name }], ..Config::default() };
+        let (status, answer) = self.send(&config::REPLACE.call(), Some(&config)).await?;
         if !status.is_success() {
-            bail!("PUT {path}: {status}: {answer}");
+            bail!("cannot configure: {status}: {answer}");
         }
         Ok(())
     }
 
     /// Starts a run that may take `timeout`.
     pub(super) async fn trigger(&self, timeout: &str) -> anyhow::Result<Triggered> {
-        let path = "/v1/state/os-upgrade/trigger-upgrade-site";
-        match self.send(Method::POST, path, json!({ "timeout": timeout })).await? {
+        let body = Trigger { timeout: Some(timeout.parse()?) };
+        match self.send(&runs::TRIGGER.call(), Some(&body)).await? {
             (StatusCode::NO_CONTENT, _) => Ok(Triggered::Started),
             (StatusCode::CONFLICT, _) => Ok(Triggered::Active),
-            (status, answer) => bail!("POST {path}: {status}: {answer}"),
+            (status, answer) => bail!("cannot start a run: {status}: {answer}"),
         }
     }
 
     /// The id of the newest run, if there is any.
     pub(super) async fn newest_run(&self) -> anyhow::Result<Option<String>> {
-        let page: Page = self.get("/v1/state/os-upgrade/runs?limit=1").await?;
+        let page: Page = self.get(&runs::LIST.call().with("limit", "1")).await?;
         Ok(page.items.into_iter().next().map(|run| run.id))
     }
 
     /// A run with its hosts.
     pub(super) async fn run(&self, id: &str) -> anyhow::Result<Run> {
-        self.get(&format!("/v1/state/os-upgrade/runs/{id}")).await
+        self.get(&runs::READ.named([id])).await
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
-        let response = self.http.get(format!("{}{path}", self.base)).send().await?;
-        let status = response.status();
-        let body = response.bytes().await?;
+    async fn get<T: DeserializeOwned>(&self, call: &Call) -> anyhow::Result<T> {
+        let (status, answer) = self.send(call, None::<&()>).await?;
+        let path = call.segments().join("/");
         if status != StatusCode::OK {
-            bail!("GET {path}: {status}: {}", String::from_utf8_lossy(&body));
+            bail!("GET /{path}: {status}: {answer}");
         }
-        serde_json::from_slice(&body).with_context(|| format!("GET {path}: an unexpected answer"))
+        serde_json::from_str(&answer).with_context(|| format!("GET /{path}: an unexpected answer"))
     }
 
-    async fn send(&self, method: Method, path: &str, body: Value) -> anyhow::Result<(StatusCode, String)> {
-        let request = self.http.request(method, format!("{}{path}", self.base)).json(&body);
-        let response = request.send().await?;
+    async fn send<B: Serialize>(
+        &self,
+        call: &Call<B>,
+        body: Option<&B>,
+    ) -> anyhow::Result<(StatusCode, String)> {
+        let method = Method::from_bytes(call.method().as_str().as_bytes())?;
+        let request = self.http.request(method, rest::url(&self.base, call)?);
+        let response = body.into_iter().fold(request, RequestBuilder::json).send().await?;
         Ok((response.status(), response.text().await?))
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use os_upgrade_api_types::{hosts, runs, state};
 use os_upgrade_credentials::Access;
 use os_upgrade_protocol::HostName;
 use tokio::sync::watch;
@@ -189,11 +190,11 @@ fn explain_use(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, data_dir: &Path) 
         outln!("For workers of yours: export OS_UPGRADE_NATS_URL=$(cat {})", url.display());
     }
     outln!();
-    outln!("Upgrade them:      curl -X POST {base}/v1/state/os-upgrade/trigger-upgrade-site");
-    outln!("How it goes:       curl {base}/v1/state/os-upgrade");
-    outln!("Versions:          curl {base}/v1/state/os-upgrade/hosts");
-    outln!("History:           curl {base}/v1/state/os-upgrade/runs");
-    outln!("Stop a run:        curl -X POST {base}/v1/state/os-upgrade/cancel");
+    outln!("Upgrade them:      curl -X POST {base}{}", runs::TRIGGER.path());
+    outln!("How it goes:       curl {base}{}", state::READ.path());
+    outln!("Versions:          curl {base}{}", hosts::LIST.path());
+    outln!("History:           curl {base}{}", runs::LIST.path());
+    outln!("Stop a run:        curl -X POST {base}{}", runs::CANCEL.path());
     outln!();
     outln!("Ctrl-C ends everything; the state is kept.");
 }

@@ -1,10 +1,10 @@
 //! `os-upgrade lock history`: what operators, and FleetLock clients, did about slots.
 
 use clap::Args;
+use os_upgrade_api_types::slots;
 use serde::Deserialize;
 
 use super::super::facts::{self, Shown};
-use super::STATE;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
@@ -26,8 +26,8 @@ struct Fact {
 
 /// Prints what there is.
 pub(super) async fn run(Options { page, clients }: Options) -> anyhow::Result<()> {
-    let filter = if clients { "&clients=true" } else { "" };
-    facts::show::<Fact>(page, &format!("{STATE}/history"), filter).await
+    let call = slots::HISTORY.call();
+    facts::show::<Fact>(page, if clients { call.with("clients", "true") } else { call }).await
 }
 
 impl Shown for Fact {

@@ -2,13 +2,13 @@
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use os_upgrade_api_types::slots;
 use os_upgrade_shell::fleetlock::plain;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::output::{Output, outln, table};
 use super::super::rest::{self, Server};
-use super::STATE;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct List {
@@ -65,7 +65,7 @@ struct Waiter {
 /// Prints what there is.
 pub(super) async fn run(options: List) -> anyhow::Result<()> {
     let List { server, group, output } = options;
-    let mut state = rest::get(&server, STATE).await?;
+    let mut state = rest::ask(&server, &slots::READ).await?;
     if let Some(group) = &group {
         only(&mut state, group)?;
     }

@@ -16,9 +16,6 @@ use os_upgrade_kernel::{ClientId, ClientIdError};
 
 use super::Failure;
 
-/// Where the API tells of slots.
-const STATE: &str = "/v1/state/fleet-lock";
-
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Run a command while a slot is held, of any FleetLock server

@@ -1,13 +1,14 @@
 //! `os-upgrade lock hold`, `release` and `forget`: what operators do about slots.
 
 use clap::Args;
+use os_upgrade_api_types::route::Route;
+use os_upgrade_api_types::slots::{self, AboutSlot};
 use os_upgrade_kernel::ClientId;
 use os_upgrade_protocol::GroupName;
-use serde_json::json;
 
 use super::super::output::outln;
 use super::super::rest::{self, Server};
-use super::{STATE, client_id};
+use super::client_id;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Slot {
@@ -32,18 +33,18 @@ pub(in crate::cli) struct Order {
 
 /// Holds a slot until it is released.
 pub(super) async fn hold(order: Order) -> anyhow::Result<()> {
-    post(order, "hold", "held").await
+    send(order, &slots::HOLD, "held").await
 }
 
 /// Releases a slot, whoever holds it for whatever reason.
 pub(super) async fn release(order: Order) -> anyhow::Result<()> {
-    post(order, "release", "released").await
+    send(order, &slots::RELEASE, "released").await
 }
 
-async fn post(order: Order, operation: &str, done: &str) -> anyhow::Result<()> {
+async fn send(order: Order, route: &Route<AboutSlot>, done: &str) -> anyhow::Result<()> {
     let Order { slot: Slot { group, id, server }, reason } = order;
-    let body = json!({ "group": group, "id": id.as_str(), "reason": reason });
-    rest::post(&server, &format!("{STATE}/{operation}"), &body).await?;
+    let body = AboutSlot { group: group.clone(), id: id.clone(), reason };
+    rest::send(&server, route, &body).await?;
     outln!("{done}: {id}, group {group}");
     Ok(())
 }
@@ -51,7 +52,7 @@ async fn post(order: Order, operation: &str, done: &str) -> anyhow::Result<()> {
 /// Releases the slot of a host that has left the inventory.
 pub(super) async fn forget(slot: Slot) -> anyhow::Result<()> {
     let Slot { group, id, server } = slot;
-    rest::delete(&server, STATE, &[group.as_str(), id.as_str()]).await?;
+    rest::ask(&server, slots::RECLAIM.named([group.as_str(), id.as_str()])).await?;
     outln!("released: {id}, group {group}");
     Ok(())
 }
