@@ -96,9 +96,9 @@ bugs! {
     /// The worker acknowledges before it replies.
     AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 38;
     /// A worker without a state file reboots when it is asked to.
-    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 17;
+    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 99;
     /// A worker does not keep its state file.
-    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 33;
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 14;
     /// 202 counts as a grant.
     GrantOn202: "grant-on-202", [LockOdd] => ["S4"], seed 17;
     /// The lock server is asked however long the process stood still before.
