@@ -5,6 +5,7 @@ use harness::orchestrator::Orchestrator;
 use harness::site::Site;
 use harness::wait::eventually;
 use os_upgrade_protocol::subject;
+use serde_json::json;
 
 const WAY_ON: &str = "nothing is sent until an operator has stopped this and decided: bring the lost data back, or go on \
                       from the store with `os-upgrade restore --from-store`";
@@ -17,7 +18,8 @@ async fn halted(orchestrator: &Orchestrator) -> String {
     .await;
     // Whoever asks for a change is told the same.
     let (status, body) = orchestrator.rest.trigger("").await;
-    assert_eq!((status, body["errors"][0]["error-message"].as_str()), (503, Some(reason.as_str())));
+    let info = json!({ "outcome": "unchanged", "why": reason });
+    assert_eq!((status, &body["errors"][0]["error-info"]), (503, &info));
     assert_eq!(orchestrator.rest.get("/healthz").await.0, 200);
     reason.trim_end_matches(WAY_ON).trim_end_matches("; ").to_owned()
 }
