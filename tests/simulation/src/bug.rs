@@ -76,7 +76,7 @@ bugs! {
     /// What the journal says of clients' slots is forgotten at a takeover.
     LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 32;
     /// A request that a follower passes on is carried out again some time later.
-    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 36;
+    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 61;
     /// Who waits is forgotten at a takeover, so that hosts take no notice.
     WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 48;
     /// An operator takes back the slot of a host at work.
@@ -100,23 +100,23 @@ bugs! {
     /// A worker does not keep its state file.
     StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 14;
     /// 202 counts as a grant.
-    GrantOn202: "grant-on-202", [LockOdd] => ["S4"], seed 17;
+    GrantOn202: "grant-on-202", [LockOdd] => ["S4"], seed 44;
     /// The lock server is asked however long the process stood still before.
     LockWithoutLease: "lock-without-lease", [PausedInTheAct] => ["lease"], seed 119;
     /// The lock server is asked as often as there is something to ask.
     LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 2;
     /// Nobody reads when the lock server wants to be asked again.
-    RetryAfterIgnored: "retry-after-ignored", [LockLimited] => ["rate"], seed 34;
+    RetryAfterIgnored: "retry-after-ignored", [LockLimited] => ["rate"], seed 44;
     /// A slot is given back as soon as a host fails, whatever the setting.
     SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 6;
     /// The projection drops a record now and then.
     RecordNotProjected: "record-not-projected", [] => ["store"], seed 21;
     /// Somebody is told now and then that nothing was changed, when what they asked for was done.
-    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 1;
+    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 46;
     /// Readers are shown the present state only after somebody has been told of it, now and then.
-    ShownLate: "shown-late", [] => ["shown"], seed 1;
+    ShownLate: "shown-late", [] => ["shown"], seed 24;
     /// Workers are told that their run is stopping when they are sent a command.
-    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 1;
+    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 47;
     /// A loss is believed at once, though a server of a cluster may only be behind.
     LossBelievedAtOnce: "loss-believed-at-once", [StaleLook, OrchestratorCutOff] => ["journal"], seed 11;
     /// A handler that was cut off is told that its command is new.

@@ -37,6 +37,7 @@ impl Checker {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
         if let Some(actor) = fact.subject().actor {
             self.acted.insert(actor.to_owned());
@@ -88,26 +89,8 @@ impl Checker {
                 self.turn_changes(host, false);
                 self.slot_freed(host, held);
             }
-            Fact::LockGranted { .. }
-            | Fact::LockReleased { .. }
-            | Fact::LockAwaited { .. }
-            | Fact::HoldPlaced { .. }
-            | Fact::HolderReleased { .. }
-            | Fact::StrongboxMade { .. }
-            | Fact::SecretKept { .. }
-            | Fact::SecretRemoved { .. }
-            | Fact::HostsApproved { .. }
-            | Fact::HostWithdrawn { .. }
-            | Fact::SettingsAdopted { .. }
-            | Fact::Fenced { .. }
-            | Fact::FencePassed { .. }
-            | Fact::UpgradesBegan { .. }
-            | Fact::Host { .. }
-            | Fact::SlotRequested { .. }
-            | Fact::LateCommandSeen { .. }
-            | Fact::Withdrawn { .. }
-            | Fact::Restored { .. }
-            | Fact::Ignored { .. } => {}
+            // The other facts are looked at by no rule here.
+            _ => {}
         }
         self.enrolment_fact(fact);
         self.semaphore_fact(at, fact);
