@@ -19,7 +19,7 @@ impl Adapters {
     /// may have stood still since it was told to begin.
     pub(crate) async fn carry_out(&self, job: Job, may_write: impl Fn() -> bool) -> JobReport {
         match job {
-            Job::Slot(job) => lock_server::ask(self.lock_server.as_ref(), job, may_write).await,
+            Job::LockServer(job) => lock_server::ask(self.lock_server.as_ref(), job, may_write).await,
         }
     }
 }

@@ -10,7 +10,6 @@ mod control;
 mod enrolment;
 mod granted;
 mod lock_clients;
-mod locks;
 mod request;
 mod run_control;
 mod secrets;
@@ -142,9 +141,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         }
         Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
         Input::Control { sequence, message } => Decision::facts(control::decide(state, *sequence, message)),
-        Input::JobDone(JobDone::Slot(job, outcome)) => {
-            Decision::facts(locks::done(state, view, job, outcome))
-        }
+        Input::JobDone(done) => Decision::facts(done.decide(state, view)),
         Input::Withdrawn { host, sequence, deleted } => {
             Decision::facts(control::withdrawn(state, host, *sequence, *deleted))
         }

@@ -1,10 +1,9 @@
 //! Effects: what should be under way, given the state. A crash loses none of them, because they are derived again.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{CommandId, GroupName, HostName};
+use os_upgrade_protocol::{CommandId, HostName};
 
-use crate::job::{Job, SlotJob, SlotOrder};
-use crate::slot::Standing;
+use crate::job::{self, Job};
 use crate::state::State;
 
 /// Something to do in the world. Doing it twice does no harm; what tells one from another is its whole value.
@@ -40,7 +39,7 @@ pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
 
 /// Everything but commands to send: few at any time, but for withdrawals at the end of a run.
 pub fn duties(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    locks(state).chain(unlocks(state)).map(Effect::Job).chain(new_fence(state)).chain(withdrawals(state))
+    job::wanted(state).map(Effect::Job).chain(new_fence(state)).chain(withdrawals(state))
 }
 
 /// Commands to send: one for every host whose current command has not been seen in the control stream.
@@ -57,26 +56,6 @@ pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
             })
         })
     })
-}
-
-fn locks(state: &State) -> impl Iterator<Item = Job> + '_ {
-    let run = state.run.as_ref().filter(|run| run.has_room());
-    run.into_iter().flat_map(|run| {
-        run.waiting().iter().filter_map(|name| {
-            let group = &run.host(name).filter(|_| state.needs_external_lock(run, name))?.group;
-            Some(slot(SlotOrder::Lock, name, group))
-        })
-    })
-}
-
-fn unlocks(state: &State) -> impl Iterator<Item = Job> + '_ {
-    let releasing =
-        state.slots.iter().filter(|(_, slot)| matches!(slot.standing, Standing::Releasing { .. }));
-    releasing.map(|(host, held)| slot(SlotOrder::Unlock, host, &held.group))
-}
-
-fn slot(order: SlotOrder, host: &HostName, group: &GroupName) -> Job {
-    Job::Slot(SlotJob { order, host: host.clone(), group: group.clone() })
 }
 
 fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {

@@ -20,5 +20,5 @@ pub(super) async fn ask(
     if let LockOutcome::Unreachable { detail } | LockOutcome::Protocol { detail } = &outcome {
         tracing::warn!(host = %job.host, order = ?job.order, detail, "the lock server does not answer as it should");
     }
-    JobReport { done: JobDone::Slot(job, outcome), retry_after }
+    JobReport { done: JobDone::LockServer(job, outcome), retry_after }
 }

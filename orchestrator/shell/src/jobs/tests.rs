@@ -19,7 +19,11 @@ fn host(number: usize) -> HostName {
 
 fn job(number: usize, unlock: bool) -> Job {
     let order = if unlock { SlotOrder::Unlock } else { SlotOrder::Lock };
-    Job::Slot(SlotJob { order, host: host(number), group: GroupName::new(&format!("g{number}")).unwrap() })
+    Job::LockServer(SlotJob {
+        order,
+        host: host(number),
+        group: GroupName::new(&format!("g{number}")).unwrap(),
+    })
 }
 
 fn jobs(retry: Duration, interval: Duration, nonce: &str) -> Jobs {
@@ -30,11 +34,11 @@ fn jobs(retry: Duration, interval: Duration, nonce: &str) -> Jobs {
 fn done(
     jobs: &mut Jobs,
     now: Now,
-    StartedJob { id, job: Job::Slot(job), .. }: StartedJob,
+    StartedJob { id, job: Job::LockServer(job), .. }: StartedJob,
     outcome: &LockOutcome,
     retry_after: Option<RetryAfter>,
 ) -> bool {
-    let done = JobDone::Slot(job, outcome.clone());
+    let done = JobDone::LockServer(job, outcome.clone());
     jobs.done(now, id, &JobReport { done, retry_after })
 }
 
@@ -64,7 +68,7 @@ fn names(begun: &[StartedJob]) -> String {
     begun.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-fn name(StartedJob { job: Job::Slot(job), .. }: &StartedJob) -> String {
+fn name(StartedJob { job: Job::LockServer(job), .. }: &StartedJob) -> String {
     match job.order {
         SlotOrder::Lock => format!("lock-{}", job.host),
         SlotOrder::Unlock => format!("unlock-{}", job.host),
@@ -192,9 +196,9 @@ fn what_made_a_lock_wait_does_not_hold_up_its_unlock_nor_the_other_way_round() {
 #[test]
 fn nothing_is_taken_from_a_pool_until_what_is_due_to_it_has_been_tried() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "a");
-    let Job::Slot(unlock) = job(1, true);
+    let Job::LockServer(unlock) = job(1, true);
     let lock = SlotJob { order: SlotOrder::Lock, host: host(2), ..unlock.clone() };
-    let wanted = [Job::Slot(lock), Job::Slot(unlock), job(3, false)];
+    let wanted = [Job::LockServer(lock), Job::LockServer(unlock), job(3, false)];
     let (_, mut begun) = next(&mut jobs, 0, &wanted);
     assert_eq!(names(&begun), "unlock-h001 lock-h003");
     assert_eq!(jobs.begin(wanted.to_vec(), at(0), Duration::MAX), []);

@@ -140,7 +140,7 @@ async fn slots_of_another_lock_server() {
     let settings = Settings { provider, groups: [].into(), auto_approve: true, ..Settings::default() };
     let group = GroupName::new("default").unwrap();
     let job = SlotJob { order: SlotOrder::Lock, host: host("h01"), group };
-    let granted = Input::JobDone(JobDone::Slot(job, LockOutcome::Granted));
+    let granted = Input::JobDone(JobDone::LockServer(job, LockOutcome::Granted));
     let mut records = Vec::from([Input::Settings(settings), put_config()].map(|input| site.record(&[input])));
     records.push(site.fence());
     records.push(site.record(&[trigger("r1")]));

@@ -66,7 +66,7 @@ impl World {
             }
             What::Worker(asked) => return self.worker_asks(&request, asked),
             What::Forward { .. } => return self.forward_arrives(request),
-            What::Job(StartedJob { id, job: Job::Slot(job), .. }) => {
+            What::Job(StartedJob { id, job: Job::LockServer(job), .. }) => {
                 return self.lock_server_asked(&request, *id, job);
             }
         };
@@ -148,7 +148,7 @@ impl World {
         }
         let SlotJob { order, host, group } = job;
         let report =
-            |outcome, retry_after| JobReport { done: JobDone::Slot(job.clone(), outcome), retry_after };
+            |outcome, retry_after| JobReport { done: JobDone::LockServer(job.clone(), outcome), retry_after };
         if self.occurs(Fault::LockLimited) {
             let seconds = self.rng.u32(..1_000).to_string();
             let body = br#"{"kind":"too_many_requests","value":"later"}"#;

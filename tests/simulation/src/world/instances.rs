@@ -265,7 +265,7 @@ impl World {
                 self.ask(index, What::Command { epoch, fence, id, not_after }, fallback);
             }
             Dispatch::Job(started) => {
-                let Job::Slot(SlotJob { order, host, .. }) = &started.job;
+                let Job::LockServer(SlotJob { order, host, .. }) = &started.job;
                 let nonce = self.instances[index].nonce();
                 self.checker.lock_server_to_be_asked(&nonce, host, *order == SlotOrder::Unlock);
                 let report = started.job.clone().unanswered("no answer").into();

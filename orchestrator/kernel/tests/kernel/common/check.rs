@@ -109,7 +109,7 @@ fn slots_cover_what_is_sent(after: &State) {
                 assert!(after.fence.as_ref().is_some_and(|fence| fence.passed));
                 assert_eq!(run.under_way().contains(&id.host), id.action != Action::Prepare, "{id}");
             }
-            Effect::Job(Job::Slot(SlotJob { order, host, group })) => {
+            Effect::Job(Job::LockServer(SlotJob { order, host, group })) => {
                 let slot = &after.slots[&host];
                 assert_eq!((slot.provider, &slot.group), (LockProvider::External, &group));
                 if order == SlotOrder::Lock {

@@ -25,7 +25,7 @@ pub(crate) fn host(name: &str) -> HostName {
 
 /// The lock server has been asked about the slot of `host`.
 pub(crate) fn slot_done(order: SlotOrder, host: HostName, outcome: LockOutcome) -> Input {
-    Input::JobDone(JobDone::Slot(SlotJob { order, host, group: group("default") }, outcome))
+    Input::JobDone(JobDone::LockServer(SlotJob { order, host, group: group("default") }, outcome))
 }
 
 pub(crate) fn group(name: &str) -> GroupName {

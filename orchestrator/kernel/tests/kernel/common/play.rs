@@ -296,12 +296,12 @@ impl Play {
         }
         match effects[effect % effects.len()].clone() {
             Effect::Send { id, .. } => self.send(id, outcome % 4 < 2),
-            Effect::Job(Job::Slot(job)) => {
+            Effect::Job(Job::LockServer(job)) => {
                 let outcome = self.ask(outcome, |world| match job.order {
                     SlotOrder::Lock => world.lock(&job.host, &job.group),
                     SlotOrder::Unlock => world.unlock(&job.host, &job.group),
                 });
-                self.input(Input::JobDone(JobDone::Slot(job, outcome)));
+                self.input(Input::JobDone(JobDone::LockServer(job, outcome)));
             }
             Effect::NewFence { .. } => {
                 self.site.fence();

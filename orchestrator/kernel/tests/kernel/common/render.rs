@@ -66,10 +66,10 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
         Effect::Send { id, not_after } => {
             format!("send {id} until {}", os_upgrade_protocol::time::format(*not_after))
         }
-        Effect::Job(Job::Slot(SlotJob { order: SlotOrder::Lock, host, group })) => {
+        Effect::Job(Job::LockServer(SlotJob { order: SlotOrder::Lock, host, group })) => {
             format!("lock {host} of {group}")
         }
-        Effect::Job(Job::Slot(SlotJob { order: SlotOrder::Unlock, host, group })) => {
+        Effect::Job(Job::LockServer(SlotJob { order: SlotOrder::Unlock, host, group })) => {
             format!("unlock {host} of {group}")
         }
         Effect::NewFence { above } => format!("new fence above {above}"),

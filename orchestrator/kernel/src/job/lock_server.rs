@@ -1,22 +1,121 @@
-//! Answers of the lock server.
+//! Lock servers: the slots of hosts that are asked for there and given back, and what follows from their answers.
 
 use os_upgrade_protocol::{GroupName, HostName};
+use serde::{Deserialize, Serialize};
 
+use super::SystemJob;
 use crate::config::LockProvider;
 use crate::fact::Fact;
-use crate::job::{LockOutcome, SlotJob, SlotOrder};
 use crate::reason::{Denial, Reason};
 use crate::run::{HostEvent, Run};
 use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;
 
-/// The lock server has been asked.
-pub(super) fn done(state: &State, view: &View, job: &SlotJob, outcome: &LockOutcome) -> Vec<Fact> {
-    match job.order {
-        SlotOrder::Lock => locked(state, view, &job.host, outcome),
-        SlotOrder::Unlock => unlocked(state, &job.host, outcome),
+/// A question to a lock server about a host's slot.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotJob {
+    /// What is asked for.
+    pub order: SlotOrder,
+    /// The host.
+    pub host: HostName,
+    /// Its group.
+    pub group: GroupName,
+}
+
+/// What a lock server is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SlotOrder {
+    /// A slot, FleetLock's `pre-reboot`.
+    Lock,
+    /// To take it back, `steady-state`.
+    Unlock,
+}
+
+/// What came of asking a lock server. Only `Granted` is a yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum LockOutcome {
+    /// 200.
+    Granted,
+    /// A 4xx or 5xx with a FleetLock error.
+    Denied {
+        /// The error's `kind`.
+        lock_kind: String,
+        /// The error's `value`.
+        value: String,
+    },
+    /// No answer: connect, TLS, timeout.
+    Unreachable {
+        /// What went wrong.
+        detail: String,
+    },
+    /// Any other answer.
+    Protocol {
+        /// What was answered.
+        detail: String,
+    },
+}
+
+impl SystemJob for SlotJob {
+    type Outcome = LockOutcome;
+
+    fn wanted(state: &State) -> impl Iterator<Item = Self> {
+        locks(state).chain(unlocks(state))
     }
+
+    fn done(&self, state: &State, view: &View, outcome: &LockOutcome) -> Vec<Fact> {
+        match self.order {
+            SlotOrder::Lock => locked(state, view, &self.host, outcome),
+            SlotOrder::Unlock => unlocked(state, &self.host, outcome),
+        }
+    }
+
+    fn unanswered(detail: &str) -> LockOutcome {
+        LockOutcome::Unreachable { detail: detail.to_owned() }
+    }
+
+    fn is_answer(outcome: &LockOutcome) -> bool {
+        match outcome {
+            LockOutcome::Granted | LockOutcome::Denied { .. } => true,
+            LockOutcome::Unreachable { .. } | LockOutcome::Protocol { .. } => false,
+        }
+    }
+
+    fn host(&self) -> &HostName {
+        &self.host
+    }
+
+    fn is_release(&self) -> bool {
+        match self.order {
+            SlotOrder::Lock => false,
+            SlotOrder::Unlock => true,
+        }
+    }
+
+    fn pool(&self) -> Option<&GroupName> {
+        Some(&self.group)
+    }
+}
+
+fn locks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
+    let run = state.run.as_ref().filter(|run| run.has_room());
+    run.into_iter().flat_map(|run| {
+        run.waiting().iter().filter_map(|name| {
+            let group = &run.host(name).filter(|_| state.needs_external_lock(run, name))?.group;
+            Some(SlotJob { order: SlotOrder::Lock, host: name.clone(), group: group.clone() })
+        })
+    })
+}
+
+fn unlocks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
+    let releasing =
+        state.slots.iter().filter(|(_, slot)| matches!(slot.standing, Standing::Releasing { .. }));
+    releasing.map(|(host, slot)| SlotJob {
+        order: SlotOrder::Unlock,
+        host: host.clone(),
+        group: slot.group.clone(),
+    })
 }
 
 /// The lock server was asked for the slot of `host`. Once nobody waits for the answer it says nothing any more: what
