@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{Job, SlotJob, SlotOrder};
 use os_upgrade_protocol::hint::HintCause;
 use os_upgrade_protocol::{Announcement, Hint};
 use os_upgrade_shell::clock::Now;
@@ -265,9 +264,9 @@ impl World {
                 self.ask(index, What::Command { epoch, fence, id, not_after }, fallback);
             }
             Dispatch::Job(started) => {
-                let Job::LockServer(SlotJob { order, host, .. }) = &started.job;
+                let job = &started.job;
                 let nonce = self.instances[index].nonce();
-                self.checker.lock_server_to_be_asked(&nonce, host, *order == SlotOrder::Unlock);
+                self.checker.lock_server_to_be_asked(&nonce, job.host(), job.is_release());
                 let report = started.job.clone().unanswered("no answer").into();
                 let fallback = Event::JobDone { id: started.id, report };
                 self.ask(index, What::Job(started), fallback);
