@@ -39,7 +39,7 @@ const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 const METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE, OPTIONS";
 
 /// The paths of all fields.
-pub(super) const FIELDS: [&str; 27] = [
+pub(super) const FIELDS: &[&str] = &[
     "worker-applications",
     "worker-applications/name",
     "maintenance-windows",
@@ -89,7 +89,7 @@ async fn read(
     conditions: Conditions,
     Params(params): Params<ReadParameters>,
 ) -> Result<Response, Problem> {
-    let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, &FIELDS))?;
+    let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, FIELDS))?;
     let present = api.present()?;
     let (Some(config), Some(tag)) = (present.state.config.as_deref(), present.state.config_tag()) else {
         return Err(Problem::not_found("there is no configuration"));
