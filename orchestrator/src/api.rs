@@ -52,6 +52,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::fleet_lock::dialect_of;
 use os_upgrade_api_types::route::Dialect;
+use os_upgrade_shell::not_done::NotDone;
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -214,11 +215,18 @@ async fn nothing(State(api): State<Api>, request: Request) -> Response {
 }
 
 /// Bounds all of it: finding out who asks, doing it, and writing the answer out.
-async fn in_time(uri: Uri, request: Request, next: Next) -> Response {
+async fn in_time(method: Method, uri: Uri, request: Request, next: Next) -> Response {
     tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.unwrap_or_else(|_| {
         let message = format!("there is no answer after {} s", REQUEST_TIMEOUT.as_secs());
-        fleet_lock::refuse(uri.path(), fleet_lock::Kind::BackendUnavailable, &message)
-            .unwrap_or_else(|| Problem::unavailable(message).into_response())
+        let refused = fleet_lock::refuse(uri.path(), fleet_lock::Kind::OutcomeUnknown, &message);
+        refused.unwrap_or_else(|| {
+            let problem = if method.is_safe() {
+                Problem::unavailable(message)
+            } else {
+                NotDone::unknown(message).into()
+            };
+            problem.into_response()
+        })
     })
 }
 

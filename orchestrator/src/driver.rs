@@ -148,7 +148,7 @@ impl Driver {
 
     /// Runs until it is told to stop and has done so: everybody who asked has been answered then.
     pub async fn run(mut self) {
-        let _end_readers = self.work.end_readers();
+        let end_readers = self.work.end_readers();
         self.work.read_workers_and_followers();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -179,7 +179,8 @@ impl Driver {
             }
             self.turns.fetch_add(1, Ordering::Relaxed);
         }
-        drop(self.callers);
+        // What is still asked is left unanswered, and its asker says that the outcome is not known.
+        drop((end_readers, self.inputs, self.callers));
         self.work.flush().await;
     }
 

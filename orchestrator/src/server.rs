@@ -7,7 +7,6 @@ mod open_files;
 mod projection;
 mod service_manager;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use os_upgrade_kernel as kernel;
-use os_upgrade_kernel::System;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::node::{Known, NodeSettings, StoreKnowledge, Streams};
@@ -312,10 +310,7 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         instance: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
         settings: kernel_settings(settings),
-        dispatch: DispatchSettings {
-            publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
-            systems: BTreeMap::from([(System::LockServer, lock_server)]),
-        },
+        dispatch: DispatchSettings { publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX }, lock_server },
         facts_per_snapshot: FACTS_PER_SNAPSHOT,
         store,
         loss_certain_after: if is_cluster { LOSS_CERTAIN_AFTER } else { Duration::ZERO },

@@ -48,6 +48,11 @@ macro_rules! systems {
             $(#[doc = $doc] $system,)+
         }
 
+        impl System {
+            /// Every system.
+            pub const ALL: [Self; [$(Self::$system),+].len()] = [$(Self::$system),+];
+        }
+
         /// Something to do in a system outside of the bus. Doing it twice does no harm; what tells one from another is
         /// its whole value.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@
 //! of a publish is not known, nothing is guessed: a new fence is stored, everything before it is read, and what has
 //! still not been seen is sent again, for under the old fence it can no longer appear.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -32,8 +32,16 @@ pub struct DispatchSettings {
     /// How many commands may be on their way to the stream at once: many for one server, 1 for a cluster, which
     /// refuses concurrent messages under one fence.
     pub publishes_max: usize,
-    /// How each system outside of the bus may be asked; in one that is not here nothing is done.
-    pub systems: BTreeMap<System, SystemLimits>,
+    /// How a lock server may be asked.
+    pub lock_server: SystemLimits,
+}
+
+impl DispatchSettings {
+    fn limits(&self, system: System) -> SystemLimits {
+        match system {
+            System::LockServer => self.lock_server,
+        }
+    }
 }
 
 /// What came of publishing a command.
@@ -120,7 +128,7 @@ impl Dispatcher {
     /// Nothing is under way yet, in the process called `nonce`.
     pub fn new(settings: DispatchSettings, nonce: &str) -> Self {
         Self {
-            jobs: Jobs::new(settings.systems.clone(), nonce),
+            jobs: Jobs::new(System::ALL.map(|system| (system, settings.limits(system))), nonce),
             settings,
             epoch: 0,
             fence: Fence::Needed { from: Duration::ZERO },

@@ -20,6 +20,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api_types::sites::{PARAMETER, takes_site};
 use os_upgrade_shell::not_done::NotDone;
+use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -82,8 +83,10 @@ impl Sites {
                  ready, and whether their bus is connected to this one"
             ))
         };
+        let reads = is_read(request.method());
         let not_delivered = |why: &str| {
-            Problem::from(NotDone::unchanged(format!("the site {name:?} cannot be asked: {why}")))
+            let why = format!("the site {name:?} cannot be asked: {why}");
+            if reads { Problem::unavailable(why) } else { NotDone::unchanged(why).into() }
         };
         let bus = self.bus.as_ref().ok_or_else(nobody)?;
         let bus = bus.get().ok_or_else(|| not_delivered("the bus is not there yet"))?;
@@ -102,12 +105,11 @@ impl Sites {
             },
             sent: Utc::now(),
         };
-        let reads = is_read(request.method());
         let body = extract::bytes(request, &()).await?;
         let message = message::encode_request(&asked, &body);
         let message = message.map_err(|error| Problem::internal(error.to_string()))?;
         match bus.ask_site(name, message).await {
-            Ok(message) => answered(name, message).await,
+            Ok(message) => answered(name, message, reads).await,
             Err(NoAnswer::NoName(error)) => Err(Problem::bad_request(format!("{PARAMETER}: {error}"))),
             Err(NoAnswer::Nobody) => Err(nobody()),
             Err(NoAnswer::NotDelivered { why }) => Err(not_delivered(&why)),
@@ -179,10 +181,11 @@ fn is_read(method: &Method) -> bool {
 }
 
 /// The answer of the site `name`.
-async fn answered(name: &str, message: Bytes) -> Result<Response, Problem> {
+async fn answered(name: &str, message: Bytes, reads: bool) -> Result<Response, Problem> {
     let bad = |why: &str| {
         let text = format!("the answer of the site {name:?} cannot be read: {why}");
-        Problem::new(StatusCode::BAD_GATEWAY, text)
+        let problem = Problem::new(StatusCode::BAD_GATEWAY, &text);
+        if reads { problem } else { problem.with_info(json!(NotDone::unknown(text))) }
     };
     // Large ones are compressed, and the runtime's threads have other things to do.
     let read = tokio::task::spawn_blocking(move || read_answer(&message)).await;
@@ -218,7 +221,8 @@ impl AnswerSites for Answers {
     async fn answer(self, message: Bytes, room: usize) -> Bytes {
         let Ok(_permit) = self.under_way.try_acquire() else {
             let busy = "as many requests of other sites as may be are under way: ask again later";
-            return sent(Problem::unavailable(busy).into_response(), room).await;
+            let unchanged = json!(NotDone::unchanged(busy));
+            return sent(Problem::unavailable(busy).with_info(unchanged).into_response(), room).await;
         };
         let response = match received(&message, Utc::now()) {
             Ok(request) => self.router.oneshot(request).await.unwrap_or_else(|never| match never {}),
@@ -343,7 +347,7 @@ mod tests {
     async fn an_answer_that_does_not_fit_is_an_error_that_says_what_to_do() {
         let body: Vec<u8> =
             (0_u32..100_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
-        let response = answered("leaf", sent(body.into_response(), 1_000).await).await.unwrap();
+        let response = answered("leaf", sent(body.into_response(), 1_000).await, true).await.unwrap();
         assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert!(String::from_utf8_lossy(&body).contains("with keys, limit or fields"), "{body:?}");

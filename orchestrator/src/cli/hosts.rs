@@ -1,6 +1,6 @@
 //! `os-upgrade hosts`: the hosts of a site, and which of them take part in runs.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::hosts::{self as routes, HostToWithdraw, HostsToApprove};
 use os_upgrade_api_types::route::Call;
@@ -156,9 +156,11 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
         outln!("no host waits for approval");
         return Ok(());
     }
-    for hosts in hosts.chunks(APPROVED_AT_ONCE_MAX) {
+    for (chunk, hosts) in hosts.chunks(APPROVED_AT_ONCE_MAX).enumerate() {
         let body = HostsToApprove { hosts: hosts.to_vec() };
-        rest::send(&server, &routes::APPROVE, &body).await?;
+        let sent = rest::send(&server, &routes::APPROVE, &body).await;
+        // Those before are approved, whatever became of these.
+        sent.map_err(|error| if chunk == 0 { error } else { anyhow!("the others: {error:#}") })?;
         for host in hosts {
             // Where that cannot be told nothing is said.
             let unseen =

@@ -126,15 +126,17 @@ async fn answer<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>)
     let status = response.status();
     let answer = beginning(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
     if answer.len() > ANSWER_BYTES_MAX {
-        bail!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
+        let why = format!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
+        return Err(if is_change { NotDone::unknown(why).into() } else { anyhow!(why) });
     }
     match status {
         StatusCode::OK => serde_json::from_slice(&answer).context("an unexpected answer"),
         StatusCode::CREATED | StatusCode::NO_CONTENT => Ok(Value::Null),
         StatusCode::UNAUTHORIZED => {
-            bail!("{}; give it with --token-file or in {TOKEN_VARIABLE}", refusal(status, &answer))
+            let refusal = refusal(status, &answer, is_change);
+            bail!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
         }
-        _ => Err(refusal(status, &answer)),
+        _ => Err(refusal(status, &answer, is_change)),
     }
 }
 
@@ -148,15 +150,20 @@ fn advice(error: &str) -> &'static str {
     advice.into_iter().find(|(sign, _)| error.contains(sign)).map_or("", |(_, advice)| advice)
 }
 
-/// What the API says, or at least its status; a [`NotDone`] where it says what became of the change.
-fn refusal(status: StatusCode, answer: &[u8]) -> anyhow::Error {
+/// What the API says, or at least its status. Of a change a [`NotDone`] where it says what became of it, and where
+/// something has failed without saying so.
+fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error {
     let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
     let error = &answer["errors"][0];
-    if let Ok(not_done) = NotDone::deserialize(&error["error-info"]) {
-        return not_done.into();
-    }
     let message = error["error-message"].as_str();
-    message.map_or_else(|| anyhow!("it answers {status}"), |message| anyhow!(message.to_owned()))
+    let message = message.map_or_else(|| format!("it answers {status}"), str::to_owned);
+    match NotDone::deserialize(&error["error-info"]) {
+        Ok(not_done) if is_change => not_done.into(),
+        Err(_) if is_change && status.is_server_error() && error["error-info"].is_null() => {
+            NotDone::unknown(message).into()
+        }
+        Ok(_) | Err(_) => anyhow!(message),
+    }
 }
 
 #[cfg(test)]
@@ -170,12 +177,15 @@ mod tests {
     #[test]
     fn what_the_api_refuses_is_said_in_its_words() {
         let body = br#"{"errors":[{"error-message":"there is no group x"}]}"#;
-        assert_eq!(refusal(StatusCode::NOT_FOUND, body).to_string(), "there is no group x");
-        assert_eq!(refusal(StatusCode::BAD_GATEWAY, b"<html>").to_string(), "it answers 502 Bad Gateway");
+        assert_eq!(refusal(StatusCode::NOT_FOUND, body, true).to_string(), "there is no group x");
+        let gateway = |is_change| refusal(StatusCode::BAD_GATEWAY, b"<html>", is_change);
+        assert_eq!(gateway(false).to_string(), "it answers 502 Bad Gateway");
+        assert_eq!(gateway(true).downcast_ref(), Some(&NotDone::unknown("it answers 502 Bad Gateway")));
         let not_done = NotDone::unknown("the bus is away");
         let body = json!({ "errors": [{ "error-message": "x", "error-info": not_done }] }).to_string();
-        let refused = refusal(StatusCode::SERVICE_UNAVAILABLE, body.as_bytes());
-        assert_eq!(refused.downcast_ref(), Some(&not_done));
+        let refused = |is_change| refusal(StatusCode::SERVICE_UNAVAILABLE, body.as_bytes(), is_change);
+        assert_eq!(refused(true).downcast_ref(), Some(&not_done));
+        assert_eq!(refused(false).to_string(), "x");
     }
 
     /// What is said when the API at `url` is asked.

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use os_upgrade_kernel::Job;
 use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::forward::Forwarded;
-use os_upgrade_shell::jobs::StartedJob;
+use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{CallId, Event, Halt, Known, NodeSettings};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::adapters::Adapters;
 use crate::bus::Bus;
@@ -22,6 +23,8 @@ use crate::store::History;
 
 /// Events that wait to be handed in; readers wait when there are so many.
 const EVENTS_MAX: usize = 8192;
+/// How long a job may take: longer than its adapter takes to give up.
+const JOB_WITHIN: Duration = Duration::from_mins(1);
 /// How long the last answers to followers may take to be on their way.
 const FLUSH_WITHIN: Duration = Duration::from_millis(200);
 
@@ -96,11 +99,9 @@ impl Work {
     /// Waits until the last answers to followers are on their way, but not for long.
     pub(super) async fn flush(&self) {
         self.answers.close();
-        let sent = async {
-            self.answers.wait().await;
-            self.bus.flush().await;
-        };
-        if tokio::time::timeout(FLUSH_WITHIN, sent).await.is_err() {
+        let written = tokio::time::timeout(FLUSH_WITHIN, self.answers.wait()).await;
+        let flushed = tokio::time::timeout(FLUSH_WITHIN, self.bus.flush()).await;
+        if written.is_err() || flushed.is_err() {
             tracing::debug!("the bus did not take the last answers");
         }
     }
@@ -177,8 +178,9 @@ impl Work {
             Dispatch::Job(StartedJob { id, job, before }) => {
                 let (adapters, started) = (self.adapters.clone(), self.started);
                 self.spawn(move |_| async move {
-                    let report = adapters.carry_out(job, || started.elapsed() < before).await;
-                    Event::JobDone { id, report }
+                    let job_again = job.clone();
+                    let work = async move { adapters.carry_out(job, || started.elapsed() < before).await };
+                    Event::JobDone { id, report: reported(job_again, work).await }
                 });
             }
             Dispatch::Withdraw { host, sequence } => self.spawn(|bus| async move {
@@ -237,8 +239,44 @@ impl Work {
     }
 }
 
+/// What comes of `work` on `job`. Whatever becomes of an adapter, the node hears of it: it would wait for ever.
+async fn reported(job: Job, work: impl Future<Output = JobReport> + Send + 'static) -> JobReport {
+    let task = AbortOnDropHandle::new(tokio::spawn(work));
+    match tokio::time::timeout(JOB_WITHIN, task).await {
+        Ok(Ok(report)) => report,
+        Ok(Err(error)) => job.unanswered(&error.to_string()).into(),
+        Err(_) => job.unanswered("it took too long").into(),
+    }
+}
+
 /// Marks an event as read by `reading`.
 fn read_by(reading: &Reading) -> impl Fn(Event) -> Incoming + Send + Sync + 'static {
     let reading = reading.number;
     move |event| Incoming::Read { reading, event }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_kernel::{JobDone, LockOutcome, SlotJob, SlotOrder};
+    use os_upgrade_protocol::GroupName;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn every_job_comes_back() {
+        let (host, group) = (HostName::new("h01").unwrap(), GroupName::new("default").unwrap());
+        let job = SlotJob { order: SlotOrder::Lock, host, group };
+        let done = |outcome| JobReport::from(JobDone::LockServer(job.clone(), outcome));
+        let report = |work| reported(Job::LockServer(job.clone()), work);
+        let granted = done(LockOutcome::Granted);
+        let given = granted.clone();
+        assert_eq!(report(Box::pin(async { given }) as Work).await, granted);
+        let too_long = LockOutcome::Unreachable { detail: "it took too long".to_owned() };
+        assert_eq!(report(Box::pin(std::future::pending())).await, done(too_long));
+        let JobDone::LockServer(of, outcome) = report(Box::pin(async { panic!("a fault") })).await.done;
+        assert_eq!(of, job);
+        assert!(matches!(outcome, LockOutcome::Unreachable { .. }), "{outcome:?}");
+    }
+
+    type Work = std::pin::Pin<Box<dyn Future<Output = JobReport> + Send>>;
 }

@@ -16,8 +16,8 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The newest format that this version reads, and the one it writes.
-pub const FORMAT: u32 = 1;
+/// The format that this version writes, and the only one it reads.
+pub const FORMAT: u32 = 2;
 /// The manifest's name; it comes first.
 const MANIFEST: &str = "manifest.json";
 /// Largest manifest, in bytes.
@@ -121,9 +121,9 @@ pub enum ArchiveError {
         /// What is wrong.
         what: String,
     },
-    /// It was made by a newer version.
-    #[error("the backup {} has format {found}; this version reads formats up to {FORMAT}", path.display())]
-    Newer {
+    /// It was made by another version.
+    #[error("the backup {} has format {found}; this version reads format {FORMAT}", path.display())]
+    OtherFormat {
         /// The file.
         path: PathBuf,
         /// Its format.
@@ -300,10 +300,10 @@ fn read_manifest(path: &Path, mut entry: tar::Entry<'_, impl Read>) -> Result<Ma
     }
     let mut json = Vec::new();
     entry.read_to_end(&mut json).map_err(|error| damaged(error.to_string()))?;
-    // A newer format may look different in everything but this.
+    // Another format may look different in everything but this.
     let Format { format } = serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))?;
-    if format > FORMAT {
-        return Err(ArchiveError::Newer { path: path.to_owned(), found: format });
+    if format != FORMAT {
+        return Err(ArchiveError::OtherFormat { path: path.to_owned(), found: format });
     }
     serde_json::from_slice(&json).map_err(|error| damaged(format!("its manifest: {error}")))
 }

@@ -36,7 +36,7 @@ pub enum FoldError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A fact is not one that this program knows.
-    #[error("store {path}: fact {place} of record {sequence} was written by a newer version, or is damaged")]
+    #[error("store {path}: fact {place} of record {sequence} was written by another version, or is damaged")]
     Unknown {
         /// The file.
         path: PathBuf,

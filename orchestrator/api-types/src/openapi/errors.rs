@@ -42,8 +42,12 @@ const TO_ALL: [Common; 2] = [
 const TO_QUERIES: Common =
     (400, "the request cannot be meant", "unknown query parameter \"x\"; known here: validate");
 
-const UNAVAILABLE: Common =
-    (503, "nothing can be done now, or nobody knows what became of it; ask again later", "the bus is away");
+const UNAVAILABLE: Common = (
+    503,
+    "nothing can be done now, or nobody knows what became of it; ask again later. `outcome` in the `error-info` says of a \
+     change whether it was certainly not made, `unchanged`, or may still come to be, `unknown`",
+    "the bus is away",
+);
 
 const TO_TOKENS: [Common; 2] = [
     (401, "there is no valid token", "a token is needed: send Authorization: Bearer <token>"),

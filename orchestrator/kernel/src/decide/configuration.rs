@@ -28,7 +28,7 @@ pub enum ConfigOperation {
     },
 }
 
-/// Why that is refused.
+/// Why an operation is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum ConfigRefusal {

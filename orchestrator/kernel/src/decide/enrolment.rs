@@ -24,16 +24,16 @@ pub enum EnrolmentOperation {
     },
     /// Let a host take part no more.
     Withdraw {
-        /// Which.
+        /// The host.
         host: HostName,
-        /// Why.
+        /// Why, as the operator says.
         reason: String,
         /// Keep no note of it: should it announce itself again, it is one that nobody knows.
         forget: bool,
     },
 }
 
-/// Why that is refused.
+/// Why an operation is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum EnrolmentRefusal {

@@ -30,14 +30,14 @@ pub enum RunOperation {
     Cancel,
     /// Go on in the active run without a host.
     GiveUpHost {
-        /// Which.
+        /// The host.
         host: HostName,
-        /// Why.
+        /// Why, as the operator says.
         reason: String,
     },
 }
 
-/// Why that is refused.
+/// Why an operation is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum RunRefusal {

@@ -23,7 +23,7 @@ pub enum SlotOperation {
         group: GroupName,
         /// In whose name.
         id: ClientId,
-        /// Why.
+        /// Why, as the operator says.
         reason: String,
     },
     /// Takes a slot back, whoever holds it and for whatever, unless its host is at work. Who waits for one is forgotten.
@@ -32,7 +32,7 @@ pub enum SlotOperation {
         group: GroupName,
         /// Who holds it.
         id: ClientId,
-        /// Why.
+        /// Why, as the operator says.
         reason: String,
     },
     /// The same for one that has left the inventory, where the settings let that be reason enough.
@@ -44,7 +44,7 @@ pub enum SlotOperation {
     },
 }
 
-/// Why that is refused.
+/// Why an operation is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SlotRefusal {
@@ -86,7 +86,7 @@ pub enum SlotRefusal {
         id: ClientId,
         /// Who holds it.
         actor: String,
-        /// Why.
+        /// Why, as the operator says.
         reason: String,
     },
     /// The holder was never in the inventory, as far as is known, or is held by an operator.

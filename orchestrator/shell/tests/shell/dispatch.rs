@@ -1,6 +1,5 @@
 //! Dispatch: what has been decided to be over is not sent, also when that has been in the journal for long.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,6 +8,7 @@ use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Reason, Record, State, Trigge
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName, RunId};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, DispatchSettings, Dispatcher, Leader, PublishOutcome};
+use os_upgrade_shell::jobs::SystemLimits;
 
 const NOW: Now = Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(100) };
 
@@ -41,7 +41,10 @@ fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
 
 #[test]
 fn a_host_that_is_withdrawn_while_its_command_waits_to_be_sent_is_sent_none() {
-    let settings = DispatchSettings { publishes_max: 1, systems: BTreeMap::new() };
+    let settings = DispatchSettings {
+        publishes_max: 1,
+        lock_server: SystemLimits { retry: Duration::from_secs(5), interval: Duration::from_secs(1) },
+    };
     let mut dispatcher = Dispatcher::new(settings, "a");
     let mut state = State::default();
     let run = RunId::new("r1").unwrap();

@@ -76,7 +76,7 @@ async fn facts_that_are_unknown_or_missing_are_named() {
     for (sql, expected) in [
         (
             "UPDATE facts SET fact = '{\"type\":\"moon-landed\"}' WHERE sequence = 3 AND place = 0",
-            "fact 0 of record 3 was written by a newer version, or is damaged",
+            "fact 0 of record 3 was written by another version, or is damaged",
         ),
         ("DELETE FROM facts WHERE type = 'run-started'", "does not fit what comes before it"),
     ] {
