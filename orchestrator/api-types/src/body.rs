@@ -110,21 +110,20 @@ impl<'a> ReasonFields<'a> {
 
 /// Something that keeps a host from moving.
 #[derive(Debug, Serialize)]
-pub struct Blocker<'a> {
+pub struct Blocker {
     #[serde(flatten)]
-    cause: &'a Cause,
+    cause: Cause,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
 }
 
-impl<'a> Blocker<'a> {
-    /// What keeps it, and until when at the latest.
-    pub fn of(blocker: &'a os_upgrade_kernel::Blocker) -> Self {
-        Self { cause: &blocker.cause, until: blocker.until.map(Stamp) }
+impl From<os_upgrade_kernel::Blocker> for Blocker {
+    fn from(os_upgrade_kernel::Blocker { cause, until }: os_upgrade_kernel::Blocker) -> Self {
+        Self { cause, until: until.map(Stamp) }
     }
 }
 
-impl PartialSchema for Blocker<'_> {
+impl PartialSchema for Blocker {
     fn schema() -> RefOr<Schema> {
         let meaning = "Something that keeps a host from moving. What it is about, such as an action or another host, stands in \
                        fields of its own, which differ by its kind; until is when, at the latest, it changes by time alone.";
@@ -135,7 +134,7 @@ impl PartialSchema for Blocker<'_> {
     }
 }
 
-impl ToSchema for Blocker<'_> {
+impl ToSchema for Blocker {
     fn name() -> Cow<'static, str> {
         "Blocker".into()
     }

@@ -231,7 +231,7 @@ pub struct Host<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
     /// What keeps it from moving, the decisive one first.
-    pub blockers: Vec<Blocker<'a>>,
+    pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
 }

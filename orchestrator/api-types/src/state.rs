@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Counts, HostOfRun, Progress, Stamp};
+use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp};
 use crate::config::{Rollout, Window, WorkerApplication, sample_with};
 use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
@@ -157,6 +157,8 @@ pub struct HostState<'a> {
     /// When, at the latest, that changes by time alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
+    /// What keeps it from moving, the decisive one first.
+    pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
 }

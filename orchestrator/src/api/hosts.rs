@@ -147,7 +147,7 @@ impl Serialize for Entry<'_> {
             why: &explanation.to_string(),
             reason: ReasonFields::of(explanation.reason.as_ref()),
             until: explanation.until().map(Stamp),
-            blockers: explanation.blockers.iter().map(Blocker::of).collect(),
+            blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: progress(present, name),
         };
         body.serialize(serializer)

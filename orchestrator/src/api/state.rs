@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{HostOfRun, Stamp};
+use os_upgrade_api_types::body::{Blocker, HostOfRun, Stamp};
 use os_upgrade_api_types::state::{
     CurrentUpgrade, HostState, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
 };
@@ -30,10 +30,10 @@ const BYTES_PER_HOST: usize = 512;
 
 /// The paths of all fields.
 pub(super) static FIELDS: LazyLock<Vec<&str>> =
-    LazyLock::new(|| config::FIELDS.iter().chain(&NOT_CONFIGURED).copied().collect());
+    LazyLock::new(|| config::FIELDS.iter().chain(NOT_CONFIGURED).copied().collect());
 
 /// The paths of those that are not the configuration's.
-const NOT_CONFIGURED: [&str; 45] = [
+const NOT_CONFIGURED: &[&str] = &[
     "status",
     "next-upgrade-in",
     "next-upgrade-at",
@@ -76,6 +76,8 @@ const NOT_CONFIGURED: [&str; 45] = [
     "hosts/status",
     "hosts/why",
     "hosts/until",
+    "hosts/blockers",
+    "hosts/blockers/*",
     "hosts/progress",
     "hosts/progress/percent",
     "hosts/progress/text",
@@ -178,6 +180,7 @@ fn explained<'a>(present: &'a Present, forecast: &Forecast) -> Vec<HostState<'a>
             status: explanation.status.map(HostStatus::as_str),
             why: explanation.to_string(),
             until: explanation.until().map(Stamp),
+            blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: hosts::progress(present, name),
         }
     };

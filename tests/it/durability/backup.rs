@@ -222,8 +222,8 @@ async fn a_file_that_is_not_a_whole_backup_of_this_site_is_one_line_and_changes_
         ("text".to_owned(), b"Lorem ipsum".repeat(99), "is not a backup of os-upgrade"),
         (
             "newer".to_owned(),
-            repacked(&file, |manifest| manifest["format"] = json!(2)),
-            "has format 2; this version reads formats up to 1",
+            repacked(&file, |manifest| manifest["format"] = json!(3)),
+            "has format 3; this version reads format 2",
         ),
         (
             "other site".to_owned(),

@@ -33,7 +33,11 @@ async fn a_site_of_which_nothing_is_known() {
             json!({
                 "status": "idle",
                 "next-upgrade-reason": "no-configuration",
-                "hosts": [{"hostname": "h01", "why": "no worker has announced itself on it"}],
+                "hosts": [{
+                    "hostname": "h01",
+                    "why": "no worker has announced itself on it",
+                    "blockers": [{"kind": "not-announced"}],
+                }],
             })
         )
     );
@@ -126,12 +130,14 @@ async fn the_state_of_a_site() {
                 "hostname": "h01",
                 "status": "preparing",
                 "why": "its worker has not answered prepare yet",
+                "blockers": [{"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T09:00:08Z"}],
                 "until": "2026-11-21T09:00:08Z",
             },
             {
                 "hostname": "h02",
                 "status": "prepared",
                 "why": "waiting until 1 more host is prepared",
+                "blockers": [{"kind": "hosts-unprepared", "hosts": 1, "until": "2026-11-21T09:00:08Z"}],
                 "until": "2026-11-21T09:00:08Z",
             },
         ],

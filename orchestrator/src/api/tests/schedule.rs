@@ -82,7 +82,9 @@ async fn the_state_of_the_specification() {
     let next = "2026-11-27T01:00:00Z";
     assert_eq!(state["next-upgrade-at"], next);
     let why = format!("no run is active; the next starts by itself at {next}");
-    let hosts = ["h01", "h02"].map(|host| json!({"hostname": host, "why": why, "until": next}));
+    let blockers = json!([{"kind": "no-run", "until": next}]);
+    let hosts =
+        ["h01", "h02"].map(|host| json!({"hostname": host, "why": why, "until": next, "blockers": blockers}));
     assert_eq!(state["hosts"], json!(hosts));
 
     // The same in either form; the time until the next run goes on in between.
