@@ -13,7 +13,6 @@ use os_upgrade_protocol::json;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Now;
-use crate::node::CallId;
 use crate::not_done::NotDone;
 
 /// How long the leader's answer may take. Less than a follower's asker waits.
@@ -24,6 +23,9 @@ pub const REQUEST_BYTES_MAX: usize = 512 * 1_024;
 pub const UNDER_WAY_MAX: usize = 256;
 /// How long an answer may be held back until this instance has read what it is about.
 const READ_WITHIN: Duration = Duration::from_millis(500);
+
+/// What tells a call from the others.
+pub type CallId = u64;
 
 /// What came of a call.
 pub type Outcome = Result<Answered, NotDone>;
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_payloads_are_no_answers_and_no_requests() {
+    fn unreadable_payloads() {
         for payload in
             ["", "{}", r#"["cancel","a"]"#, r#"{"answered":{"answer":{"Ok":"perhaps"},"sequence":1}}"#]
         {

@@ -19,7 +19,7 @@ use os_upgrade_kernel::{ControlMessage, Input, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
-pub use self::event::{CallId, Event};
+pub use self::event::Event;
 pub use self::halt::{Found, Halt, Loss, losses};
 use self::inspection::{Finding, Inspection};
 pub use self::known::{ControlMark, Known, StoreKnowledge, Stream, StreamFacts, Streams};
@@ -29,6 +29,7 @@ use self::stopping::Stopping;
 use crate::clock::Now;
 use crate::control::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
+pub use crate::forward::CallId;
 use crate::forward::Forwards;
 use crate::inventory::Inventory;
 use crate::journal::append::{Appender, ReadBack, Step};

@@ -183,7 +183,7 @@ fn exactly(tag: Option<&str>) -> Expected {
 /// Returns when it is worth another try, after one on what had `tag`.
 async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem> {
     if Instant::now() >= end {
-        let why = "the configuration was changed by others again and again: try again";
+        let why = "the configuration was changed by others again and again";
         return Err(NotDone::unchanged(why).into());
     }
     if api.present()?.state.config_tag().as_deref() == tag {

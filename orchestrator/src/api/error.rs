@@ -5,8 +5,8 @@
 //!   reached (404, 405, 413, 415, 408) and after a panic. `error-info` is there when a program could use it.
 //! - 400: the request cannot be meant; the message names the place. 404: what is asked for is not there. 409: it is
 //!   understood and cannot be done as things are now. 503: nobody knows what became of it, or nothing can be done
-//!   now; asking again later may help. What became of a change is the `outcome` in the info: `unchanged` or `unknown`. 500: this program is wrong, or its history file is; the message says no more
-//!   than that, the log does.
+//!   now; asking again later may help. What became of a change is the `outcome` in the info: `unchanged` or `unknown`.
+//!   500: this program is wrong, or its history file is; the message says no more than that, the log does.
 //! - The core's refusals are matched by kind, never by text; their sentence is the message and their whole the info.
 //! - The cause goes into the log line at the boundary, through [`Cause`].
 

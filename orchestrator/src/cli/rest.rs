@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_that_has_no_answer_says_whether_it_was_asked_for() {
+    async fn unanswered_change_has_an_outcome() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };

@@ -194,7 +194,7 @@ fn what_made_a_lock_wait_does_not_hold_up_its_unlock_nor_the_other_way_round() {
 }
 
 #[test]
-fn nothing_is_taken_from_a_pool_until_what_is_due_to_it_has_been_tried() {
+fn untried_release_goes_before_what_takes() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "a");
     let Job::LockServer(unlock) = job(1, true);
     let lock = SlotJob { order: SlotOrder::Lock, host: host(2), ..unlock.clone() };
@@ -207,7 +207,7 @@ fn nothing_is_taken_from_a_pool_until_what_is_due_to_it_has_been_tried() {
 }
 
 #[test]
-fn a_job_of_an_earlier_leadership_does_not_count_and_is_begun_again() {
+fn job_of_an_earlier_leadership_is_begun_again() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "a");
     let wanted = [job(1, false)];
     let (_, mut begun) = next(&mut jobs, 0, &wanted);

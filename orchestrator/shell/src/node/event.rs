@@ -7,16 +7,13 @@ use os_upgrade_protocol::{CommandId, HostName};
 use super::{Known, Streams};
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
-use crate::forward::Outcome;
+use crate::forward::{CallId, Outcome};
 use crate::inventory::WorkerMessage;
 use crate::jobs::{JobId, JobReport};
 use crate::journal::append::{AppendOutcome, ReadBack};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
 use crate::lease::LeaseOutcome;
-
-/// What tells a call from the others.
-pub type CallId = u64;
 
 /// Something that has happened.
 #[derive(Debug)]
