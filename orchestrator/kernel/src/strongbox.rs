@@ -72,13 +72,13 @@ pub enum Sealed {
     /// There is no such secret.
     #[error("the strongbox has no secret {name}: PUT it to /v1/config/strongbox/secrets/{name}")]
     NoSecret {
-        /// Which.
+        /// Its name.
         name: SecretName,
     },
     /// It was changed since it was sealed.
     #[error("the secret {name} cannot be opened: PUT it again")]
     Damaged {
-        /// Which.
+        /// Its name.
         name: SecretName,
     },
 }

@@ -159,8 +159,8 @@ fn hold(
     Ok(vec![Fact::HoldPlaced { group, id, actor, reason }])
 }
 
-/// Takes a slot back, also one that a lock server has granted to a host of ours; one that waits does so no more. Not from a host that is at work, or
-/// that may be told to begin: whoever waits for the slot would be at work beside it.
+/// Takes a slot back, also one that a lock server has granted to a host of ours; one that waits does so no more. Not
+/// from a host that is at work, or that may be told to begin: whoever waits for the slot would be at work beside it.
 fn release(
     state: &State,
     group: &GroupName,

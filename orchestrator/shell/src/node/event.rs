@@ -46,7 +46,7 @@ pub enum Event {
     Journal {
         /// Its sequence.
         sequence: u64,
-        /// Itself.
+        /// Its content, or why it cannot be read.
         message: Result<Message, JournalError>,
     },
     /// Everything that stood in the journal when following began has been handed in.
