@@ -106,9 +106,9 @@ const MADE_AGAIN: &str = "stop the orchestrator and move the file away: it is ma
 
 fn advice(error: &FoldError) -> &'static str {
     match error {
-        FoldError::Open(OpenError::Damaged { .. }) | FoldError::Store(_) | FoldError::Unfit { .. } => {
-            MADE_AGAIN
-        }
+        FoldError::Open(OpenError::Damaged { .. } | OpenError::Older { .. })
+        | FoldError::Store(_)
+        | FoldError::Unfit { .. } => MADE_AGAIN,
         FoldError::Open(OpenError::Foreign { .. } | OpenError::OtherSite { .. }) => {
             "check [store] path and [site] name: the file is not this site's"
         }

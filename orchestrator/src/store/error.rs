@@ -54,6 +54,19 @@ pub enum OpenError {
         /// The newest one known here.
         known: i64,
     },
+    /// What stands in it is of a format that this program does not read any more.
+    #[error(
+        "store {path} has schema {found}, older than {first}, the oldest that this program reads; it can be made again from \
+         the journal: move it away and start again"
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// The schema in it.
+        found: i64,
+        /// The oldest one that is read.
+        first: i64,
+    },
     /// It is another site's.
     #[error("store {path} is of site {found:?}, not of {expected:?}")]
     OtherSite {

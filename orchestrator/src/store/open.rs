@@ -16,15 +16,8 @@ const APPLICATION_ID: u32 = 0x4F53_5550;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only; a migration that has been released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 7] = [
-    (1, "projection", include_str!("../../../migrations/0001_projection.sql")),
-    (2, "base", include_str!("../../../migrations/0002_base.sql")),
-    (3, "operators", include_str!("../../../migrations/0003_operators.sql")),
-    (4, "configuration", include_str!("../../../migrations/0004_configuration.sql")),
-    (5, "clients", include_str!("../../../migrations/0005_clients.sql")),
-    (6, "strongbox", include_str!("../../../migrations/0006_strongbox.sql")),
-    (7, "enrolment", include_str!("../../../migrations/0007_enrolment.sql")),
-];
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(8, "projection", include_str!("../../../migrations/0008_projection.sql"))];
 
 /// What every connection to the file at `path` has in common.
 pub(super) fn options(path: &Path) -> SqliteConnectOptions {
@@ -109,9 +102,11 @@ async fn check_version(connection: &mut SqliteConnection, path: &Path) -> Result
         .fetch_one(connection)
         .await
         .map_err(|source| OpenError::of(path, source))?;
+    let [(first, ..), ..] = MIGRATIONS;
     let known = MIGRATIONS.last().map_or(0, |(version, ..)| *version);
     match newest {
         Some(found) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
+        Some(found) if found < first => Err(OpenError::Older { path: path.to_owned(), found, first }),
         Some(_) | None => Ok(()),
     }
 }

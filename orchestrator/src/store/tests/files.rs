@@ -107,9 +107,27 @@ async fn a_store_of_a_newer_program() {
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),
-        format!("store {} has schema 99, newer than 7, the newest that this program knows", path.display())
+        format!("store {} has schema 99, newer than 8, the newest that this program knows", path.display())
     );
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 7, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 8, .. }), "{error:?}");
+}
+
+/// What stands in it is of another format of the journal.
+#[tokio::test]
+async fn a_store_of_an_older_program() {
+    let directory = TempDir::new().unwrap();
+    let path = store_of(&directory, "site").await;
+    execute(&path, "UPDATE _sqlx_migrations SET version = 7").await;
+    let error = refused(&path).await;
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "store {} has schema 7, older than 8, the oldest that this program reads; it can be made again from the \
+             journal: move it away and start again",
+            path.display()
+        )
+    );
+    assert!(matches!(error, OpenError::Older { found: 7, first: 8, .. }), "{error:?}");
 }
 
 #[tokio::test]

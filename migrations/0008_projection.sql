@@ -2,6 +2,7 @@
 -- made again from the journal.
 --
 -- Times are text, RFC 3339 in UTC with nine digits of seconds, so that they sort. Sequences are those of JetStream.
+-- Facts and states are JSON of the journal's format 2. Schemas up to 7 had facts of another format, and were never released.
 
 -- "OSUP": tells this file from every other SQLite database.
 PRAGMA application_id = 0x4F535550;
@@ -83,3 +84,27 @@ CREATE TABLE facts (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX facts_of_run ON facts (run, sequence, place) WHERE run IS NOT NULL;
+
+-- The state before the first fact below: one row, or none when that was the beginning of everything. A journal that
+-- was restored, or is trimmed, begins in the middle; without this its store could not tell the state from its facts.
+CREATE TABLE base (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    -- The state holds everything before this record of the journal.
+    sequence INTEGER NOT NULL,
+    -- The state as a JSON object, as it stands in a snapshot.
+    state    TEXT NOT NULL
+) STRICT;
+
+-- What operators did about slots: few facts among the many that clients cause.
+CREATE INDEX facts_of_operators ON facts (sequence, place) WHERE type IN ('hold-placed', 'holder-released');
+-- The same together with what FleetLock clients did about slots, for where that is few among what runs leave.
+CREATE INDEX facts_of_slots ON facts (sequence, place)
+    WHERE type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released');
+-- What operators changed in the configuration: few facts, of which every one counts.
+CREATE INDEX facts_of_configuration ON facts (sequence, place) WHERE type = 'config-replaced';
+-- Who had which secrets kept and removed: few facts, of which every one counts.
+CREATE INDEX facts_of_strongbox ON facts (sequence, place)
+    WHERE type IN ('strongbox-made', 'secret-kept', 'secret-removed');
+-- Who approved and withdrew which hosts: few facts, of which every one counts.
+CREATE INDEX facts_of_enrolment ON facts (sequence, place)
+    WHERE type IN ('hosts-approved', 'host-withdrawn');
