@@ -1,10 +1,12 @@
 //! FleetLock: slots for clients from outside, `POST /v1/pre-reboot` and `/v1/steady-state`, also below `/fleetlock`.
 
+mod claim;
+
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
+pub use self::claim::{Claim, ClaimBody, ClaimError, REQUEST_BYTES_MAX};
 use crate::route::{Access, Answer, Dialect, Method, Route, Shape, Tag};
-use crate::text::{ClientText, GroupText};
 
 /// It shows that a request is meant for a FleetLock server, and has not come here by a redirect.
 pub const PROTOCOL_HEADER: &str = "fleet-lock-protocol";
@@ -40,21 +42,6 @@ pub const UNLOCK: Route<ClaimBody> = Route::new(
 
 fn claim() -> Value {
     json!({"client_params": {"id": "c988d2509fdf5cdcbed39037c56406fb", "group": "default"}})
-}
-
-/// Who asks for a slot, or gives it back. Further fields are ignored.
-#[derive(Debug, ToSchema)]
-pub struct ClaimBody {
-    pub client_params: ClientParams,
-}
-
-/// The client, and the group of its slot.
-#[derive(Debug, ToSchema)]
-pub struct ClientParams {
-    #[schema(value_type = ClientText)]
-    pub id: String,
-    #[schema(value_type = GroupText)]
-    pub group: String,
 }
 
 /// It is granted.

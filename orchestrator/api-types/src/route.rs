@@ -327,6 +327,7 @@ impl<B> Route<B> {
     /// The same with these names in its path.
     #[must_use]
     pub const fn names(self, names: &'static [PathName]) -> Self {
+        assert!(names.len() == placeholders(self.declaration.path), "as many names as the path has");
         Self { declaration: Declaration { names, ..self.declaration }, ..self }
     }
 
@@ -386,6 +387,17 @@ impl<B> Route<B> {
     pub fn call(&self) -> Call<B> {
         self.named([])
     }
+}
+
+const fn placeholders(path: &str) -> usize {
+    let (bytes, mut at, mut count) = (path.as_bytes(), 0, 0);
+    while at < bytes.len() {
+        if bytes[at] == b'{' {
+            count += 1;
+        }
+        at += 1;
+    }
+    count
 }
 
 fn parameters<P: IntoParams>() -> Vec<Parameter> {

@@ -17,7 +17,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
-use os_upgrade_api_types::fleet_lock::{LOCK, PROTOCOL_HEADER, UNLOCK, dialect_of, meant};
+use os_upgrade_api_types::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK, dialect_of, meant};
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_kernel::LockOperation;
 
@@ -27,7 +27,6 @@ use super::authority::{self, Identity};
 use super::routes::Routes;
 use super::{Api, panic_text};
 use crate::auth::{Caller, Denied};
-use crate::fleetlock::request::Claim;
 use crate::site::SiteHandle;
 
 /// How long the core may take: clients are to hear within 3 s that nobody knows.

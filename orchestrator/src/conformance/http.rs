@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::Utc;
 use hyper::body::Frame;
+use os_upgrade_api_types::fleet_lock::{LOCK, UNLOCK};
 use os_upgrade_shell::fleetlock::{HttpAnswer, read_retry_after};
 use reqwest::header::{ALLOW, DATE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, Response, Url};
@@ -71,7 +72,11 @@ impl Server {
             Join::TwoSlashes => ("//", ""),
             Join::SlashAtEnd => ("/", "/"),
         };
-        url.set_path(&format!("{base}{joint}v1/{operation}{end}"));
+        let path = match operation {
+            Operation::Lock => LOCK.path(),
+            Operation::Unlock => UNLOCK.path(),
+        };
+        url.set_path(&format!("{base}{joint}{}{end}", path.trim_start_matches('/')));
         url.set_query((join == Join::Query).then_some("x=1&group=other"));
         url.set_fragment(None);
         url

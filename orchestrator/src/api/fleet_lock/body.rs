@@ -7,10 +7,10 @@ use axum::body::{Body, Bytes, HttpBody as _};
 use axum::http::HeaderMap;
 use axum::http::header::EXPECT;
 use futures::StreamExt as _;
+use os_upgrade_api_types::fleet_lock::{ClaimError, REQUEST_BYTES_MAX};
 
 use super::super::extract::BODY_TIMEOUT;
 use super::kind::{Kind, LockError};
-use crate::fleetlock::request::{ClaimError, REQUEST_BYTES_MAX};
 
 /// Most bytes read of a body that is not looked at.
 const DISCARDED_BYTES_MAX: usize = 1024 * 1024;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
+use os_upgrade_api_types::fleet_lock::ClaimError;
 use os_upgrade_kernel::ClientId;
 use os_upgrade_kernel::semaphore::{self, DeniedKind};
 use os_upgrade_protocol::GroupName;
@@ -13,7 +14,6 @@ use serde_json::json;
 
 use super::super::error::{Cause, Routine};
 use crate::auth::Denied;
-use crate::fleetlock::request::ClaimError;
 
 /// One line a kind: what it means, its name, its status, and its word on the wire.
 macro_rules! kinds {

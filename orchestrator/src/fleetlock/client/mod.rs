@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use chrono::Utc;
+use os_upgrade_api_types::fleet_lock::{ClaimBody, LOCK, PROTOCOL_HEADER, UNLOCK};
 use os_upgrade_kernel::{LockOutcome, SlotOrder};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_protocol::error::with_causes;
@@ -115,8 +116,8 @@ impl FleetLockClient {
             .map_err(|source| BuildError::Other { url: base.clone(), source })?;
         Ok(Self {
             http,
-            lock: endpoint(base.url(), "v1/pre-reboot"),
-            unlock: endpoint(base.url(), "v1/steady-state"),
+            lock: endpoint(base.url(), LOCK.path()),
+            unlock: endpoint(base.url(), UNLOCK.path()),
             credentials: None,
         })
     }
@@ -153,8 +154,8 @@ impl FleetLockClient {
             SlotOrder::Lock => &self.lock,
             SlotOrder::Unlock => &self.unlock,
         };
-        let params = serde_json::json!({ "client_params": { "id": id.to_string(), "group": group } });
-        let request = self.http.post(endpoint.0.clone()).header("fleet-lock-protocol", "true").json(&params);
+        let claim = ClaimBody::new(id.to_string(), group.as_str());
+        let request = self.http.post(endpoint.0.clone()).header(PROTOCOL_HEADER, "true").json(&claim);
         let request = match self.credentials.as_ref().map(Secret::open) {
             None => request,
             Some(Ok(credentials)) => {
@@ -174,7 +175,7 @@ impl FleetLockClient {
 /// `path` below `base`, whose own path is kept.
 fn endpoint(base: &Url, path: &str) -> Endpoint {
     let mut url = base.clone();
-    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
+    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
     url.set_query(None);
     url.set_fragment(None);
     Endpoint(url)

@@ -1,9 +1,12 @@
 //! The body of a FleetLock request, as a client sends it.
 
-use os_upgrade_api_types::route::Dialect;
 use os_upgrade_kernel::{ClientId, ClientIdError};
 use os_upgrade_protocol::{GroupName, NameError, json};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::route::Dialect;
+use crate::text::{ClientText, GroupText};
 
 /// Largest body of a request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = Dialect::FleetLock.body_bytes_max();
@@ -34,25 +37,39 @@ pub enum ClaimError {
     Group(NameError),
 }
 
-#[derive(Serialize, Deserialize)]
-struct Body {
-    client_params: Params,
+/// Who asks for a slot, or gives it back. Further fields are ignored.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ClaimBody {
+    client_params: ClientParams,
     #[serde(flatten)]
-    _more: More,
+    #[schema(ignore)]
+    more: More,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Params {
+/// The client, and the group of its slot.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+struct ClientParams {
+    #[schema(value_type = ClientText)]
     id: String,
+    #[schema(value_type = GroupText)]
     group: String,
     #[serde(flatten)]
-    _more: More,
+    #[schema(ignore)]
+    more: More,
 }
 
 /// Fields that the protocol does not have. That there may be some also keeps a list from being taken for an object whose
 /// fields stand in order, here and within.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct More {}
+
+impl ClaimBody {
+    /// The body of a request about the slot of `id` in `group`.
+    pub fn new(id: impl Into<String>, group: impl Into<String>) -> Self {
+        let client_params = ClientParams { id: id.into(), group: group.into(), more: More {} };
+        Self { client_params, more: More {} }
+    }
+}
 
 impl Claim {
     /// Reads a claim from a request's body.
@@ -63,7 +80,7 @@ impl Claim {
         if body.len() > REQUEST_BYTES_MAX {
             return Err(ClaimError::TooLarge);
         }
-        let Body { client_params: Params { id, group, .. }, .. } =
+        let ClaimBody { client_params: ClientParams { id, group, .. }, .. } =
             json::object(body).map_err(ClaimError::Body)?;
         let id = ClientId::new(&id).map_err(ClaimError::Id)?;
         let group = GroupName::new(&group).map_err(ClaimError::Group)?;
@@ -72,10 +89,8 @@ impl Claim {
 
     /// The body of a request that makes this claim.
     pub fn to_body(&self) -> Vec<u8> {
-        let params =
-            Params { id: self.id.as_str().into(), group: self.group.as_str().into(), _more: More {} };
-        serde_json::to_vec(&Body { client_params: params, _more: More {} })
-            .expect("a claim has string keys and no fallible part")
+        let body = ClaimBody::new(self.id.as_str(), self.group.as_str());
+        serde_json::to_vec(&body).expect("a claim has string keys and no fallible part")
     }
 }
 
@@ -112,7 +127,7 @@ mod tests {
             (r#"[["a","b"]]"#, "an object is expected, not a list"),
             (
                 r#"{"client_params":["a","b"]}"#,
-                "invalid type: sequence, expected struct Params at line 1 column 17",
+                "invalid type: sequence, expected struct ClientParams at line 1 column 17",
             ),
             (
                 r#"{"client_params":{"id":7,"group":"a"}}"#,
