@@ -281,6 +281,31 @@ pub struct ConfigBody {
     pub rollout: Rollout,
 }
 
+/// The same, as a part of something larger.
+#[derive(Debug)]
+pub struct ConfigFields;
+
+impl PartialSchema for ConfigFields {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = ConfigBody::schema();
+        if let RefOr::T(Schema::Object(whole)) = &mut schema {
+            whole.additional_properties = None;
+            whole.description = None;
+        }
+        schema
+    }
+}
+
+impl ToSchema for ConfigFields {
+    fn name() -> Cow<'static, str> {
+        "ConfigFields".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        ConfigBody::schemas(schemas);
+    }
+}
+
 /// Times that come again and again, each for a duration: on days of the week at a local time, or by a cron schedule.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "kebab-case")]

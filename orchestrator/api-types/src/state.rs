@@ -7,15 +7,14 @@
 
 use std::collections::BTreeMap;
 
-use os_upgrade_kernel::config as kernel;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::{StopCause as Cause, Window as Open};
+use os_upgrade_kernel::{Config, StopCause as Cause};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp};
-use crate::config::{Rollout, Window, WorkerApplication, sample_with};
+use crate::config::{ConfigFields, sample_with};
 use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
 use crate::runs::StopCause;
@@ -99,24 +98,10 @@ pub enum Nodes {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct State<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<WorkerApplication>>)]
-    pub worker_applications: Option<&'a [kernel::WorkerApplication]>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    #[schema(value_type = Option<Vec<Window>>)]
-    pub maintenance_windows: &'a [Open],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    #[schema(value_type = Option<Vec<Window>>)]
-    pub deny_windows: &'a [Open],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<DurationText>)]
-    pub start_jitter: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<DurationText>)]
-    pub minimum_remaining: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Rollout>)]
-    pub rollout: Option<&'a kernel::Rollout>,
+    /// The configuration in force, field by field; none of them where nothing is configured.
+    #[serde(flatten)]
+    #[schema(value_type = ConfigFields)]
+    pub config: Option<&'a Config>,
     #[schema(value_type = SiteStatusWord)]
     pub status: &'static str,
     /// How long it is until the next run starts by itself; absent where none does.

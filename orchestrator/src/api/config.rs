@@ -3,13 +3,15 @@
 //! A write is decided by whoever leads, on what is configured by then: it is told what the writer's conditions expect.
 //! An answer to a write has no `ETag`: what is kept may be another text than what was sent.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, ETAG, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
-use os_upgrade_api_types::config::{CHANGE, DELETE, DESCRIBE, READ, REPLACE, ReadParameters};
+use os_upgrade_api_types::config::{CHANGE, ConfigBody, DELETE, DESCRIBE, READ, REPLACE, ReadParameters};
+use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::query::Validate;
 use os_upgrade_kernel::config::Expected;
 use os_upgrade_kernel::{Accepted, Config, ConfigOperation, ConfigRefusal, Request};
@@ -39,35 +41,7 @@ const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 const METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE, OPTIONS";
 
 /// The paths of all fields.
-pub(super) const FIELDS: &[&str] = &[
-    "worker-applications",
-    "worker-applications/name",
-    "maintenance-windows",
-    "maintenance-windows/days-of-week",
-    "maintenance-windows/start-time",
-    "maintenance-windows/cron",
-    "maintenance-windows/timezone",
-    "maintenance-windows/duration",
-    "maintenance-windows/not-before",
-    "maintenance-windows/not-after",
-    "maintenance-windows/dst",
-    "deny-windows",
-    "deny-windows/days-of-week",
-    "deny-windows/start-time",
-    "deny-windows/cron",
-    "deny-windows/timezone",
-    "deny-windows/duration",
-    "deny-windows/not-before",
-    "deny-windows/not-after",
-    "deny-windows/dst",
-    "start-jitter",
-    "minimum-remaining",
-    "rollout",
-    "rollout/max-concurrent",
-    "rollout/max-failures",
-    "rollout/unreachable",
-    "rollout/boot-timeout",
-];
+pub(super) static FIELDS: LazyLock<Vec<String>> = LazyLock::new(fields_of::<ConfigBody>);
 
 pub(super) fn routes() -> Routes {
     Routes::default()
@@ -89,7 +63,7 @@ async fn read(
     conditions: Conditions,
     Params(params): Params<ReadParameters>,
 ) -> Result<Response, Problem> {
-    let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, FIELDS))?;
+    let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, &FIELDS))?;
     let present = api.present()?;
     let (Some(config), Some(tag)) = (present.state.config.as_deref(), present.state.config_tag()) else {
         return Err(Problem::not_found("there is no configuration"));

@@ -24,7 +24,7 @@ pub(super) enum Keep {
 
 impl Keep {
     /// Reads the parameter. `known` are the paths of all fields; `*` in one is any name.
-    pub(super) fn parse(text: &str, known: &[&str]) -> Result<Self, Problem> {
+    pub(super) fn parse(text: &str, known: &[String]) -> Result<Self, Problem> {
         let mut kept = Self::Only(BTreeMap::new());
         for path in text.split(',').map(str::trim) {
             if !known.iter().any(|known| is_same(known, path)) {
@@ -49,11 +49,11 @@ impl Keep {
     }
 
     /// The same without the fields at the top that are not meant. `known` are the paths of all fields.
-    pub(super) fn retain(self, known: &[&str], is_meant: impl Fn(&str) -> bool) -> Self {
+    pub(super) fn retain(self, known: &[String], is_meant: impl Fn(&str) -> bool) -> Self {
         let mut fields = match self {
             Self::All => {
                 let at_the_top = known.iter().filter(|path| !path.contains('/'));
-                at_the_top.map(|name| ((*name).to_owned(), Self::All)).collect()
+                at_the_top.map(|name| (name.clone(), Self::All)).collect()
             }
             Self::Only(fields) => fields,
         };
@@ -81,7 +81,7 @@ fn is_same(known: &str, path: &str) -> bool {
         && segments.next().is_none()
 }
 
-fn unknown(path: &str, known: &[&str]) -> Problem {
+fn unknown(path: &str, known: &[String]) -> Problem {
     // Those beside it, or at the top when there is nothing above it either.
     let above = path.rsplit_once('/').map_or("", |(above, _)| above);
     let above = if known.iter().any(|known| is_same(known, above)) { above } else { "" };
@@ -89,7 +89,7 @@ fn unknown(path: &str, known: &[&str]) -> Problem {
         Some((parent, _)) => parent == above,
         None => above.is_empty(),
     };
-    let beside: Vec<&str> = known.iter().copied().filter(is_beside).collect();
+    let beside: Vec<&str> = known.iter().map(String::as_str).filter(is_beside).collect();
     let names = if beside.is_empty() { format!("{above} has none below it") } else { beside.join(", ") };
     Problem::bad_request(format!("fields: there is no field {path:?}; known here: {names}"))
         .with_info(json!({ "parameter": "fields", "known": beside }))
@@ -340,7 +340,7 @@ mod tests {
         let list = vec![json!({"name": "x", "more": {"deep": [1, 2], "else": true}}), json!({"name": "y"})];
         let free = BTreeMap::from([("one", 1), ("two", 2)]);
         let whole = Whole { a: Part { b: Some(1), c: "c" }, list, rest: Rest { free, absent: None } };
-        let keep = Keep::parse(fields, &KNOWN).unwrap();
+        let keep = Keep::parse(fields, &KNOWN.map(str::to_owned)).unwrap();
         serde_json::from_slice(&serde_json::to_vec(&Kept(&whole, &keep)).unwrap()).unwrap()
     }
 
@@ -371,7 +371,7 @@ mod tests {
             ("a/b/c", "fields: there is no field \"a/b/c\"; known here: a/b has none below it"),
             ("x/y", "fields: there is no field \"x/y\"; known here: a, list, free"),
         ] {
-            let found = Keep::parse(fields, &KNOWN).map_err(Problem::into_message);
+            let found = Keep::parse(fields, &KNOWN.map(str::to_owned)).map_err(Problem::into_message);
             assert_eq!(found, Err(message.to_owned()), "{fields}");
         }
     }

@@ -9,12 +9,13 @@ use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Blocker, HostOfRun, Stamp};
+use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::state::{
     CurrentUpgrade, HostState, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
 };
-use os_upgrade_kernel::config::{Rollout, WorkerApplication};
+use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::{Config, Forecast, HostStatus, Run, WindowBlocker, explain};
+use os_upgrade_kernel::{Forecast, HostStatus, Run, WindowBlocker, explain};
 use os_upgrade_protocol::{ApplicationName, HostName};
 
 use super::Api;
@@ -29,59 +30,7 @@ use crate::site::Present;
 const BYTES_PER_HOST: usize = 512;
 
 /// The paths of all fields.
-pub(super) static FIELDS: LazyLock<Vec<&str>> =
-    LazyLock::new(|| config::FIELDS.iter().chain(NOT_CONFIGURED).copied().collect());
-
-/// The paths of those that are not the configuration's.
-const NOT_CONFIGURED: &[&str] = &[
-    "status",
-    "next-upgrade-in",
-    "next-upgrade-at",
-    "next-upgrade-reason",
-    "scheduled-workers",
-    "scheduled-workers/host",
-    "scheduled-workers/application",
-    "pending-hosts",
-    "current-upgrade-info",
-    "current-upgrade-info/id",
-    "current-upgrade-info/start-time",
-    "current-upgrade-info/not-after",
-    "current-upgrade-info/stopping",
-    "current-upgrade-info/stopping/kind",
-    "current-upgrade-info/stopping/host",
-    "current-upgrade-info/stopping/actor",
-    "current-upgrade-info/counts",
-    "current-upgrade-info/counts/*",
-    "current-upgrade-info/hosts",
-    "current-upgrade-info/hosts/hostname",
-    "current-upgrade-info/hosts/status",
-    "current-upgrade-info/hosts/since",
-    "current-upgrade-info/hosts/reason",
-    "current-upgrade-info/hosts/reason-kind",
-    "last-upgrade-info",
-    "last-upgrade-info/id",
-    "last-upgrade-info/start-time",
-    "last-upgrade-info/end-time",
-    "last-upgrade-info/result",
-    "last-upgrade-info/counts",
-    "last-upgrade-info/counts/*",
-    "last-upgrade-info/hosts",
-    "last-upgrade-info/hosts/hostname",
-    "last-upgrade-info/hosts/status",
-    "last-upgrade-info/hosts/since",
-    "last-upgrade-info/hosts/reason",
-    "last-upgrade-info/hosts/reason-kind",
-    "hosts",
-    "hosts/hostname",
-    "hosts/status",
-    "hosts/why",
-    "hosts/until",
-    "hosts/blockers",
-    "hosts/blockers/*",
-    "hosts/progress",
-    "hosts/progress/percent",
-    "hosts/progress/text",
-];
+pub(super) static FIELDS: LazyLock<Vec<String>> = LazyLock::new(fields_of::<State<'_>>);
 
 pub(super) fn routes() -> Routes {
     Routes::default().route(&READ, read)
@@ -90,7 +39,7 @@ pub(super) fn routes() -> Routes {
 /// What the parameters ask for.
 fn keep(params: &ReadParameters) -> Result<Keep, Problem> {
     let keep = params.fields.as_ref().map_or(Ok(Keep::All), |fields| Keep::parse(fields, &FIELDS))?;
-    let is_configured = |name: &str| config::FIELDS.contains(&name);
+    let is_configured = |name: &str| config::FIELDS.iter().any(|configured| configured == name);
     Ok(match params.content {
         None => keep,
         Some(Nodes::Config) => keep.retain(&FIELDS, is_configured),
@@ -140,20 +89,13 @@ fn state<'a>(
     let config = state.config.as_deref();
     let applications = config.map(|config| config.worker_applications.as_slice());
     let start = forecast.and_then(Forecast::start).map(|start| start.at);
-    let written =
-        |duration: fn(&Config) -> Duration| config.map(duration).filter(|duration| duration.as_secs() > 0);
     let workers = applications.filter(|_| keep.has("scheduled-workers"));
     let waiting = keep.has("pending-hosts").then(|| hosts::pending(present));
     let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
     let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
     let explaining = forecast.filter(|_| keep.has("hosts"));
     State {
-        worker_applications: applications,
-        maintenance_windows: config.map_or(&[], |config| &config.maintenance_windows),
-        deny_windows: config.map_or(&[], |config| &config.deny_windows),
-        start_jitter: written(|config| config.start_jitter),
-        minimum_remaining: written(|config| config.minimum_remaining),
-        rollout: config.map(|config| &config.rollout).filter(|rollout| **rollout != Rollout::default()),
+        config,
         status: state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
         next_upgrade_in: start.map(|at| until(at, now)),
         next_upgrade_at: start.map(Stamp),

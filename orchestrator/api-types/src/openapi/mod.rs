@@ -4,11 +4,13 @@
 //! the forms of bodies (`forms`).
 
 mod errors;
+mod fields;
 mod forms;
 mod lock_errors;
 mod parts;
 mod sites;
 
+pub use self::fields::fields_of;
 use serde_json::Value;
 use utoipa::OpenApi as _;
 use utoipa::openapi::header::HeaderBuilder;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-const SCHEMAS: &str = "#/components/schemas/";
+pub(super) const SCHEMAS: &str = "#/components/schemas/";
 
 /// Lets every answer to a read with the parameter `fields` be a part of itself.
 pub(super) fn allow(document: &mut Value) {
