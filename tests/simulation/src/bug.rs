@@ -58,11 +58,11 @@ bugs! {
     /// A request that changes nothing is answered without an append.
     NoBarrier: "no-barrier", [OrchestratorPause, PausedInTheAct] => ["S5", "semaphore"], seed 15;
     /// A command whose acknowledgement is lost counts as not stored, and is sent again as a new message.
-    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 55;
+    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 59;
     /// An append that nobody has acknowledged counts as stored.
     LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 47;
     /// What the journal says of slots is forgotten at a restart.
-    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 28;
+    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 66;
     /// A client that is to be refused is granted a slot.
     GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 46;
     /// A client is told that it holds a slot before that is in the journal.
@@ -80,33 +80,33 @@ bugs! {
     /// Who waits is forgotten at a takeover, so that hosts take no notice.
     WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 48;
     /// An operator takes back the slot of a host at work.
-    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 28;
+    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 12;
     /// Hosts that wait for approval, or are withdrawn, take part all the same.
-    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 10;
+    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 33;
     /// What the journal says of withdrawn hosts is forgotten at a takeover.
-    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 47;
+    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 11;
     /// A new leader gives up whoever has not come back as far as it knows, before it has read what they have answered.
-    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 244;
+    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 165;
     /// Commands are sent before what they follow from is in the journal.
-    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 28;
+    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 50;
     /// The orchestrator does not look at not-after once more when a command leaves it.
-    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedInTheAct] => ["S2"], seed 13;
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedInTheAct] => ["S2"], seed 201;
     /// The worker does not look at not-after.
-    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 5;
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 50;
     /// The worker acknowledges before it replies.
-    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 38;
+    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 48;
     /// A worker without a state file reboots when it is asked to.
-    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 99;
+    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 7;
     /// A worker does not keep its state file.
-    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 14;
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 58;
     /// 202 counts as a grant.
-    GrantOn202: "grant-on-202", [LockOdd] => ["S4"], seed 44;
+    GrantOn202: "grant-on-202", [LockOdd] => ["S4"], seed 17;
     /// The lock server is asked however long the process stood still before.
-    LockWithoutLease: "lock-without-lease", [PausedInTheAct] => ["lease"], seed 119;
+    LockWithoutLease: "lock-without-lease", [PausedInTheAct] => ["lease"], seed 59;
     /// The lock server is asked as often as there is something to ask.
-    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 2;
+    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 28;
     /// Nobody reads when the lock server wants to be asked again.
-    RetryAfterIgnored: "retry-after-ignored", [LockLimited] => ["rate"], seed 44;
+    RetryAfterIgnored: "retry-after-ignored", [LockLimited] => ["rate"], seed 10;
     /// A slot is given back as soon as a host fails, whatever the setting.
     SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 6;
     /// The projection drops a record now and then.
@@ -114,15 +114,19 @@ bugs! {
     /// Somebody is told now and then that nothing was changed, when what they asked for was done.
     DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 46;
     /// Readers are shown the present state only after somebody has been told of it, now and then.
-    ShownLate: "shown-late", [] => ["shown"], seed 24;
+    ShownLate: "shown-late", [] => ["shown"], seed 9;
+    /// Readers are shown the present state before the store is given what led to it.
+    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 21;
+    /// A secret that somebody has kept is not.
+    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 10;
     /// Workers are told that their run is stopping when they are sent a command.
     HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 47;
     /// A loss is believed at once, though a server of a cluster may only be behind.
     LossBelievedAtOnce: "loss-believed-at-once", [StaleLook, OrchestratorCutOff] => ["journal"], seed 11;
     /// A handler that was cut off is told that its command is new.
-    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 17;
+    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 76;
     /// A worker's consumer is made anew from the beginning of the stream, again and again.
-    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 41;
+    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 54;
 }
 
 impl Bug {

@@ -11,7 +11,7 @@
 //! | S3 | no host executes `upgrade` twice in a run | `workers` |
 //! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |
 //! | S5 | an answer 2xx is never forgotten | `answers` |
-//! | shown | who is told by the leader that a change is durable finds it there | `answers` |
+//! | shown | who is told by the leader that a change is durable finds it there; what is shown is on its way to the store | `answers`, `journal` |
 //! | hint | workers are told that a run is stopping when it is | `answers` |
 //! | S6 | a slot is never freed by time alone, nor by an operator while its host is at work | `steps` |
 //! | window | a run starts by itself in an open window only, once in each occurrence, and ends with it | `journal` |
@@ -21,6 +21,7 @@
 //! | rate | the lock server is asked no more than it takes, and left alone when it wants to be | `rate` |
 //! | once | no command stands in the stream twice | `commands` |
 //! | enrol | no command goes to a host that was not approved when its run began, or was withdrawn before it began there | `enrolment` |
+//! | secret | all secrets that are kept are under one key | `secrets` |
 //! | worker | an executed command is acknowledged after its reply; a reboot follows its `reboot-required` | `workers` |
 //! | journal | it can be followed, and nobody stops | `journal` |
 //! | store | the projection misses nothing | `journal` |
@@ -34,6 +35,7 @@ mod enrolment;
 mod journal;
 mod loss;
 mod rate;
+mod secrets;
 mod semaphore;
 mod steps;
 mod workers;
@@ -51,6 +53,7 @@ use self::commands::CommandSeen;
 use self::enrolment::Enrolled;
 pub(crate) use self::loss::{Ends, Knows};
 use self::rate::Asked;
+use self::secrets::Secrets;
 use self::semaphore::Semaphores;
 use self::steps::Step;
 pub(crate) use self::workers::Begun;
@@ -115,6 +118,7 @@ pub(crate) struct Checker {
     calls: BTreeMap<CallId, (Request, Micros)>,
     semaphores: Semaphores,
     enrolled: Enrolled,
+    secrets: Secrets,
     /// Who was told that nothing was changed.
     unchanged: BTreeSet<String>,
     /// Until when a slot of each client may have been given back at its own wish.
@@ -146,6 +150,7 @@ impl Checker {
         Self {
             semaphores,
             enrolled: Enrolled::default(),
+            secrets: Secrets::default(),
             now: 0,
             violation: None,
             provider: plan.settings.provider,

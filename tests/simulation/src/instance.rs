@@ -107,6 +107,12 @@ impl Instance {
         format!("{}-{}", self.name, self.boot)
     }
 
+    /// The last record that the store has, or is to have.
+    pub(crate) fn given(&self) -> u64 {
+        let stored = || self.store.reached.as_ref().map_or(0, |reached| reached.sequence);
+        self.projected.back().map_or_else(stored, |committed| committed.sequence)
+    }
+
     /// Starts a process.
     pub(crate) fn start(&mut self, plan: &Plan) {
         self.boot += 1;

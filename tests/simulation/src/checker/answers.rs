@@ -2,7 +2,7 @@
 
 use os_upgrade_kernel::{
     Accepted, ClientId, Config, ConfigOperation, ConfigRefusal, LockOperation, Operation, Refusal, Request,
-    Run, RunOperation, RunRefusal,
+    Run, RunOperation, RunRefusal, StartBlocker,
 };
 use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::forward::{Answered, Outcome};
@@ -111,7 +111,8 @@ impl Checker {
                 .values()
                 .any(|run| run.stopped.is_some() && run.ended.is_none_or(|ended| ended >= asked)),
             // These are looked at more closely.
-            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) | Operation::Secret(_) => true,
+            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) => true,
+            Operation::Secret(secret) => self.secret_came_to_be(secret, asked),
         }
     }
 
@@ -142,7 +143,7 @@ impl Checker {
 
     fn was_refusable(&self, refusal: &Refusal, asked: Micros) -> bool {
         match refusal {
-            Refusal::Run(RunRefusal::RunActive { run }) => {
+            Refusal::Run(RunRefusal::NotStartable(StartBlocker::RunActive { run })) => {
                 self.runs.get(run).is_some_and(|run| run.ended.is_none_or(|ended| ended >= asked))
             }
             Refusal::Run(RunRefusal::NoRun) => {
@@ -156,24 +157,25 @@ impl Checker {
                 let starts = self.runs.values().map(|run| run.started).filter(|start| *start >= asked);
                 [asked, self.now].into_iter().chain(ends).chain(starts).any(|at| !active(at))
             }
-            Refusal::Run(RunRefusal::NoConfiguration) | Refusal::Config(ConfigRefusal::NoConfiguration) => {
-                self.was_configured(None, asked)
-            }
+            Refusal::Run(RunRefusal::NotStartable(StartBlocker::NoConfiguration))
+            | Refusal::Config(ConfigRefusal::NoConfiguration) => self.was_configured(None, asked),
             Refusal::Run(
                 RunRefusal::TimeoutTooShort
-                | RunRefusal::NoHosts { .. }
-                | RunRefusal::NoneApproved { .. }
+                | RunRefusal::NotStartable(
+                    StartBlocker::NoHosts { .. }
+                    | StartBlocker::NoneApproved { .. }
+                    | StartBlocker::ClockSkew { .. }
+                    | StartBlocker::StrongboxSealed { .. },
+                )
                 | RunRefusal::NotInRun { .. }
                 | RunRefusal::HostThrough { .. }
-                | RunRefusal::HostUncertain { .. }
-                | RunRefusal::ClockSkew { .. }
-                | RunRefusal::Sealed { .. },
+                | RunRefusal::HostUncertain { .. },
             )
             | Refusal::Config(ConfigRefusal::InvalidConfig { .. } | ConfigRefusal::ConfigChanged { .. })
             | Refusal::Enrolment(_)
             | Refusal::Slot(_)
-            | Refusal::Lock(_)
-            | Refusal::Secret(_) => true,
+            | Refusal::Lock(_) => true,
+            Refusal::Secret(refusal) => self.secret_was_refusable(refusal, asked),
         }
     }
 }

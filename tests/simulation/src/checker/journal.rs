@@ -93,6 +93,7 @@ impl Checker {
             _ => {}
         }
         self.enrolment_fact(fact);
+        self.secret_fact(fact);
         self.semaphore_fact(at, fact);
     }
 
@@ -128,6 +129,16 @@ impl Checker {
             if let Fact::HostWithdrawn { host, .. } = fact {
                 self.withdrawal_shown(host);
             }
+        }
+    }
+
+    /// An instance shows the state of `shown`, and has given its store the records up to `given`.
+    pub(crate) fn shown_when_given(&mut self, instance: usize, shown: u64, given: u64) {
+        let records = &self.records[..self.records.partition_point(|record| *record <= shown)];
+        if let Some(newest) = records.last().filter(|newest| **newest > given) {
+            let text =
+                format!("i{instance} shows the state of {newest}, and gave its store what is up to {given}");
+            self.violated("shown", text);
         }
     }
 

@@ -285,7 +285,7 @@ impl Told {
             Ok(Accepted::Done) => Some(Self::Yes),
             Err(Refusal::Lock(denied)) => Self::of_denied(denied.kind()),
             Err(Refusal::Slot(refusal)) => match refusal {
-                SlotRefusal::LockDenied { lock_kind, .. } => Self::of_denied(*lock_kind),
+                SlotRefusal::LockDenied { denied } => Self::of_denied(denied.kind()),
                 SlotRefusal::NoHolder { .. } => Some(Self::NoHolder),
                 SlotRefusal::HolderAtWork { .. } | SlotRefusal::HolderUncertain { .. } => Some(Self::AtWork),
                 SlotRefusal::ReclaimsNothing => Some(Self::ReclaimsNothing),

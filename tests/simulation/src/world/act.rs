@@ -3,7 +3,7 @@
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ClientId, ConfigOperation, EnrolmentOperation, Expected, LockOperation, Request, RunOperation,
-    SlotOperation,
+    SecretName, SecretOperation, SlotOperation,
 };
 use os_upgrade_protocol::{GroupName, RunId};
 use os_upgrade_shell::node::Event;
@@ -19,12 +19,13 @@ impl World {
         let every = 2 * self.plan.act_every * self.leisure();
         self.after(every, Item::Act);
         self.other_client_acts();
-        let request = match self.rng.u32(..10) {
+        let request = match self.rng.u32(..11) {
             0..=1 => self.configuration(),
             2 => self.slot_of_operator(),
             3 => self.enrolment(),
             4 if self.operators.runs > 0 => self.giving_up(),
             5 if self.operators.runs > 0 => Request::new("operator", RunOperation::Cancel).into(),
+            6 => self.secret(),
             _ if self.operators.granted == 0 => self.configuration(),
             _ if !self.plan.settings.auto_approve && self.rng.u32(..3) == 0 => self.approval(),
             _ => self.trigger(),
@@ -89,6 +90,19 @@ impl World {
             _ => SlotOperation::Reclaim { group, id },
         };
         Request::new("operator", operation).into()
+    }
+
+    /// An operator has a secret kept, or keeps it no longer. There are two keys, so that some are refused.
+    fn secret(&mut self) -> Request {
+        let (actor, validate) = ("operator".to_owned(), self.rng.u32(..10) == 0);
+        let name = SecretName::new(self.rng.choice(["a", "b"]).expect("not empty")).expect("a valid name");
+        let operation = if self.rng.u32(..3) == 0 {
+            SecretOperation::Remove { name }
+        } else {
+            let check = (*self.rng.choice(&["k", "k", "other"]).expect("not empty")).to_owned();
+            SecretOperation::Keep { name, sealed: format!("{check} {}", self.rng.u32(..)), check }
+        };
+        Request { actor, validate, operation }.into()
     }
 
     /// An operator approves a host, or withdraws it.

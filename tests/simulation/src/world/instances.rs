@@ -158,7 +158,11 @@ impl World {
         let instance = &mut self.instances[index];
         instance.run_is_due = false;
         let Some(node) = &mut instance.node else { return };
-        for action in node.run(now) {
+        let mut actions = node.run(now);
+        if self.bug == Some(Bug::ShownBeforeProjected) {
+            actions.sort_by_key(|action| !matches!(action, Action::Show));
+        }
+        for action in actions {
             self.carry_out(index, action);
         }
     }
@@ -211,9 +215,11 @@ impl World {
                 self.ask(index, What::Forward { call, to, payload }, fallback);
             }
             Action::Show => {
-                let instance = &mut self.instances[index];
                 if self.bug != Some(Bug::ShownLate) || self.rng.u32(..20) > 0 {
+                    let instance = &mut self.instances[index];
                     instance.shown = instance.node.as_ref().map_or(0, Node::position);
+                    let (shown, given) = (instance.shown, instance.given());
+                    self.checker.shown_when_given(index, shown, given);
                 }
             }
             Action::Hint { hint, hosts } => {
@@ -258,7 +264,8 @@ impl World {
                     _ => PublishOutcome::Unknown,
                 };
                 if self.bug == Some(Bug::HintedForNothing) {
-                    self.checker.hinted(&Hint { run: Some(id.run.clone()), cause: HintCause::Cancelled });
+                    let hint = Hint { run: Some(id.run.clone()), cause: HintCause::Cancelled };
+                    self.carry_out(index, Action::Hint { hint, hosts: vec![id.host.clone()] });
                 }
                 let fallback = Event::CommandPublished { epoch, id: id.clone(), not_after, outcome };
                 self.ask(index, What::Command { epoch, fence, id, not_after }, fallback);

@@ -84,6 +84,7 @@ impl World {
             Some(Bug::GrantBeyondSlots) => granted_all_the_same,
             Some(Bug::UnlockEndsHold) => released_altogether,
             Some(Bug::TakenBackAtWork) => taken_back,
+            Some(Bug::SecretNotKept) => without_secret,
             Some(Bug::UnapprovedEnlisted) => enlisted_all_the_same,
             _ => return message,
         };
@@ -237,9 +238,13 @@ fn enlisted_all_the_same(mut fact: Fact) -> Vec<Fact> {
     vec![fact]
 }
 
+fn without_secret(fact: Fact) -> Vec<Fact> {
+    if let Fact::SecretKept { .. } = fact { Vec::new() } else { vec![fact] }
+}
+
 fn released_altogether(fact: Fact) -> Vec<Fact> {
     if let Fact::LockReleased { group, id, .. } = fact {
-        let (actor, reason) = ("nobody".to_owned(), "it is unlocked".to_owned());
+        let (actor, reason) = ("nobody".to_owned(), Some("it is unlocked".to_owned()));
         return vec![Fact::HolderReleased { group, id, actor, reason }];
     }
     vec![fact]

@@ -1,0 +1,74 @@
+//! Which secrets are kept: all of them under one key.
+
+use std::collections::BTreeMap;
+
+use os_upgrade_kernel::{Fact, SecretName, SecretOperation, SecretRefusal};
+
+use super::Checker;
+use crate::agenda::Micros;
+
+/// The strongbox, and how it was at any time.
+#[derive(Debug, Default)]
+pub(super) struct Secrets {
+    now: Strongbox,
+    /// How it was before, and until when.
+    before: Vec<(Micros, Strongbox)>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Strongbox {
+    check: Option<String>,
+    kept: BTreeMap<SecretName, String>,
+}
+
+impl Secrets {
+    /// Whether it was so at some time from `since` on.
+    fn was(&self, since: Micros, is_so: impl Fn(&Strongbox) -> bool) -> bool {
+        let before = self.before.iter().filter(|(until, _)| *until >= since).map(|(_, strongbox)| strongbox);
+        before.chain([&self.now]).any(is_so)
+    }
+}
+
+impl Checker {
+    /// A fact stands in the journal.
+    pub(super) fn secret_fact(&mut self, fact: &Fact) {
+        let mut strongbox = self.secrets.now.clone();
+        if let Fact::StrongboxMade { check } = fact {
+            if !strongbox.kept.is_empty() {
+                self.violated(
+                    "secret",
+                    format!("the strongbox has another key and still holds {strongbox:?}"),
+                );
+            }
+            strongbox.check = Some(check.clone());
+        } else if let Fact::SecretKept { name, sealed, .. } = fact {
+            strongbox.kept.insert(name.clone(), sealed.clone());
+        } else if let Fact::SecretRemoved { name, .. } = fact {
+            strongbox.kept.remove(name);
+        } else {
+            return;
+        }
+        let before = std::mem::replace(&mut self.secrets.now, strongbox);
+        self.secrets.before.push((self.now, before));
+    }
+
+    /// Whether what was asked for has been so at some time since.
+    pub(super) fn secret_came_to_be(&self, asked: &SecretOperation, since: Micros) -> bool {
+        self.secrets.was(since, |strongbox| match asked {
+            SecretOperation::Keep { name, sealed, check } => {
+                strongbox.kept.get(name) == Some(sealed) && strongbox.check.as_ref() == Some(check)
+            }
+            SecretOperation::Remove { name } => !strongbox.kept.contains_key(name),
+        })
+    }
+
+    /// Whether there has been a reason for the refusal at some time since.
+    pub(super) fn secret_was_refusable(&self, refusal: &SecretRefusal, since: Micros) -> bool {
+        self.secrets.was(since, |strongbox| match refusal {
+            SecretRefusal::OtherStrongboxKey => !strongbox.kept.is_empty(),
+            // There are not so many.
+            SecretRefusal::StrongboxFull => false,
+            SecretRefusal::NoSecret { name } => !strongbox.kept.contains_key(name),
+        })
+    }
+}
