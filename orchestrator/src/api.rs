@@ -219,14 +219,7 @@ async fn in_time(method: Method, uri: Uri, request: Request, next: Next) -> Resp
     tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.unwrap_or_else(|_| {
         let message = format!("there is no answer after {} s", REQUEST_TIMEOUT.as_secs());
         let refused = fleet_lock::refuse(uri.path(), fleet_lock::Kind::OutcomeUnknown, &message);
-        refused.unwrap_or_else(|| {
-            let problem = if method.is_safe() {
-                Problem::unavailable(message)
-            } else {
-                NotDone::unknown(message).into()
-            };
-            problem.into_response()
-        })
+        refused.unwrap_or_else(|| Problem::not_done(&method, NotDone::unknown(message)).into_response())
     })
 }
 

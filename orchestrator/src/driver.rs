@@ -271,7 +271,6 @@ impl Driver {
             readiness,
             is_read: self.node.has_read(),
             leadership: self.node.leadership(),
-            leader_blocker: None,
             position: self.node.position(),
             recorded: self.projection.recorded(),
         }));

@@ -6,8 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::forecast::Start;
-use os_upgrade_kernel::{Answer, Family, Forecast, Request, State, View, WindowBlocker, forecast};
+use os_upgrade_kernel::{Answer, Family, Forecast, Request, State, View, forecast};
 use os_upgrade_protocol::{HostName, Progress};
 pub use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::node::Leadership;
@@ -37,8 +36,6 @@ pub struct Present {
     pub is_read: bool,
     /// Who leads.
     pub leadership: Leadership,
-    /// What keeps a run from starting, as the leader says, where that is another. Some of it only a leader sees.
-    pub leader_blocker: Option<WindowBlocker>,
     /// The sequence up to which this instance has the journal.
     pub position: u64,
     /// The sequence of the last record that the history was given; 0 when it was given none.
@@ -54,12 +51,7 @@ impl Present {
 
     /// When the next run starts by itself, as it looks at `now`.
     pub fn forecast(&self, now: DateTime<Utc>) -> Forecast {
-        let seen = forecast(&self.state, &self.view, now);
-        let could_have_started = |start: &Start| start.at <= now && self.state.run.is_none();
-        match (seen.start().filter(could_have_started), &self.leader_blocker) {
-            (Some(start), Some(by)) => Forecast::Blocked { start, by: by.clone() },
-            (None, _) | (_, None) => seen,
-        }
+        forecast(&self.state, &self.view, now)
     }
 }
 
@@ -135,7 +127,8 @@ impl SiteHandle {
         if leader_blocker.is_none() {
             return present;
         }
-        Arc::new(Present { leader_blocker, ..present.as_ref().clone() })
+        let present = present.as_ref().clone();
+        Arc::new(Present { view: View { leader_blocker, ..present.view }, ..present })
     }
 
     /// Asks for a change and waits until it is durable, or refused.

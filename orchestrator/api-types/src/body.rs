@@ -126,7 +126,7 @@ impl From<os_upgrade_kernel::Blocker> for Blocker {
 impl PartialSchema for Blocker {
     fn schema() -> RefOr<Schema> {
         let meaning = "Something that keeps a host from moving. What it is about, such as an action or another host, stands in \
-                       fields of its own, which differ by its kind; until is when, at the latest, it changes by time alone.";
+                       fields of its own, which differ by its kind; until is when time alone ends it, if nothing does before.";
         let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
         let object = object.property("kind", BlockerKindWord::schema()).required("kind");
         let object = object.property("until", Stamp::schema());

@@ -16,7 +16,7 @@ use crate::start::WindowBlocker;
 pub struct Blocker {
     /// What it is.
     pub cause: Cause,
-    /// When, at the latest, it changes by time alone; absent where it waits for something else.
+    /// When time alone ends it, if nothing does before; absent where time does not.
     pub until: Option<DateTime<Utc>>,
 }
 
@@ -121,7 +121,7 @@ pub enum HostBlocker {
     SlotHeld {
         /// The slot's group.
         group: GroupName,
-        /// Since when.
+        /// Since when, in whole seconds.
         since: DateTime<Utc>,
         /// How it ended in the last run.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,8 +196,16 @@ impl From<WindowBlocker> for Cause {
     }
 }
 
+impl Blocker {
+    /// `cause`, which time alone ends at `until`.
+    pub(crate) fn until(cause: impl Into<Cause>, until: impl Into<Option<DateTime<Utc>>>) -> Self {
+        Self { cause: cause.into(), until: until.into() }
+    }
+}
+
+/// What time alone does not end.
 impl<C: Into<Cause>> From<C> for Blocker {
     fn from(cause: C) -> Self {
-        Self { cause: cause.into(), until: None }
+        Self::until(cause, None)
     }
 }

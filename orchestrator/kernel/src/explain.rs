@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound as _, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
 use crate::blocker::{Blocker, Cause, HostBlocker};
@@ -29,9 +29,9 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// When, at the latest, the decisive blocker changes by time alone.
+    /// When time alone ends the first of its blockers that time ends at all.
     pub fn until(&self) -> Option<DateTime<Utc>> {
-        self.blockers.first()?.until
+        self.blockers.iter().filter_map(|blocker| blocker.until).min()
     }
 }
 
@@ -67,14 +67,6 @@ pub fn explain(state: &State, view: &View, forecast: &Forecast, host: &HostName)
     }
 }
 
-/// Lets the decisive one of `blockers` change at `until`.
-fn decisive(mut blockers: Vec<Blocker>, until: Option<DateTime<Utc>>) -> Vec<Blocker> {
-    if let Some(first) = blockers.first_mut() {
-        first.until = until;
-    }
-    blockers
-}
-
 /// A host of the active run.
 #[derive(Clone, Copy)]
 struct HostInRun<'a> {
@@ -86,14 +78,16 @@ struct HostInRun<'a> {
 
 impl HostInRun<'_> {
     fn blockers(self, view: &View) -> Vec<Blocker> {
-        let until = (!self.host.status.is_final()).then(|| self.ends());
-        let mut blockers = decisive(self.by_status(), until);
-        if !self.host.status.is_final() {
+        let is_final = self.host.status.is_final();
+        let until = (!is_final).then(|| self.ends());
+        let mut blockers: Vec<Blocker> =
+            self.by_status().into_iter().map(|cause| Blocker::until(cause, until)).collect();
+        if !is_final {
             blockers.extend(view.hosts.get(self.name).into_iter().flat_map(seen));
         }
         let takes_part = self.state.enrolled(self.name).takes_part();
         if self.host.status.is_under_way() && !takes_part {
-            blockers.push(HostBlocker::LeavesAfterRun.into());
+            blockers.push(Blocker::until(HostBlocker::LeavesAfterRun, self.run.not_after));
         }
         blockers
     }
@@ -106,7 +100,7 @@ impl HostInRun<'_> {
         booted.map_or(run.not_after, |booted| booted.min(run.not_after))
     }
 
-    fn by_status(self) -> Vec<Blocker> {
+    fn by_status(self) -> Vec<Cause> {
         let Self { state, run, name, host } = self;
         match host.status {
             HostStatus::Pending => vec![HostBlocker::CommandUnsent { action: Action::Prepare }.into()],
@@ -123,58 +117,58 @@ impl HostInRun<'_> {
             | HostStatus::Skipped
             | HostStatus::Cancelled => self.noted(),
             HostStatus::Upgrading | HostStatus::Rebooting => {
-                let blocker = host.command.map(|command| match command {
+                let cause = host.command.map(|command| match command {
                     unsent if unsent.sequence.is_none() => {
                         HostBlocker::CommandUnsent { action: unsent.action }
                     }
                     sent => HostBlocker::ReplyAwaited { action: sent.action },
                 });
-                blocker.map(Blocker::from).into_iter().collect()
+                cause.map(Cause::from).into_iter().collect()
             }
             HostStatus::Upgraded => Vec::new(),
         }
     }
 
     /// What the run noted, and for want of a slot of ours which host keeps it.
-    fn noted(self) -> Vec<Blocker> {
+    fn noted(self) -> Vec<Cause> {
         let reason = self.host.reason.as_ref();
         let stuck = if let Some(Reason::SlotDenied { group, denial: Denial::Embedded(_) }) = reason {
             stuck_slot(self.state, group)
         } else {
             None
         };
-        let reason = reason.cloned().map(Blocker::from);
-        reason.into_iter().chain(stuck.map(Blocker::from)).collect()
+        let reason = reason.cloned().map(Cause::from);
+        reason.into_iter().chain(stuck.map(Cause::from)).collect()
     }
 
     /// What keeps a host from its turn: its own earlier slot, those under way, or the first of its group, which waits.
-    fn turn(self) -> Vec<Blocker> {
+    fn turn(self) -> Vec<Cause> {
         let Self { state, run, .. } = self;
         if let Some(blocker) = earlier_slot(state, self.name) {
             return vec![blocker.into()];
         }
         if run.has_room()
-            && let Some(blockers) = self.behind_first()
+            && let Some(causes) = self.behind_first()
         {
-            return blockers;
+            return causes;
         }
         let under_way = run.under_way().get_min().cloned();
         vec![under_way.map_or(HostBlocker::TurnAwaited, |host| HostBlocker::HostUnderWay { host }).into()]
     }
 
     /// That another of its group is first, and what keeps that one from moving.
-    fn behind_first(self) -> Option<Vec<Blocker>> {
+    fn behind_first(self) -> Option<Vec<Cause>> {
         let Self { state, run, name, host } = self;
         let group = run.ready().get(&host.group)?;
         let ahead = |other: &&HostName| *other != name && group.contains(*other);
         let first = run.waiting().iter().find(ahead).or_else(|| state.slots.keys().find(ahead))?;
-        let mut blockers = match earlier_slot(state, first) {
+        let mut causes = match earlier_slot(state, first) {
             Some(blocker) => vec![blocker.into()],
             None => HostInRun { name: first, host: run.host(first)?, ..self }.noted(),
         };
-        let by = Box::new(blockers.first()?.cause.clone());
-        blockers[0] = HostBlocker::HostFirst { host: first.clone(), by }.into();
-        Some(blockers)
+        let by = Box::new(causes.first()?.clone());
+        causes[0] = HostBlocker::HostFirst { host: first.clone(), by }.into();
+        Some(causes)
     }
 
     /// Whether a host that was left out of the run for want of an approval has it by now.
@@ -219,32 +213,21 @@ fn seen(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
 }
 
 fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Blocker> {
-    // One that takes no part waits for somebody, and not for a time; and what keeps a run from starting in a window that
-    // is open does not end by time.
-    let until = match (&state.run, forecast) {
-        _ if !state.enrolled(host).takes_part() => None,
-        (Some(run), _) => Some(run.not_after),
-        (None, Forecast::Next(start)) => Some(start.at),
-        (None, Forecast::Blocked { .. } | Forecast::Never(_)) => None,
-    };
-    let alone = |blocker: Blocker| decisive(vec![blocker], until);
-    let Some(seen) = view.hosts.get(host) else { return alone(HostBlocker::NotAnnounced.into()) };
+    let Some(seen) = view.hosts.get(host) else { return vec![HostBlocker::NotAnnounced.into()] };
     let slot = its_slot(state, host).map(Blocker::from);
     if let Some(reason) = state.enrolled(host).left_out(host) {
         return [Some(reason.into()), slot].into_iter().flatten().collect();
     }
     let Some(config) = &state.config else {
-        return alone(Cause::Window(StartBlocker::NoConfiguration.into()).into());
+        return vec![Cause::Window(StartBlocker::NoConfiguration.into()).into()];
     };
     if !config.worker_applications.iter().any(|entry| seen.applications.contains(&entry.name)) {
-        return alone(HostBlocker::NotServed.into());
+        return vec![HostBlocker::NotServed.into()];
     }
-    if state.run.is_some() {
-        return alone(HostBlocker::AppearedLate.into());
+    if let Some(run) = &state.run {
+        return vec![Blocker::until(HostBlocker::AppearedLate, run.not_after)];
     }
-    let mut blockers = alone(HostBlocker::NoRun.into());
-    let window_end = forecast.start().map(|start| start.occurrence.end);
-    blockers.extend(forecast.blocker().map(|by| Blocker { cause: by.clone().into(), until: window_end }));
+    let mut blockers = no_run(forecast);
     blockers.extend(match seen.reachability {
         Reachability::Unreachable => Some(HostBlocker::Silent.into()),
         Reachability::Awaited => Some(HostBlocker::HeartbeatAwaited.into()),
@@ -252,6 +235,17 @@ fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostN
     });
     blockers.extend(slot);
     blockers
+}
+
+/// That no run is active, and why none starts.
+fn no_run(forecast: &Forecast) -> Vec<Blocker> {
+    match forecast {
+        Forecast::Next(start) => vec![Blocker::until(HostBlocker::NoRun, start.at)],
+        Forecast::Blocked { start, by } => {
+            vec![HostBlocker::NoRun.into(), Blocker::until(by.clone(), start.occurrence.end)]
+        }
+        Forecast::Never(by) => vec![HostBlocker::NoRun.into(), by.clone().into()],
+    }
 }
 
 /// The slot that a host still holds outside of runs, and what it is held for.
@@ -262,7 +256,7 @@ fn its_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
         Standing::Releasing { .. } => HostBlocker::SlotReleasing { group },
         Standing::Requested | Standing::Held => {
             let reason = state.last_run.as_ref().and_then(|run| run.host(name)?.reason.clone());
-            HostBlocker::SlotHeld { group, since: slot.since, reason }
+            HostBlocker::SlotHeld { group, since: slot.since.trunc_subsecs(0), reason }
         }
     })
 }

@@ -156,8 +156,9 @@ pub enum Fact {
         id: ClientId,
         /// Who took it back.
         actor: String,
-        /// Why.
-        reason: String,
+        /// Why, as the operator says; absent where the client has left the inventory, and that was reason enough.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// The strongbox has another key; it held nothing.
     StrongboxMade {
@@ -431,7 +432,12 @@ impl Fact {
                 HostEvent::TurnLost => (Bookkeeping, format!("{host} lost its turn")),
             },
             Self::HoldPlaced { id, actor, .. } => (Outcome, format!("slot held for {id} by {actor}")),
-            Self::HolderReleased { id, actor, .. } => (Outcome, format!("slot of {id} released by {actor}")),
+            Self::HolderReleased { id, actor, reason: Some(_), .. } => {
+                (Outcome, format!("slot of {id} released by {actor}"))
+            }
+            Self::HolderReleased { id, actor, reason: None, .. } => {
+                (Outcome, format!("slot of {id}, which has left the inventory, released by {actor}"))
+            }
             Self::SecretKept { name, actor, .. } => (Outcome, format!("secret {name} kept by {actor}")),
             Self::SecretRemoved { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
             Self::HostsApproved { hosts, actor } => {

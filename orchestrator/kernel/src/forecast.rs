@@ -93,7 +93,11 @@ impl Start {
         view: &'a View,
         now: DateTime<Utc>,
     ) -> Option<Result<Startable<'a>, WindowBlocker>> {
-        let attempt = || startable(state, view)?.unattended();
+        let attempt = || match (startable(state, view), &view.leader_blocker) {
+            (Err(active @ StartBlocker::RunActive { .. }), _) => Err(active.into()),
+            (_, Some(by)) => Err(by.clone()),
+            (startable, None) => startable?.unattended(),
+        };
         (self.at <= now).then(attempt)
     }
 }

@@ -64,6 +64,8 @@ macro_rules! systems {
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum JobDone {
             $(#[doc = $doc] $system($job, $outcome),)+
+            /// Its system was not asked: the lease was running out, and another may lead by now.
+            NotBegun(Job),
         }
 
         /// Everything that is to be done outside of the bus.
@@ -115,6 +117,7 @@ macro_rules! systems {
             pub fn job(&self) -> Job {
                 match self {
                     $(Self::$system(job, _) => Job::$system(job.clone()),)+
+                    Self::NotBegun(job) => job.clone(),
                 }
             }
 
@@ -122,6 +125,7 @@ macro_rules! systems {
             pub fn is_answer(&self) -> bool {
                 match self {
                     $(Self::$system(_, outcome) => <$job>::is_answer(outcome),)+
+                    Self::NotBegun(_) => false,
                 }
             }
 
@@ -129,6 +133,7 @@ macro_rules! systems {
             pub(crate) fn decide(&self, state: &State, view: &View) -> Vec<Fact> {
                 match self {
                     $(Self::$system(job, outcome) => job.done(state, view, outcome),)+
+                    Self::NotBegun(_) => Vec::new(),
                 }
             }
         }

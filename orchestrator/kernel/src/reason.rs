@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::duration::Duration;
-use crate::semaphore::Denied;
+use crate::semaphore::HostDenied;
 
 /// Why a host waits, or came to an unhappy end. `Display` gives the sentence for operators.
 #[derive(
@@ -132,7 +132,7 @@ pub enum Reason {
 pub enum Denial {
     /// The semaphores here.
     #[error("{0} ({kind})", kind = .0.kind().as_str())]
-    Embedded(Denied),
+    Embedded(HostDenied),
     /// Another lock server, with a FleetLock error.
     #[error("{value} ({lock_kind})")]
     External {

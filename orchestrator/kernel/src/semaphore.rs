@@ -6,12 +6,12 @@ mod waiters;
 
 use std::ops::Not;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound as _, Utc};
 use imbl::OrdMap;
 use os_upgrade_protocol::{GroupName, RunId};
 use serde::{Deserialize, Serialize};
 
-pub use self::denied::{Denied, DeniedKind, Full, NamedHolder};
+pub use self::denied::{Denied, DeniedKind, Full, HostDenied, NamedHolder};
 pub use self::holder::{Hold, Holder};
 pub use self::waiters::{NOTED_AGAIN, REMEMBERED, WAITERS_MAX, Waiter, Waiters};
 use crate::client_id::ClientId;
@@ -69,7 +69,7 @@ impl Semaphores {
         host: &str,
         arrived: DateTime<Utc>,
         now: DateTime<Utc>,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), HostDenied> {
         self.admits(group, host)?;
         let semaphore = self.known(group)?;
         // One that arrived by a clock that has been set back since has arrived by now.
@@ -79,7 +79,7 @@ impl Semaphores {
         // The first that has no free slot of its own to come, if there are so many.
         match semaphore.free().checked_sub(1).and_then(|others| before.nth(others)) {
             Some((id, waiter)) if !semaphore.holders.contains_key(host) => {
-                Err(Denied::LeftToEarlier { id: id.clone(), since: waiter.since })
+                Err(HostDenied::LeftToEarlier { id: id.clone(), since: waiter.since.trunc_subsecs(0) })
             }
             Some(_) | None => Ok(()),
         }
@@ -203,7 +203,11 @@ impl Semaphore {
 
     fn full(&self) -> Full {
         let named = self.holders.iter().take(HOLDERS_NAMED_MAX);
-        let holders = named.map(|(id, holder)| NamedHolder { id: id.clone(), since: holder.since }).collect();
+        let name = |(id, holder): (&String, &Holder)| NamedHolder {
+            id: id.clone(),
+            since: holder.since.trunc_subsecs(0),
+        };
+        let holders = named.map(name).collect();
         Full { slots: self.slots, held: self.holders.len(), holders }
     }
 }

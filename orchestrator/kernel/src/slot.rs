@@ -29,7 +29,6 @@ pub struct Slot {
     pub command: Option<SentCommand>,
     /// Whether any command of the step it was taken for has ever stood in the stream, in this run or in the ones
     /// before in which it was held: if so, the host may be at work, and only its `done` shows that it is not.
-    #[serde(default)]
     pub begun: bool,
     /// For a slot whose run ended before its command was seen in the stream: the fence of that time. Once a newer
     /// fence has been read past, the command can no longer appear, and a slot whose step has not begun is released.

@@ -12,6 +12,9 @@ use crate::strongbox::Sealed;
 use crate::view::{Reachability, View};
 use crate::window::CalendarError;
 
+/// How many applications are named where no host serves any. The leader's heartbeats carry them.
+const APPLICATIONS_NAMED_MAX: usize = 3;
+
 /// What keeps any run from starting. `Display` gives the clause for operators.
 #[derive(
     Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
@@ -42,7 +45,10 @@ pub enum StartBlocker {
     },
     /// There is no host that could be upgraded.
     #[error("no host of the configured applications can be reached")]
-    NoHosts,
+    NoHosts {
+        /// The first of the applications' names, joined by commas.
+        applications: String,
+    },
     /// There are hosts that could be upgraded, and nobody has approved any of them.
     #[error("of {hosts} hosts of the configured applications none is approved")]
     NoneApproved {
@@ -148,10 +154,18 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
         }
     }
     match (hosts, approved) {
-        (0, _) => Err(StartBlocker::NoHosts),
+        (0, _) => Err(no_hosts(config)),
         (hosts, 0) => Err(StartBlocker::NoneApproved { hosts }),
         _ => Ok(startable),
     }
+}
+
+fn no_hosts(config: &Config) -> StartBlocker {
+    let names: Vec<&str> = config.worker_applications.iter().map(|entry| entry.name.as_str()).collect();
+    let (first, others) = names.split_at(names.len().min(APPLICATIONS_NAMED_MAX));
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    let applications = first.join(", ") + &more;
+    StartBlocker::NoHosts { applications }
 }
 
 impl Startable<'_> {
@@ -159,7 +173,7 @@ impl Startable<'_> {
     pub fn unattended(self) -> Result<Self, WindowBlocker> {
         match self.hosts_awaited {
             0 if self.any_within_reach => Ok(self),
-            0 => Err(StartBlocker::NoHosts.into()),
+            0 => Err(no_hosts(self.config).into()),
             hosts => Err(WindowBlocker::HostsAwaited { hosts }),
         }
     }
@@ -184,6 +198,7 @@ mod tests {
             "none-approved",
         ];
         assert_eq!(kinds, expected);
-        assert_eq!(WindowBlocker::from(StartBlocker::NoHosts).kind(), "no-hosts");
+        let no_hosts = StartBlocker::NoHosts { applications: String::new() };
+        assert_eq!(WindowBlocker::from(no_hosts).kind(), "no-hosts");
     }
 }

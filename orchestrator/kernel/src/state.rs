@@ -26,12 +26,10 @@ pub struct State {
     /// What operators configured, if they have.
     pub config: Option<Arc<Config>>,
     /// How often that has changed.
-    #[serde(default)]
     pub config_revision: u64,
     /// The embedded semaphores.
     pub semaphores: Semaphores,
     /// The secrets.
-    #[serde(default)]
     pub strongbox: Strongbox,
     /// Which hosts may take part in runs.
     #[serde(default, skip_serializing_if = "Enrolment::is_empty")]

@@ -6,6 +6,7 @@ use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 
 use crate::config::WorkerApplication;
+use crate::start::WindowBlocker;
 use crate::strongbox::Sealed;
 
 /// Hosts by name, how the clocks stand, and whether secrets can be used. Cheap to clone.
@@ -24,6 +25,9 @@ pub struct View {
     pub has_heard_control: bool,
     /// Why slots cannot be asked for here, when that is because of a secret that is needed for it.
     pub sealed: Option<Sealed>,
+    /// What keeps a run from starting by itself, as the leader says, where that is another: clocks, secrets and heartbeats
+    /// are the leader's to judge.
+    pub leader_blocker: Option<WindowBlocker>,
 }
 
 /// A host as its workers show it.

@@ -27,6 +27,12 @@ impl NotDone {
         Self::Unchanged { why: why.into() }
     }
 
+    /// Why there is no answer.
+    pub fn why(&self) -> &str {
+        let (Self::Unchanged { why } | Self::Unknown { why }) = self;
+        why
+    }
+
     /// The change may still come to be.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown { why: why.into() }

@@ -1,6 +1,6 @@
 //! A lock server takes and frees the slots of hosts of runs.
 
-use os_upgrade_kernel::{JobDone, LockOutcome, SlotJob};
+use os_upgrade_kernel::{Job, JobDone, LockOutcome, SlotJob};
 use os_upgrade_shell::jobs::JobReport;
 
 use crate::fleetlock::client::{FleetLockClient, Reply};
@@ -11,10 +11,12 @@ pub(super) async fn ask(
     job: SlotJob,
     may_write: impl Fn() -> bool,
 ) -> JobReport {
-    let not_asked = |why: &str| Reply::from(LockOutcome::Unreachable { detail: why.to_owned() });
+    if !may_write() {
+        tracing::info!(host = %job.host, order = ?job.order, "the lock server is not asked: the lease is running out");
+        return JobDone::NotBegun(Job::LockServer(job)).into();
+    }
     let Reply { outcome, retry_after, status: _ } = match client {
-        _ if !may_write() => not_asked("not asked: the lease was running out"),
-        None => not_asked("no [fleet-lock] url is configured"),
+        None => LockOutcome::Unreachable { detail: "no [fleet-lock] url is configured".to_owned() }.into(),
         Some(client) => client.ask(job.order, &job.group, &job.host).await,
     };
     if let LockOutcome::Unreachable { detail } | LockOutcome::Protocol { detail } = &outcome {

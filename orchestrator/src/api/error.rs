@@ -13,10 +13,12 @@
 use std::fmt::Display;
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use os_upgrade_kernel::semaphore::DeniedKind;
-use os_upgrade_kernel::{ConfigRefusal, EnrolmentRefusal, RunRefusal, SecretRefusal, SlotRefusal};
+use os_upgrade_kernel::semaphore::Denied;
+use os_upgrade_kernel::{
+    ConfigRefusal, EnrolmentRefusal, RunRefusal, SecretRefusal, SlotRefusal, StartBlocker,
+};
 use os_upgrade_shell::not_done::NotDone;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -70,6 +72,11 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// There is no answer. What became of it is said of changes; reads have changed nothing.
+    pub(super) fn not_done(method: &Method, not_done: NotDone) -> Self {
+        if method.is_safe() { Self::unavailable(not_done.why()) } else { not_done.into() }
+    }
+
     /// This program is wrong; only the log says how.
     pub(super) fn internal(cause: impl Into<String>) -> Self {
         let problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the log has its cause");
@@ -104,6 +111,11 @@ impl Problem {
         Self { message: message.into(), ..self }
     }
 
+    /// The same with another status.
+    pub(super) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
     /// The same with `info` for programs.
     pub(super) fn with_info(self, info: Value) -> Self {
         Self { info: Some(info), ..self }
@@ -124,14 +136,20 @@ impl From<RunRefusal> for Problem {
     fn from(refusal: RunRefusal) -> Self {
         let status = match &refusal {
             RunRefusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
-            RunRefusal::NoConfiguration | RunRefusal::NotInRun { .. } => StatusCode::NOT_FOUND,
-            RunRefusal::NoHosts { .. }
-            | RunRefusal::NoneApproved { .. }
-            | RunRefusal::RunActive { .. }
+            RunRefusal::NotStartable(StartBlocker::NoConfiguration) | RunRefusal::NotInRun { .. } => {
+                StatusCode::NOT_FOUND
+            }
+            RunRefusal::NotStartable(
+                StartBlocker::NoHosts { .. }
+                | StartBlocker::NoneApproved { .. }
+                | StartBlocker::RunActive { .. },
+            )
             | RunRefusal::NoRun
             | RunRefusal::HostThrough { .. }
             | RunRefusal::HostUncertain { .. } => StatusCode::CONFLICT,
-            RunRefusal::ClockSkew { .. } | RunRefusal::Sealed { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            RunRefusal::NotStartable(
+                StartBlocker::ClockSkew { .. } | StartBlocker::StrongboxSealed { .. },
+            ) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::refused(status, &refusal)
     }
@@ -165,7 +183,7 @@ impl From<SlotRefusal> for Problem {
     fn from(refusal: SlotRefusal) -> Self {
         let status = match &refusal {
             SlotRefusal::NoHolder { .. }
-            | SlotRefusal::LockDenied { lock_kind: DeniedKind::UnknownGroup, .. } => StatusCode::NOT_FOUND,
+            | SlotRefusal::LockDenied { denied: Denied::UnknownGroup { .. } } => StatusCode::NOT_FOUND,
             SlotRefusal::LockDenied { .. }
             | SlotRefusal::HolderAtWork { .. }
             | SlotRefusal::HolderUncertain { .. }
@@ -174,7 +192,22 @@ impl From<SlotRefusal> for Problem {
             | SlotRefusal::NotLeft { .. }
             | SlotRefusal::HeldAlready { .. } => StatusCode::CONFLICT,
         };
-        Self::refused(status, &refusal)
+        let problem = Self::refused(status, &refusal);
+        match &refusal {
+            // As a FleetLock client would be told.
+            SlotRefusal::LockDenied { denied } => problem.with_info(json!({
+                "kind": "lock-denied",
+                "lock-kind": denied.kind().as_str(),
+                "value": denied.to_string(),
+            })),
+            SlotRefusal::NoHolder { .. }
+            | SlotRefusal::HolderAtWork { .. }
+            | SlotRefusal::HolderUncertain { .. }
+            | SlotRefusal::ReclaimsNothing
+            | SlotRefusal::InInventory { .. }
+            | SlotRefusal::NotLeft { .. }
+            | SlotRefusal::HeldAlready { .. } => problem,
+        }
     }
 }
 

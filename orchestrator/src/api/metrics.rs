@@ -1,5 +1,5 @@
 //! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format: about FleetLock's slots, about hosts, about
-//! requests that were not let in, and about the API's certificate.
+//! requests that were not let in, about the next run, and about the API's certificate.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_api_types::documentation::{METRICS, OPEN_METRICS};
 use os_upgrade_api_types::query::Nothing;
 use os_upgrade_api_types::slots::SlotGroup;
-use os_upgrade_kernel::State as Site;
+use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -22,6 +22,7 @@ use super::extract::Params;
 use super::routes::Routes;
 use super::{Api, Options, hosts, slots};
 use crate::auth::Gate;
+use crate::site::Present;
 
 /// How often FleetLock clients were answered what: labels `operation` and `kind`, which is `granted`, or an error's.
 pub(super) type Answers = Family<[(&'static str, &'static str); 2], Counter>;
@@ -31,17 +32,15 @@ pub(super) fn routes() -> Routes {
 }
 
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.site.present();
-    let hosts = hosts::by_enrolment(&present);
-    let text = text(&api.answers, &present.state, &hosts, &api.gate, &api.options, Utc::now());
+    let now = Utc::now();
+    let text = text(&api.answers, &api.site.shown(now), &api.gate, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
 
 pub(super) fn text(
     answers: &Answers,
-    site: &Site,
-    hosts: &BTreeMap<&'static str, usize>,
+    present: &Present,
     gate: &Gate,
     options: &Options,
     now: DateTime<Utc>,
@@ -49,8 +48,11 @@ pub(super) fn text(
     let mut registry = Registry::default();
     let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
     slots.register("answers", "Answers to FleetLock clients", answers.clone());
-    describe_slots(slots, site, now);
-    describe_hosts(&mut registry, hosts);
+    describe_slots(slots, &present.state, now);
+    describe_hosts(&mut registry, &hosts::by_enrolment(present));
+    if present.is_read {
+        describe_next(&mut registry, &present.forecast(now));
+    }
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
     describe_gate(api, gate);
     api.register(
@@ -77,6 +79,23 @@ fn describe_hosts(registry: &mut Registry, hosts: &BTreeMap<&'static str, usize>
         family.get_or_create(&[("enrolment", *enrolment)]).set(count);
     }
     registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
+}
+
+/// When the next run starts by itself, and what keeps it from that: label `reason`.
+fn describe_next(registry: &mut Registry, forecast: &Forecast) {
+    if let Some(start) = forecast.start() {
+        let at = Gauge::<i64>::default();
+        at.set(start.at.timestamp());
+        let help = "When the next run starts by itself, in seconds since 1970; absent where none does";
+        registry.register("os_upgrade_next_upgrade_seconds", help, at);
+    }
+    let blocked = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    if let Some(by) = forecast.blocker() {
+        blocked.get_or_create(&[("reason", WindowBlocker::kind(by))]).set(1);
+    }
+    let help =
+        "Whether something keeps runs from starting by themselves, in no window or in the one that is open";
+    registry.register("os_upgrade_next_upgrade_blocked", help, blocked);
 }
 
 fn describe_gate(registry: &mut Registry, gate: &Gate) {

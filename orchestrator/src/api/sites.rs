@@ -83,10 +83,10 @@ impl Sites {
                  ready, and whether their bus is connected to this one"
             ))
         };
-        let reads = is_read(request.method());
+        let method = request.method().clone();
         let not_delivered = |why: &str| {
             let why = format!("the site {name:?} cannot be asked: {why}");
-            if reads { Problem::unavailable(why) } else { NotDone::unchanged(why).into() }
+            Problem::not_done(&method, NotDone::unchanged(why))
         };
         let bus = self.bus.as_ref().ok_or_else(nobody)?;
         let bus = bus.get().ok_or_else(|| not_delivered("the bus is not there yet"))?;
@@ -109,7 +109,7 @@ impl Sites {
         let message = message::encode_request(&asked, &body);
         let message = message.map_err(|error| Problem::internal(error.to_string()))?;
         match bus.ask_site(name, message).await {
-            Ok(message) => answered(name, message, reads).await,
+            Ok(message) => answered(name, message, &method).await,
             Err(NoAnswer::NoName(error)) => Err(Problem::bad_request(format!("{PARAMETER}: {error}"))),
             Err(NoAnswer::Nobody) => Err(nobody()),
             Err(NoAnswer::NotDelivered { why }) => Err(not_delivered(&why)),
@@ -119,11 +119,7 @@ impl Sites {
             }
             Err(NoAnswer::Unknown { why }) => {
                 let why = format!("the site {name:?} is silent, {why}");
-                Err(if reads {
-                    Problem::unavailable(format!("{why}: ask again later"))
-                } else {
-                    NotDone::unknown(why).into()
-                })
+                Err(Problem::not_done(&method, NotDone::unknown(why)))
             }
         }
     }
@@ -176,16 +172,11 @@ fn target(uri: &Uri) -> String {
     uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string)
 }
 
-fn is_read(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
-}
-
 /// The answer of the site `name`.
-async fn answered(name: &str, message: Bytes, reads: bool) -> Result<Response, Problem> {
+async fn answered(name: &str, message: Bytes, method: &Method) -> Result<Response, Problem> {
     let bad = |why: &str| {
         let text = format!("the answer of the site {name:?} cannot be read: {why}");
-        let problem = Problem::new(StatusCode::BAD_GATEWAY, &text);
-        if reads { problem } else { problem.with_info(json!(NotDone::unknown(text))) }
+        Problem::not_done(method, NotDone::unknown(text)).with_status(StatusCode::BAD_GATEWAY)
     };
     // Large ones are compressed, and the runtime's threads have other things to do.
     let read = tokio::task::spawn_blocking(move || read_answer(&message)).await;
@@ -243,7 +234,7 @@ pub(super) fn received(message: &Bytes, now: DateTime<Utc>) -> Result<Request, P
         return Err(bad(format!("nothing at {} is answered to other sites", target.path())));
     }
     let late = (now - sent).abs();
-    if !is_read(&method) && late > SENT_WITHIN {
+    if !method.is_safe() && late > SENT_WITHIN {
         let late = late.num_seconds();
         let why = format!("the request was sent {late} s ago or its site's clock is wrong");
         return Err(NotDone::unchanged(why).into());
@@ -347,7 +338,7 @@ mod tests {
     async fn an_answer_that_does_not_fit_is_an_error_that_says_what_to_do() {
         let body: Vec<u8> =
             (0_u32..100_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
-        let response = answered("leaf", sent(body.into_response(), 1_000).await, true).await.unwrap();
+        let response = answered("leaf", sent(body.into_response(), 1_000).await, &Method::GET).await.unwrap();
         assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert!(String::from_utf8_lossy(&body).contains("with keys, limit or fields"), "{body:?}");

@@ -12,7 +12,6 @@ use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};
 use crate::start::{StartBlocker, startable};
 use crate::state::State;
-use crate::strongbox::Sealed;
 use crate::view::View;
 
 /// What may be asked about runs.
@@ -44,30 +43,6 @@ pub enum RunRefusal {
     /// The timeout is too short to do anything in.
     #[error("timeout: must be at least 1s")]
     TimeoutTooShort,
-    /// Nothing is configured.
-    #[error("there is no configuration: PUT /v1/config/os-upgrade first")]
-    NoConfiguration,
-    /// No worker of the configured applications has announced itself.
-    #[error("no host has announced a worker of the configured applications ({applications})")]
-    NoHosts {
-        /// The applications' names, joined by commas.
-        applications: String,
-    },
-    /// Nobody has approved any host that could be upgraded.
-    #[error(
-        "of {hosts} hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then \
-         `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true"
-    )]
-    NoneApproved {
-        /// How many hosts there would be.
-        hosts: usize,
-    },
-    /// A run is active.
-    #[error("run {run} is active")]
-    RunActive {
-        /// That run.
-        run: RunId,
-    },
     /// No run is active.
     #[error("no run is active")]
     NoRun,
@@ -93,18 +68,28 @@ pub enum RunRefusal {
         /// The host.
         host: HostName,
     },
-    /// The clocks differ too much.
-    #[error("the clocks of orchestrator and bus differ by {seconds} s; nothing is started until they agree")]
-    ClockSkew {
-        /// By how much.
-        seconds: i64,
-    },
-    /// Slots could not be asked for, because of a secret that the leader cannot use.
-    #[error("{}", why.of_leader())]
-    Sealed {
-        /// Why it cannot.
-        why: Sealed,
-    },
+    /// No run can start now.
+    #[error("{}", not_startable(.0))]
+    #[serde(untagged)]
+    NotStartable(StartBlocker),
+}
+
+/// What keeps a run from starting, and what an operator can do about it.
+fn not_startable(by: &StartBlocker) -> String {
+    match by {
+        StartBlocker::NoConfiguration => {
+            "there is no configuration: PUT /v1/config/os-upgrade first".to_owned()
+        }
+        StartBlocker::ClockSkew { .. } => format!("{by}; nothing is started until they agree"),
+        StartBlocker::NoneApproved { .. } => format!(
+            "{by}: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set \
+             [site] auto-approve = true"
+        ),
+        StartBlocker::NoHosts { applications } => {
+            format!("no host has announced a worker of the configured applications ({applications})")
+        }
+        StartBlocker::RunActive { .. } | StartBlocker::StrongboxSealed { .. } => by.to_string(),
+    }
 }
 
 pub(super) fn decide(
@@ -135,32 +120,17 @@ fn trigger(
     now: DateTime<Utc>,
 ) -> Result<Vec<Fact>, RunRefusal> {
     match startable(state, view) {
-        Err(blocker @ (StartBlocker::NoConfiguration | StartBlocker::RunActive { .. })) => {
-            Err(refusal(state, blocker))
+        Err(by @ (StartBlocker::NoConfiguration | StartBlocker::RunActive { .. })) => {
+            Err(RunRefusal::NotStartable(by))
         }
         // Whatever else keeps the run from starting may pass, and the timeout would still be too short.
         Ok(_) | Err(_) if timeout.as_secs() == 0 => Err(RunRefusal::TimeoutTooShort),
-        Err(blocker) => Err(refusal(state, blocker)),
+        Err(by) => Err(RunRefusal::NotStartable(by)),
         Ok(startable) => {
             // Whole seconds, as it travels: both sides must mean the same instant.
             let not_after = now.trunc_subsecs(0) + timeout.to_delta();
             Ok(start(startable, run, Trigger::Operator { actor: actor.to_owned() }, not_after))
         }
-    }
-}
-
-fn refusal(state: &State, blocker: StartBlocker) -> RunRefusal {
-    match blocker {
-        StartBlocker::NoConfiguration => RunRefusal::NoConfiguration,
-        StartBlocker::RunActive { run } => RunRefusal::RunActive { run },
-        StartBlocker::ClockSkew { seconds } => RunRefusal::ClockSkew { seconds },
-        StartBlocker::StrongboxSealed { why } => RunRefusal::Sealed { why },
-        StartBlocker::NoHosts => {
-            let applications = state.config.iter().flat_map(|config| &config.worker_applications);
-            let names: Vec<&str> = applications.map(|application| application.name.as_str()).collect();
-            RunRefusal::NoHosts { applications: names.join(", ") }
-        }
-        StartBlocker::NoneApproved { hosts } => RunRefusal::NoneApproved { hosts },
     }
 }
 

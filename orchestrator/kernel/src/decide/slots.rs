@@ -9,7 +9,7 @@ use crate::client_id::ClientId;
 use crate::config::Reclaim;
 use crate::fact::{Fact, ReleaseCause};
 use crate::run::HostStatus;
-use crate::semaphore::{Denied, DeniedKind};
+use crate::semaphore::Denied;
 use crate::state::State;
 use crate::view::View;
 
@@ -106,18 +106,16 @@ pub enum SlotRefusal {
         applications: String,
     },
     /// The semaphore grants no slot, as it would grant a FleetLock client none.
-    #[error("{value}")]
+    #[error("{denied}")]
     LockDenied {
-        /// FleetLock's `kind`.
-        lock_kind: DeniedKind,
-        /// FleetLock's `value`.
-        value: String,
+        /// Why.
+        denied: Denied,
     },
 }
 
 impl From<Denied> for SlotRefusal {
     fn from(denied: Denied) -> Self {
-        Self::LockDenied { lock_kind: denied.kind(), value: denied.to_string() }
+        Self::LockDenied { denied }
     }
 }
 
@@ -129,7 +127,7 @@ pub(super) fn decide(
 ) -> Result<Granted, SlotRefusal> {
     let facts = match asked {
         SlotOperation::Hold { group, id, reason } => hold(state, group, id, actor, reason),
-        SlotOperation::Release { group, id, reason } => release(state, group, id, actor, reason),
+        SlotOperation::Release { group, id, reason } => release(state, group, id, actor, Some(reason)),
         SlotOperation::Reclaim { group, id } => reclaim(state, view, group, id, actor),
     };
     facts.map(Granted::done)
@@ -166,7 +164,7 @@ fn release(
     group: &GroupName,
     id: &ClientId,
     actor: &str,
-    reason: &str,
+    reason: Option<&str>,
 ) -> Result<Vec<Fact>, SlotRefusal> {
     let host = HostName::new(id.as_str()).ok();
     let slot = host.as_ref().and_then(|host| Some((host, state.slots.get(host)?)));
@@ -196,7 +194,12 @@ fn release(
         facts.extend(state.release_slot(host, ReleaseCause::Operator));
     }
     let (group, id) = (group.clone(), id.clone());
-    facts.push(Fact::HolderReleased { group, id, actor: actor.to_owned(), reason: reason.to_owned() });
+    facts.push(Fact::HolderReleased {
+        group,
+        id,
+        actor: actor.to_owned(),
+        reason: reason.map(str::to_owned),
+    });
     Ok(facts)
 }
 
@@ -223,5 +226,5 @@ fn reclaim(
     if is_wanted || !host.is_some_and(|host| view.left.contains(&host)) {
         return Err(SlotRefusal::NotLeft { id: id.clone() });
     }
-    release(state, group, id, actor, "it has left the inventory")
+    release(state, group, id, actor, None)
 }

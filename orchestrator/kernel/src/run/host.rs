@@ -156,7 +156,7 @@ pub struct Issued {
     pub attempt: u32,
     /// Its sequence, once it has been seen in the stream.
     pub sequence: Option<u64>,
-    /// When it was seen there. Older journals do not say.
+    /// When it was seen there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<DateTime<Utc>>,
     /// Whether a reply to it has ended the host's step.

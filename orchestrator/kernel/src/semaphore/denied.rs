@@ -23,17 +23,27 @@ pub enum Denied {
     /// Every slot is held.
     #[error("{0}")]
     Full(Full),
+    /// The slots of this site are another server's to give.
+    #[error("the slots of this site are another lock server's: ask that one")]
+    OtherLockServer,
+}
+
+/// Why a host of a run is refused a lock.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum HostDenied {
     /// What is free is kept for a client from outside that was refused before this host arrived.
     #[error("what is free is left to who came before: {id} has waited since {}", time::format(*since))]
     LeftToEarlier {
         /// That client.
         id: ClientId,
-        /// Since when it has waited.
+        /// Since when it has waited, in whole seconds.
         since: DateTime<Utc>,
     },
-    /// The slots of this site are another server's to give.
-    #[error("the slots of this site are another lock server's: ask that one")]
-    OtherLockServer,
+    /// As anybody would be.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Any(#[from] Denied),
 }
 
 /// A semaphore that has no free slot.
@@ -54,7 +64,7 @@ pub struct Full {
 pub struct NamedHolder {
     /// Its FleetLock client id.
     pub id: String,
-    /// Since when it holds its slot.
+    /// Since when it holds its slot, in whole seconds.
     pub since: DateTime<Utc>,
 }
 
@@ -83,8 +93,18 @@ impl Denied {
     pub const fn kind(&self) -> DeniedKind {
         match self {
             Self::UnknownGroup { .. } => DeniedKind::UnknownGroup,
-            Self::Full(_) | Self::LeftToEarlier { .. } => DeniedKind::FailedLockSemaphoreFull,
+            Self::Full(_) => DeniedKind::FailedLockSemaphoreFull,
             Self::OtherLockServer => DeniedKind::OtherLockServer,
+        }
+    }
+}
+
+impl HostDenied {
+    /// FleetLock's `kind`.
+    pub const fn kind(&self) -> DeniedKind {
+        match self {
+            Self::Any(denied) => denied.kind(),
+            Self::LeftToEarlier { .. } => DeniedKind::FailedLockSemaphoreFull,
         }
     }
 }

@@ -3,8 +3,6 @@
 //! A line here may be added and never changed. Each list is checked to have every variant: the functions named
 //! `…_variant` do not compile when one is missing, and the lists are compared with their number.
 
-mod older;
-
 use std::collections::BTreeSet;
 
 use crate::common::{self, application, client, config, group, host, run, start};
@@ -14,11 +12,10 @@ use os_upgrade_kernel::config::{Difference, Rollout};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::reason::Denial;
-use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, NamedHolder, Semaphore, Waiter};
+use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, Semaphore, Waiter};
 use os_upgrade_kernel::{
-    Accepted, ConfigOperation, ConfigRefusal, Enrolment, Expected, Fact, HostEvent, HostStatus, Input,
-    LockProvider, OnFailure, Outstanding, Phase, Reason, Reclaim, Record, Refusal, Request, RestoreSource,
-    RunResult, SecretName, Settings, Spent, Standing, State, StopCause, Trigger, View, decide,
+    Fact, HostEvent, HostStatus, LockProvider, OnFailure, Outstanding, Phase, Reason, Reclaim, Record,
+    RestoreSource, RunResult, SecretName, Settings, Standing, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -263,7 +260,7 @@ fn facts() {
                 group: group("edge"),
                 id: client("Node 7"),
                 actor: "eve".to_owned(),
-                reason: "it burnt".to_owned(),
+                reason: Some("it burnt".to_owned()),
             },
             r#"{"type":"holder-released","group":"edge","id":"Node 7","actor":"eve","reason":"it burnt"}"#,
         ),
@@ -369,7 +366,7 @@ fn reasons() {
     let edge = || group("edge");
     let holders = vec![NamedHolder { id: "h1".to_owned(), since: start() }];
     let full = Full { slots: 1, held: 1, holders };
-    let left = Denied::LeftToEarlier { id: client("n1"), since: start() };
+    let left = HostDenied::LeftToEarlier { id: client("n1"), since: start() };
     let table = [
         (Reason::AskingForSlot { group: edge() }, r#"{"kind":"asking-for-slot","group":"edge"}"#),
         (
@@ -380,7 +377,7 @@ fn reasons() {
             r#"{"kind":"slot-denied","group":"edge","denial":{"provider":"external","lock-kind":"full","value":"no"}}"#,
         ),
         (
-            Reason::SlotDenied { group: edge(), denial: Denial::Embedded(Denied::Full(full)) },
+            Reason::SlotDenied { group: edge(), denial: Denial::Embedded(Denied::Full(full).into()) },
             concat!(
                 r#"{"kind":"slot-denied","group":"edge","denial":{"provider":"embedded","kind":"full","#,
                 r#""slots":1,"held":1,"holders":[{"id":"h1","since":"2026-11-21T01:00:00Z"}]}}"#,
@@ -396,7 +393,7 @@ fn reasons() {
         (
             Reason::SlotDenied {
                 group: edge(),
-                denial: Denial::Embedded(Denied::UnknownGroup { group: edge() }),
+                denial: Denial::Embedded(Denied::UnknownGroup { group: edge() }.into()),
             },
             concat!(
                 r#"{"kind":"slot-denied","group":"edge","#,
@@ -624,4 +621,13 @@ fn records_and_snapshots() {
         }
         written + "\n"
     });
+}
+
+/// Of a newer program that knows more of them.
+#[test]
+fn unknown_fields_are_read() {
+    let newer = r#"{"type":"fence-passed","sequence":7,"since":"yesterday"}"#;
+    assert_eq!(serde_json::from_str::<Fact>(newer).unwrap(), Fact::FencePassed { sequence: 7 });
+    let unknown = serde_json::from_str::<Fact>(r#"{"type":"moon-landed"}"#).unwrap_err();
+    assert!(unknown.to_string().starts_with("unknown variant `moon-landed`"), "{unknown}");
 }

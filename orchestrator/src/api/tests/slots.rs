@@ -1,7 +1,5 @@
 //! Who holds slots and who waits for them, and what operators can do about it.
 
-use std::collections::BTreeMap;
-
 use os_upgrade_kernel::{
     JobDone, LockOutcome, LockProvider, OnFailure, Reclaim, Settings, SlotJob, SlotOrder,
 };
@@ -172,8 +170,7 @@ async fn slots_of_another_lock_server() {
     assert_eq!(shown(state, late), holder("being given back: operator", true));
     let text = metrics::text(
         &metrics::Answers::default(),
-        state,
-        &BTreeMap::new(),
+        &api.site.present(),
         &Gate::default(),
         &Options::default(),
         late,
@@ -266,15 +263,9 @@ async fn numbers_for_a_prometheus() {
     let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
     for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
         let at = at + chrono::TimeDelta::hours(hours);
-        let text = metrics::text(
-            &metrics::Answers::default(),
-            &present.state,
-            &BTreeMap::new(),
-            &Gate::default(),
-            &Options::default(),
-            at,
-        )
-        .unwrap();
+        let text =
+            metrics::text(&metrics::Answers::default(), &present, &Gate::default(), &Options::default(), at)
+                .unwrap();
         for line in [
             format!("os_upgrade_fleet_lock_stuck_holders{{group=\"default\"}} {stuck}"),
             format!("os_upgrade_fleet_lock_waiters{{group=\"default\"}} {waiters}"),

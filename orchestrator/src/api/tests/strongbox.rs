@@ -152,7 +152,10 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
     let of_leader =
         format!("{NO_KEY_YET}; the instance that leads needs it, which `os-upgrade cluster status` shows");
     assert_eq!((status, refused["errors"][0]["error-message"].as_str()), (503, Some(of_leader.as_str())));
-    assert_eq!(refused["errors"][0]["error-info"], json!({"kind": "sealed", "why": {"kind": "no-key-yet"}}));
+    assert_eq!(
+        refused["errors"][0]["error-info"],
+        json!({"kind": "strongbox-sealed", "why": {"kind": "no-key-yet"}})
+    );
     assert_eq!(api.call(&format!("{TRIGGER}?validate=true"), "").await.0, 503);
     let with_key = [needs[0], needs[1], ("OS_UPGRADE_STRONGBOX__KEY_FILE", path)];
     with_strongbox(&mut api, &with_key);

@@ -21,7 +21,7 @@ struct Fact {
     group: String,
     id: String,
     #[serde(default)]
-    reason: String,
+    reason: Option<String>,
 }
 
 /// Prints what there is.
@@ -42,7 +42,11 @@ impl Shown for Fact {
             "lock-released" => "unlocked",
             other => other,
         };
-        [did, &self.id, &self.group, &self.reason].map(str::to_owned).to_vec()
+        let reason = match (self.r#type.as_str(), self.reason.as_deref()) {
+            ("holder-released", None) => "it has left the inventory",
+            (_, reason) => reason.unwrap_or_default(),
+        };
+        [did, &self.id, &self.group, reason].map(str::to_owned).to_vec()
     }
 }
 
@@ -61,10 +65,14 @@ mod tests {
         // A version that did not say who asked.
         old.as_object_mut().unwrap().remove("actor");
         old["fact"].as_object_mut().unwrap().remove("reason");
-        let page = json!({ "items": [item("holder-released"), item("hold-placed"), old], "next": "9.0" });
+        let mut reclaimed = item("holder-released");
+        reclaimed["fact"].as_object_mut().unwrap().remove("reason");
+        let items = [item("holder-released"), reclaimed, item("hold-placed"), old];
+        let page = json!({ "items": items, "next": "9.0" });
         let expected = "\
 TIME                      WHO  DID       HOLDER  GROUP    REASON
 2026-11-21T01:00:00.000Z  api  released  h01     default  it burnt
+2026-11-21T01:00:00.000Z  api  released  h01     default  it has left the inventory
 2026-11-21T01:00:00.000Z  api  held      h01     default  it burnt
 2026-11-21T01:00:00.000Z       locked    h01     default";
         let text = |page| facts::text(&Page::<Fact>::deserialize(page).unwrap());

@@ -109,7 +109,7 @@
   = refused: h2 is in the inventory: its workers have announced themselves on debian
 > gone h2
 > reclaim default h2
-  + holder-released actor=admin group=default id=h2 reason="it has left the inventory"
+  + holder-released actor=admin group=default id=h2
   = done
 > reclaim default h2
   = refused: h2 neither holds a slot of group default nor waits for one
