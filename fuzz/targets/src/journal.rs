@@ -11,6 +11,12 @@ use crate::split;
 /// Messages that are separated by lines `---`. Each has its headers, `Name: value` a line, with `Subject` and `Sequence`
 /// among them, then an empty line and its payload.
 pub fn journal(data: &[u8]) {
+    followed(data);
+}
+
+/// How many records and snapshots were taken.
+pub fn followed(data: &[u8]) -> usize {
+    let mut taken = 0;
     let mut follower = Follower::default();
     let mut last = 0_u64;
     for raw in separated(data, b"\n---\n") {
@@ -31,16 +37,18 @@ pub fn journal(data: &[u8]) {
         let before = follower.state.clone();
         match follower.read(sequence, &message) {
             Ok(Some(committed)) => {
+                taken += 1;
                 assert_eq!(committed.before.run, before.run);
                 replayed(&committed.before, &committed.record, &follower);
             }
-            Ok(None) => {}
+            Ok(None) => taken += usize::from(matches!(message.kind, Kind::Snapshot { .. })),
             Err(_) => {
                 assert_eq!(follower.state, before, "what is refused changes nothing");
-                return;
+                return taken;
             }
         }
     }
+    taken
 }
 
 fn separated<'a>(data: &'a [u8], separator: &[u8]) -> Vec<&'a [u8]> {

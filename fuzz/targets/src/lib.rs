@@ -14,7 +14,7 @@ mod window;
 pub use bus::{announcement, command, control, forward, hint, progress, reply, subject, versions};
 pub use files::{settings, state_file, token_file};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
-pub use journal::journal;
+pub use journal::{followed, journal};
 pub use sites::{site_answer, site_request};
 pub use window::window;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use os_upgrade_fuzz_targets::TARGETS;
+use os_upgrade_fuzz_targets::{TARGETS, followed};
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -38,6 +38,15 @@ fn every_target_takes_its_corpus() {
         }
     }
     assert_eq!(failed, [""; 0]);
+}
+
+/// A corpus of another format would be refused at the first header, and fuzzing go no further.
+#[test]
+fn journals_of_the_corpus_are_followed() {
+    for (file, taken) in [("run", 5), ("locks", 3), ("snapshot", 2), ("deflated", 1), ("far-times", 1)] {
+        let data = fs::read(fuzz().join("corpus/journal").join(file)).unwrap();
+        assert_eq!(followed(&data), taken, "{file}");
+    }
 }
 
 #[test]
