@@ -49,7 +49,7 @@ pub enum Input {
     /// A job in a system outside of the bus has come back.
     JobDone(JobDone),
     /// A command of an ended run, or of a host that was given up, was looked at, and deleted if no worker had been given it.
-    Withdrawn {
+    Retracted {
         /// The host it was sent to.
         host: HostName,
         /// Its sequence.
@@ -102,7 +102,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         Input::Request(_) | Input::Due { .. } => settle(state, view, now),
         Input::Control { .. }
         | Input::JobDone(_)
-        | Input::Withdrawn { .. }
+        | Input::Retracted { .. }
         | Input::FenceStored { .. }
         | Input::Settings(_)
         | Input::Tick => Vec::new(),
@@ -142,8 +142,8 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
         Input::Control { sequence, message } => Decision::facts(control::decide(state, *sequence, message)),
         Input::JobDone(done) => Decision::facts(done.decide(state, view)),
-        Input::Withdrawn { host, sequence, deleted } => {
-            Decision::facts(control::withdrawn(state, host, *sequence, *deleted))
+        Input::Retracted { host, sequence, deleted } => {
+            Decision::facts(control::retracted(state, host, *sequence, *deleted))
         }
         Input::FenceStored { sequence, leader } => {
             Decision::facts(control::fence_stored(state, *sequence, leader))

@@ -24,7 +24,7 @@ pub enum Effect {
         above: u64,
     },
     /// Delete a command of an ended run, or of a host that was given up, from the control stream, unless a worker has been given it.
-    Withdraw {
+    Retract {
         /// The host it was sent to.
         host: HostName,
         /// Its sequence.
@@ -37,9 +37,9 @@ pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
     sends(state).chain(duties(state))
 }
 
-/// Everything but commands to send: few at any time, but for withdrawals at the end of a run.
+/// Everything but commands to send: few at any time, but for retractions at the end of a run.
 pub fn duties(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    job::wanted(state).map(Effect::Job).chain(new_fence(state)).chain(withdrawals(state))
+    job::wanted(state).map(Effect::Job).chain(new_fence(state)).chain(retractions(state))
 }
 
 /// Commands to send: one for every host whose current command has not been seen in the control stream.
@@ -65,9 +65,9 @@ fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {
     needed.then_some(Effect::NewFence { above: fence }).into_iter()
 }
 
-fn withdrawals(state: &State) -> impl Iterator<Item = Effect> + '_ {
+fn retractions(state: &State) -> impl Iterator<Item = Effect> + '_ {
     state
-        .withdrawals
+        .retractions
         .iter()
-        .map(|(sequence, host)| Effect::Withdraw { host: host.clone(), sequence: *sequence })
+        .map(|(sequence, host)| Effect::Retract { host: host.clone(), sequence: *sequence })
 }

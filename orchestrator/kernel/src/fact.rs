@@ -200,7 +200,7 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "is_false")]
         forgotten: bool,
     },
-    /// A command appeared though its host's part in its run was over; it is to be withdrawn, and if a slot is still
+    /// A command appeared though its host's part in its run was over; it is to be retracted, and if a slot is still
     /// held in case it appears, it is held for it from here on.
     LateCommandSeen {
         /// The host.
@@ -211,7 +211,7 @@ pub enum Fact {
         sequence: u64,
     },
     /// A command of an ended run, or of a host that was given up, that had not been answered was looked at.
-    Withdrawn {
+    CommandRetracted {
         /// The host it was sent to.
         host: HostName,
         /// Its sequence.
@@ -335,7 +335,7 @@ impl Fact {
                 of_host(RunRef::OfSlot, host)
             }
             Self::LateCommandSeen { host, .. } => of_host(RunRef::OfLateCommand, host),
-            Self::Withdrawn { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
+            Self::CommandRetracted { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
             Self::Ignored { host, .. } => Subject { run: RunRef::Active, host: host.as_ref(), actor: None },
             Self::HostWithdrawn { host, actor, .. } => {
                 Subject { actor: Some(actor), ..of_host(RunRef::None, host) }
@@ -385,7 +385,7 @@ impl Fact {
             | Self::HostWithdrawn { .. }
             | Self::Restored { .. }
             | Self::LateCommandSeen { .. }
-            | Self::Withdrawn { .. }
+            | Self::CommandRetracted { .. }
             | Self::Ignored { .. } => &[],
         };
         parts.contains(&part)
@@ -460,7 +460,7 @@ impl Fact {
             Self::StrongboxMade { .. } => (Bookkeeping, "strongbox has another key".to_owned()),
             Self::Fenced { sequence, leader } => (Bookkeeping, format!("fence {sequence} of {leader}")),
             Self::FencePassed { sequence } => (Bookkeeping, format!("fence {sequence} passed")),
-            Self::Withdrawn { host, sequence, deleted } => {
+            Self::CommandRetracted { host, sequence, deleted } => {
                 let what = if *deleted { "deleted" } else { "in its worker's hands" };
                 (Bookkeeping, format!("command {sequence} of {host} {what}"))
             }

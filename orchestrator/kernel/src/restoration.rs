@@ -56,7 +56,7 @@ pub struct Restoration {
     pub source: RestoreSource,
     /// Who restores it.
     pub actor: String,
-    /// Whether the control stream is the one that the state knows, so that its commands can still be withdrawn.
+    /// Whether the control stream is the one that the state knows, so that its commands can still be retracted.
     pub control_kept: bool,
     /// Commands in it that no reply has answered.
     pub outstanding: Vec<Outstanding>,
@@ -105,7 +105,7 @@ impl State {
         // A run may have been lost that was started in the occurrence under way: no other is started in it.
         self.spent = Spent::up_to(at);
         if !control_kept {
-            self.withdrawals.clear();
+            self.retractions.clear();
         }
         let hosts: Vec<HostName> = self.slots.keys().cloned().collect();
         for host in hosts {
@@ -115,7 +115,7 @@ impl State {
         }
         for command in outstanding {
             if control_kept {
-                self.withdrawals.insert(command.sequence, command.host.clone());
+                self.retractions.insert(command.sequence, command.host.clone());
             }
             match command.action {
                 Action::Prepare => {}

@@ -44,7 +44,7 @@ pub struct State {
     #[serde(default, rename = "spent-at", skip_serializing_if = "Spent::is_none")]
     pub spent: Spent,
     /// Commands of ended runs, and of hosts that were given up, that no reply had answered, by sequence: to be deleted unless a worker has them.
-    pub withdrawals: OrdMap<u64, HostName>,
+    pub retractions: OrdMap<u64, HostName>,
     /// The fence under which commands are sent.
     pub fence: Option<Fence>,
     /// The position in the control stream up to which messages have been taken into account.
@@ -68,7 +68,7 @@ impl Default for State {
             run: None,
             last_run: None,
             spent: Spent::NONE,
-            withdrawals: OrdMap::new(),
+            retractions: OrdMap::new(),
             fence: None,
             control: 0,
         }
@@ -196,11 +196,11 @@ impl State {
                     slot.begun = true;
                     slot.unsent_at_fence = None;
                 }
-                self.withdrawals.insert(*sequence, host.clone());
+                self.retractions.insert(*sequence, host.clone());
                 Ok(())
             }
-            Fact::Withdrawn { host: _, sequence, deleted: _ } => {
-                self.withdrawals.remove(sequence);
+            Fact::CommandRetracted { host: _, sequence, deleted: _ } => {
+                self.retractions.remove(sequence);
                 Ok(())
             }
             Fact::Restored { source: _, actor: _, control_kept, outstanding } => {
@@ -337,7 +337,7 @@ impl State {
             let is_new = host.status != HostStatus::TimedOut;
             if let Some(sequence) = host.unanswered().filter(|_| is_new).and_then(|command| command.sequence)
             {
-                self.withdrawals.insert(sequence, name.clone());
+                self.retractions.insert(sequence, name.clone());
             }
             let not_seen = |command: Issued| command.action != Action::Prepare && command.sequence.is_none();
             let held = |slot: &&mut Slot| slot.run == *run && slot.standing == Standing::Held;
@@ -400,7 +400,7 @@ impl State {
             HostEvent::TimedOut { .. } => {
                 let unanswered = self.active(run)?.host(host).and_then(RunHost::unanswered);
                 if let Some(sequence) = unanswered.and_then(|command| command.sequence) {
-                    self.withdrawals.insert(sequence, host.clone());
+                    self.retractions.insert(sequence, host.clone());
                 }
             }
             HostEvent::Prepared

@@ -21,10 +21,10 @@ const FENCE_RETRY: Duration = Duration::from_millis(250);
 /// How long the lease must last yet when a job is begun: a system outside may know no fence, so that a leader whose time
 /// is over, and who does not know it, must not ask any more. It is what connecting may take.
 pub const JOB_LEASE_LEFT: Duration = Duration::from_secs(2);
-/// How many withdrawals may be under way at once.
-const WITHDRAWALS_MAX: usize = 8;
-/// How long to wait before a withdrawal that could not be carried out is tried again.
-const WITHDRAWAL_RETRY: Duration = Duration::from_secs(5);
+/// How many retractions may be under way at once.
+const RETRACTIONS_MAX: usize = 8;
+/// How long to wait before a retraction that could not be carried out is tried again.
+const RETRACTION_RETRY: Duration = Duration::from_secs(5);
 
 /// How to dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub enum Dispatch {
     /// Carry out a job in a system outside of the bus.
     Job(StartedJob),
     /// Delete a command unless a worker has been given it.
-    Withdraw {
+    Retract {
         /// The host it was sent to.
         host: HostName,
         /// Its sequence.
@@ -121,7 +121,7 @@ pub struct Dispatcher {
     /// Whether the fold may have new commands that are not in `todo`.
     look_again: bool,
     jobs: Jobs,
-    withdrawals: HashMap<u64, Pace>,
+    retractions: HashMap<u64, Pace>,
 }
 
 impl Dispatcher {
@@ -136,7 +136,7 @@ impl Dispatcher {
             known: HashSet::new(),
             publishing: 0,
             look_again: true,
-            withdrawals: HashMap::new(),
+            retractions: HashMap::new(),
         }
     }
 
@@ -145,7 +145,7 @@ impl Dispatcher {
     pub fn begin_leadership(&mut self, now: Now) {
         self.refence(now, Duration::ZERO);
         self.jobs.leadership_begins(now);
-        self.withdrawals.values_mut().for_each(Pace::leadership_begins);
+        self.retractions.values_mut().for_each(Pace::leadership_begins);
     }
 
     /// A record has been committed.
@@ -212,8 +212,8 @@ impl Dispatcher {
     }
 
     fn pump_duties(&mut self, state: &State, leased_until: Duration, now: Now, begun: &mut Vec<Dispatch>) {
-        self.withdrawals
-            .retain(|sequence, pace| pace.is_under_way() || state.withdrawals.contains_key(sequence));
+        self.retractions
+            .retain(|sequence, pace| pace.is_under_way() || state.retractions.contains_key(sequence));
         let mut jobs = Vec::new();
         for duty in duties(state) {
             match duty {
@@ -223,9 +223,9 @@ impl Dispatcher {
                         self.refence(now, Duration::ZERO);
                     }
                 }
-                Effect::Withdraw { host, sequence } => {
-                    if begin(&mut self.withdrawals, sequence, now) {
-                        begun.push(Dispatch::Withdraw { host, sequence });
+                Effect::Retract { host, sequence } => {
+                    if begin(&mut self.retractions, sequence, now) {
+                        begun.push(Dispatch::Retract { host, sequence });
                     }
                 }
                 Effect::Send { .. } => {}
@@ -251,7 +251,7 @@ impl Dispatcher {
 
     /// Whether everything that was begun has come back, as far as it still counts.
     pub fn is_at_rest(&self) -> bool {
-        let asking = self.jobs.is_under_way() || self.withdrawals.values().any(Pace::is_under_way);
+        let asking = self.jobs.is_under_way() || self.retractions.values().any(Pace::is_under_way);
         self.publishing == 0 && self.fence != Fence::Publishing && !asking
     }
 
@@ -287,10 +287,10 @@ impl Dispatcher {
         self.jobs.done(now, id, report)
     }
 
-    /// A withdrawal came back; one that could not be carried out is tried again.
+    /// A retraction came back; one that could not be carried out is tried again.
     /// Whether the answer counts: not when it was asked for in an earlier leadership.
-    pub fn withdrawal_answered(&mut self, now: Now, sequence: u64) -> bool {
-        self.withdrawals.get_mut(&sequence).is_some_and(|pace| pace.done(now, WITHDRAWAL_RETRY))
+    pub fn retraction_answered(&mut self, now: Now, sequence: u64) -> bool {
+        self.retractions.get_mut(&sequence).is_some_and(|pace| pace.done(now, RETRACTION_RETRY))
     }
 
     /// Whatever is on its way under the present fence no longer counts; a new one shows what was stored.
@@ -310,8 +310,8 @@ fn is_wanted(state: &State, id: &CommandId) -> bool {
     run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
 }
 
-/// Begins the withdrawal, if it may begin now and not too much is under way.
+/// Begins the retraction, if it may begin now and not too much is under way.
 fn begin(paces: &mut HashMap<u64, Pace>, sequence: u64, now: Now) -> bool {
     let under_way = paces.values().filter(|pace| pace.is_under_way()).count();
-    under_way < WITHDRAWALS_MAX && paces.entry(sequence).or_default().begin(now)
+    under_way < RETRACTIONS_MAX && paces.entry(sequence).or_default().begin(now)
 }

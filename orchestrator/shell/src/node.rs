@@ -264,7 +264,7 @@ impl Node {
                     self.decide_on(Input::JobDone(report.done));
                 }
             }
-            Event::Withdrawn { host, sequence, deleted } => self.withdrawn(now, host, sequence, deleted),
+            Event::Retracted { host, sequence, deleted } => self.retracted(now, host, sequence, deleted),
             Event::Call { call, request, forwarded_at } => self.call(now, call, request, forwarded_at),
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Worker(message) => {
@@ -481,11 +481,11 @@ impl Node {
         }
     }
 
-    fn withdrawn(&mut self, now: Now, host: HostName, sequence: u64, deleted: Option<bool>) {
-        let counts = self.dispatcher.withdrawal_answered(now, sequence);
+    fn retracted(&mut self, now: Now, host: HostName, sequence: u64, deleted: Option<bool>) {
+        let counts = self.dispatcher.retraction_answered(now, sequence);
         let Role::Leading(leading) = &mut self.role else { return };
         if let Some(deleted) = deleted.filter(|_| counts) {
-            leading.push(Input::Withdrawn { host, sequence, deleted });
+            leading.push(Input::Retracted { host, sequence, deleted });
         }
     }
 

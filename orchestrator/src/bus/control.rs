@@ -60,7 +60,7 @@ impl Bus {
 
     /// Deletes the command at `sequence`, unless a worker has been given it: `Some(true)` if it was deleted,
     /// `Some(false)` if a worker has it or it is gone, `None` if that could not be found out.
-    pub async fn withdraw(&self, host: &HostName, sequence: u64) -> Option<bool> {
+    pub async fn retract(&self, host: &HostName, sequence: u64) -> Option<bool> {
         let stream = self.stream(subject::CONTROL_STREAM).await.ok()?;
         if has_been_given(&stream, host, sequence).await? {
             return Some(false);
@@ -68,7 +68,7 @@ impl Bus {
         match stream.delete_message(sequence).await {
             Ok(deleted) => Some(deleted),
             Err(error) => {
-                tracing::debug!(%error, sequence, "withdraw");
+                tracing::debug!(%error, sequence, "retract");
                 // Gone already, or the bus is away: the stream knows.
                 match stream.get_raw_message(sequence).await {
                     Err(error)

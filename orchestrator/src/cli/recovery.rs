@@ -168,7 +168,7 @@ fn describe(summary: &Summary) -> String {
         summary.known_to, summary.facts, summary.journal_from
     ));
     lines.push(if summary.control_kept {
-        "  the control stream stays; commands in it that no worker has been given are withdrawn".to_owned()
+        "  the control stream stays; commands in it that no worker has been given are retracted".to_owned()
     } else {
         format!("  the control stream is emptied and goes on at {}", summary.control_from)
     });

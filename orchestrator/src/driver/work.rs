@@ -183,9 +183,9 @@ impl Work {
                     Event::JobDone { id, report: reported(job_again, work).await }
                 });
             }
-            Dispatch::Withdraw { host, sequence } => self.spawn(|bus| async move {
-                let deleted = bus.withdraw(&host, sequence).await;
-                Event::Withdrawn { host, sequence, deleted }
+            Dispatch::Retract { host, sequence } => self.spawn(|bus| async move {
+                let deleted = bus.retract(&host, sequence).await;
+                Event::Retracted { host, sequence, deleted }
             }),
         }
     }

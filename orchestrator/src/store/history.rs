@@ -332,7 +332,7 @@ impl History {
         Ok((count.cast_unsigned(), collect(rows, FactRow::read).await?))
     }
 
-    /// Every command that has been seen in the control stream and not been withdrawn since, in the stream's order.
+    /// Every command that has been seen in the control stream and not been retracted since, in the stream's order.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -340,7 +340,7 @@ impl History {
         let select = "SELECT json_extract(fact, '$.event.sequence') AS sequence, host, \
                       json_extract(fact, '$.event.action') AS action FROM facts \
                       WHERE type = 'host' AND event = 'command-sent' AND json_extract(fact, '$.event.sequence') \
-                      NOT IN (SELECT json_extract(fact, '$.sequence') FROM facts WHERE type = 'withdrawn') \
+                      NOT IN (SELECT json_extract(fact, '$.sequence') FROM facts WHERE type = 'command-retracted') \
                       ORDER BY 1";
         collect(query(select).fetch(&self.pool), CommandRow::read).await
     }

@@ -46,7 +46,7 @@ pub(crate) enum What {
         not_after: DateTime<Utc>,
     },
     /// Whether a worker has been given the command, and if not, the other half.
-    Withdraw {
+    Retract {
         host: HostName,
         sequence: u64,
     },

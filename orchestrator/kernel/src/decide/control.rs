@@ -83,11 +83,11 @@ fn ignored(sequence: u64, host: Option<&HostName>, reply: Option<&Reply>, why: I
 }
 
 /// A command of a host that was given up, or of an ended run, has been deleted, or has been found in a worker's hands.
-pub(super) fn withdrawn(state: &State, host: &HostName, sequence: u64, deleted: bool) -> Vec<Fact> {
-    if !state.withdrawals.contains_key(&sequence) {
+pub(super) fn retracted(state: &State, host: &HostName, sequence: u64, deleted: bool) -> Vec<Fact> {
+    if !state.retractions.contains_key(&sequence) {
         return Vec::new();
     }
-    let mut facts = vec![Fact::Withdrawn { host: host.clone(), sequence, deleted }];
+    let mut facts = vec![Fact::CommandRetracted { host: host.clone(), sequence, deleted }];
     if state.settings.on_failure == OnFailure::Release && is_held_for_silent(state, host, sequence) {
         facts.extend(state.release_slot(host, ReleaseCause::Failed));
     }

@@ -186,8 +186,8 @@ fn release(
             let (id, run) = (id.clone(), run.id.clone());
             return Err(SlotRefusal::HolderAtWork { id, status: in_run.status, run });
         }
-        // A command may still appear, or stands in the stream and is being withdrawn: a worker may be told to begin.
-        let may_be_told = state.withdrawals.values().any(|told| told == host);
+        // A command may still appear, or stands in the stream and is being retracted: a worker may be told to begin.
+        let may_be_told = state.retractions.values().any(|told| told == host);
         if may_be_told || slot.may_see_late_command(state.fence.as_ref()) {
             return Err(SlotRefusal::HolderUncertain { id: id.clone() });
         }

@@ -57,7 +57,7 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::SlotReleaseDue { .. } => 10,
         Fact::SlotReleased { .. } => 11,
         Fact::LateCommandSeen { .. } => 12,
-        Fact::Withdrawn { .. } => 13,
+        Fact::CommandRetracted { .. } => 13,
         Fact::Ignored { .. } => 14,
         Fact::LockGranted { .. } => 15,
         Fact::LockReleased { .. } => 16,
@@ -197,8 +197,8 @@ fn facts() {
             r#"{"type":"late-command-seen","host":"h1","action":"reboot","sequence":9}"#,
         ),
         (
-            Fact::Withdrawn { host: h.clone(), sequence: 9, deleted: true },
-            r#"{"type":"withdrawn","host":"h1","sequence":9,"deleted":true}"#,
+            Fact::CommandRetracted { host: h.clone(), sequence: 9, deleted: true },
+            r#"{"type":"command-retracted","host":"h1","sequence":9,"deleted":true}"#,
         ),
         (
             Fact::Restored {

@@ -101,7 +101,7 @@ fn a_slot_that_was_asked_for_may_have_been_granted() {
 }
 
 #[test]
-fn commands_that_the_state_knows_nothing_of_hold_slots_and_are_withdrawn_where_they_can_be() {
+fn commands_that_the_state_knows_nothing_of_hold_slots_and_are_retracted_where_they_can_be() {
     let site = in_the_middle();
     let commands = vec![
         outstanding("h3", Action::Reboot, 90),
@@ -118,7 +118,7 @@ fn commands_that_the_state_knows_nothing_of_hold_slots_and_are_withdrawn_where_t
         let expected: Vec<_> = commands
             .iter()
             .filter(|_| kept)
-            .map(|command| Effect::Withdraw { host: command.host.clone(), sequence: command.sequence })
+            .map(|command| Effect::Retract { host: command.host.clone(), sequence: command.sequence })
             .collect();
         assert_eq!(effects(&after).collect::<Vec<_>>(), expected);
     }

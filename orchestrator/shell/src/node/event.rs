@@ -92,8 +92,8 @@ pub enum Event {
         /// What became of it.
         report: JobReport,
     },
-    /// A withdrawal came back: whether the command was deleted, if that is known.
-    Withdrawn {
+    /// A retraction came back: whether the command was deleted, if that is known.
+    Retracted {
         /// The host.
         host: HostName,
         /// The command's sequence.

@@ -174,7 +174,7 @@ fn at_mark(known: &Known, streams: &Streams) -> Option<Found> {
     let found = match &streams.at_mark {
         Some(subject) if *subject == mark.subject => return None,
         Some(subject) => format!("a message to {subject}"),
-        // A leader that this one has not caught up with may have ended the run and withdrawn its commands.
+        // A leader that this one has not caught up with may have ended the run and retracted its commands.
         None if mark.subject != subject::LEADER => return None,
         None => "nothing".to_owned(),
     };

@@ -25,8 +25,8 @@ impl Checker {
                     if let Fact::RunEnded { run, .. } = fact {
                         self.run_ended(run);
                     }
-                    if let Fact::Withdrawn { host, sequence, .. } = fact {
-                        self.silent_withdrawn(host, *sequence);
+                    if let Fact::CommandRetracted { host, sequence, .. } = fact {
+                        self.silent_retracted(host, *sequence);
                     }
                 }
                 for fact in &committed.record.facts {

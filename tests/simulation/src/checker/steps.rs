@@ -102,7 +102,7 @@ impl Checker {
     }
 
     /// The command of a host that did not come back has been taken back, or is in its worker's hands.
-    pub(super) fn silent_withdrawn(&mut self, host: &HostName, sequence: u64) {
+    pub(super) fn silent_retracted(&mut self, host: &HostName, sequence: u64) {
         let silent = self.steps.get(host).is_some_and(|step| step.silent && step.sequence == sequence);
         if silent && self.on_failure == OnFailure::Release {
             self.steps.get_mut(host).expect("it has just been there").open = false;

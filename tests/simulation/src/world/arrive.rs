@@ -55,14 +55,14 @@ impl World {
                 Event::FencePublished { epoch: *epoch, stored: Some(sequence) }
             }
             What::Command { .. } => self.command_arrives(&request),
-            What::Withdraw { host, sequence } => return self.withdraw(&request, host, *sequence),
+            What::Retract { host, sequence } => return self.retract(&request, host, *sequence),
             What::Delete { host, sequence } => {
                 let deleted = self.bus.delete(host, *sequence);
                 if deleted {
                     self.checker.command_deleted(*sequence);
                     self.wake(host);
                 }
-                Event::Withdrawn { host: host.clone(), sequence: *sequence, deleted: Some(deleted) }
+                Event::Retracted { host: host.clone(), sequence: *sequence, deleted: Some(deleted) }
             }
             What::Worker(asked) => return self.worker_asks(&request, asked),
             What::Forward { .. } => return self.forward_arrives(request),
@@ -102,9 +102,9 @@ impl World {
     }
 
     /// Looks whether a worker has been given the command; if not, it is deleted a little later, as in the adapter.
-    fn withdraw(&mut self, request: &Request, host: &HostName, sequence: u64) {
+    fn retract(&mut self, request: &Request, host: &HostName, sequence: u64) {
         if self.bus.has_been_given(host, sequence) {
-            let event = Event::Withdrawn { host: host.clone(), sequence, deleted: Some(false) };
+            let event = Event::Retracted { host: host.clone(), sequence, deleted: Some(false) };
             return self.answer(request, Answer::Node(event));
         }
         let what = What::Delete { host: host.clone(), sequence };

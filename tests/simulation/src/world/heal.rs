@@ -224,7 +224,7 @@ impl World {
     pub(super) fn is_at_rest(&self) -> bool {
         let Some(leader) = self.leader() else { return false };
         let state = leader.state();
-        state.run.is_none() && state.withdrawals.is_empty() && is_settled(state)
+        state.run.is_none() && state.retractions.is_empty() && is_settled(state)
     }
 
     pub(super) fn until(&mut self, what: &'static str, done: impl Fn(&Self) -> bool) -> bool {

@@ -278,9 +278,9 @@ impl World {
                 let fallback = Event::JobDone { id: started.id, report };
                 self.ask(index, What::Job(started), fallback);
             }
-            Dispatch::Withdraw { host, sequence } => {
-                let fallback = Event::Withdrawn { host: host.clone(), sequence, deleted: None };
-                self.ask(index, What::Withdraw { host, sequence }, fallback);
+            Dispatch::Retract { host, sequence } => {
+                let fallback = Event::Retracted { host: host.clone(), sequence, deleted: None };
+                self.ask(index, What::Retract { host, sequence }, fallback);
             }
         }
     }

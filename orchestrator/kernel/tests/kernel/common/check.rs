@@ -57,7 +57,7 @@ fn is_settled(step: &Step<'_>, after: &State) {
         | Input::Due { .. }
         | Input::FenceStored { .. }
         | Input::Settings(_)
-        | Input::Withdrawn { .. } => {
+        | Input::Retracted { .. } => {
             assert_eq!(again(step.input), [], "{:?} once more", step.input);
         }
         Input::Request(_) | Input::JobDone(_) | Input::Tick => {}
@@ -116,7 +116,7 @@ fn slots_cover_what_is_sent(after: &State) {
                     assert!(after.run.as_ref().is_some_and(|run| run.waiting().contains(&host)));
                 }
             }
-            Effect::NewFence { .. } | Effect::Withdraw { .. } => {}
+            Effect::NewFence { .. } | Effect::Retract { .. } => {}
         }
     }
 }

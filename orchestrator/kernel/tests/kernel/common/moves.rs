@@ -90,7 +90,7 @@ pub(crate) enum Lie {
     OldControl { sequence: u64 },
     Gap { by: u64 },
     Lock { host: usize, outcome: usize, unlock: bool },
-    Withdrawn { host: usize, sequence: u64, deleted: bool },
+    Retracted { host: usize, sequence: u64, deleted: bool },
 }
 
 pub(crate) fn index() -> impl Strategy<Value = usize> {
@@ -182,7 +182,7 @@ pub(crate) fn hostile() -> impl Strategy<Value = Lie> {
             outcome,
             unlock
         }),
-        (index(), 0..60_u64, any::<bool>()).prop_map(|(host, sequence, deleted)| Lie::Withdrawn {
+        (index(), 0..60_u64, any::<bool>()).prop_map(|(host, sequence, deleted)| Lie::Retracted {
             host,
             sequence,
             deleted

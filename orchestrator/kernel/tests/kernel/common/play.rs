@@ -280,8 +280,8 @@ impl Play {
                 let order = if unlock { SlotOrder::Unlock } else { SlotOrder::Lock };
                 self.input(slot_done(order, name_of(host), outcome_of(outcome)));
             }
-            Lie::Withdrawn { host, sequence, deleted } => {
-                self.input(Input::Withdrawn { host: name_of(host), sequence, deleted });
+            Lie::Retracted { host, sequence, deleted } => {
+                self.input(Input::Retracted { host: name_of(host), sequence, deleted });
             }
         }
     }
@@ -306,8 +306,8 @@ impl Play {
             Effect::NewFence { .. } => {
                 self.site.fence();
             }
-            Effect::Withdraw { host, sequence } => {
-                self.input(Input::Withdrawn { host, sequence, deleted: outcome.is_multiple_of(2) });
+            Effect::Retract { host, sequence } => {
+                self.input(Input::Retracted { host, sequence, deleted: outcome.is_multiple_of(2) });
             }
         }
     }

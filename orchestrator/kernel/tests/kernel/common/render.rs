@@ -73,7 +73,7 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
             format!("unlock {host} of {group}")
         }
         Effect::NewFence { above } => format!("new fence above {above}"),
-        Effect::Withdraw { host, sequence } => format!("withdraw {sequence} of {host}"),
+        Effect::Retract { host, sequence } => format!("retract {sequence} of {host}"),
     };
     if effects.is_empty() {
         "nothing".to_owned()

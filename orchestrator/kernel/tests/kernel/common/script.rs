@@ -255,7 +255,7 @@ fn input(words: &Words<'_>) -> Input {
         "leader" => Input::Control { sequence: words.number("at").unwrap(), message: ControlMessage::Leader },
         "locked" => slot_done(SlotOrder::Lock, host(words.at(1)), outcome(words.at(2))),
         "unlocked" => slot_done(SlotOrder::Unlock, host(words.at(1)), outcome(words.at(2))),
-        "withdrawn" => Input::Withdrawn {
+        "retracted" => Input::Retracted {
             host: host(words.at(1)),
             sequence: words.number("at").unwrap(),
             deleted: words.has("deleted"),

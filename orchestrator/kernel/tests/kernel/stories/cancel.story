@@ -23,7 +23,7 @@
   + run-ended result=cancelled run=r1
   = done
   ~ hint h1: r1 cancelled
-  ! withdraw 2 of h1
+  ! retract 2 of h1
 > cancel
   = refused: no run is active
 > state
@@ -33,12 +33,12 @@
   h3 cancelled: the run was cancelled by eve
 > sent h2 prepare run=r1
   + late-command-seen action=prepare host=h2 sequence=3
-  ! withdraw 2 of h1, withdraw 3 of h2
-> withdrawn h1 at=2 given
-  + withdrawn deleted=false host=h1 sequence=2
-  ! withdraw 3 of h2
-> withdrawn h2 at=3 deleted
-  + withdrawn deleted=true host=h2 sequence=3
+  ! retract 2 of h1, retract 3 of h2
+> retracted h1 at=2 given
+  + command-retracted deleted=false host=h1 sequence=2
+  ! retract 3 of h2
+> retracted h2 at=3 deleted
+  + command-retracted deleted=true host=h2 sequence=3
   ! nothing
 # While a host is under way: it is seen to its end, reboot included.
 > trigger r2

@@ -121,7 +121,7 @@
   + slot-release-due host=h4 why=not-needed
   + run-ended result=completed run=r1
   = done
-  ! unlock h4 of default, withdraw 6 of h5
+  ! unlock h4 of default, retract 6 of h5
 > state
   r1 completed
   h1 upgraded
@@ -152,7 +152,7 @@
   no run is active; the next starts by itself at 2026-11-21T01:00:00Z | blockers=no-run@2026-11-21T01:00:00Z
 > due r2
   + run-started hosts=[(application=debian group=default host=h1 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h2 skipped=(host-withdrawn actor=admin reason=sold)) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h5 skipped=(host-withdrawn actor=admin reason=moved))] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(window end=2026-11-21T05:00:00Z start=2026-11-21T01:00:00Z)
-  ! send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, withdraw 6 of h5
+  ! send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, retract 6 of h5
 > state
   r2 active
   h1 skipped: withdrawn by admin: moved
@@ -167,21 +167,21 @@
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
   + run-ended result=cancelled run=r2
   = done
-  ! unlock h4 of default, withdraw 6 of h5
+  ! unlock h4 of default, retract 6 of h5
 > settings embedded hold default:1
   + settings-adopted settings=(auto-approve=true)
 > host h9
 > trigger r9
   + run-started hosts=[(application=debian group=default host=h1 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h2 skipped=(host-withdrawn actor=admin reason=sold)) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h5 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h9)] not-after=2026-11-21T05:00:00Z rollout=() run=r9 trigger=(operator actor=admin)
   = done
-  ! send r9/h3/prepare/1 until 2026-11-21T05:00:00Z, send r9/h9/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, withdraw 6 of h5
+  ! send r9/h3/prepare/1 until 2026-11-21T05:00:00Z, send r9/h9/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, retract 6 of h5
 > settings embedded hold default:1 waiting
   + settings-adopted settings=()
 > gone h9
 > withdraw h9 forget
   + r9 h9: cancelled reason=(host-withdrawn actor=admin reason=moved)
   = done
-  ! send r9/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, withdraw 6 of h5
+  ! send r9/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, retract 6 of h5
 > state
   r9 active
   h1 skipped: withdrawn by admin: moved

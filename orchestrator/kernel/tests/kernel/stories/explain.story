@@ -92,7 +92,7 @@
 > tick
   + r1 h3: timed-out reason=(no-reply action=upgrade)
   + run-ended result=timed-out run=r1
-  ! withdraw 12 of h3
+  ! retract 12 of h3
 > explain h3
   no run is active; none starts by itself, as there are no maintenance windows; it holds a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after | blockers=no-run,no-windows,slot-held
 > explain h1

@@ -66,7 +66,7 @@
   + r1 h1: timed-out reason=(given-up actor=anna reason=burnt)
   + r1 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
   = done
-  ! withdraw 8 of h1
+  ! retract 8 of h1
 > explain h1
   given up by anna: burnt | status=timed-out | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
 > explain h2
@@ -74,8 +74,8 @@
 # Its command is taken back, and the run goes on: giving up is no failure that ends it. The slot is the operator's to release.
 > release default h1 burnt
   = refused: whether h1 has been sent a command is being looked up; try again in a moment
-> withdrawn h1 at=8 deleted
-  + withdrawn deleted=true host=h1 sequence=8
+> retracted h1 at=8 deleted
+  + command-retracted deleted=true host=h1 sequence=8
   ! nothing
 > release default h1 burnt
   + slot-released host=h1 why=operator
@@ -97,7 +97,7 @@
   + r1 h2: timed-out reason=(given-up actor=admin reason=hangs)
   + run-ended result=failed run=r1
   = done
-  ! withdraw 4 of h3, withdraw 11 of h2
+  ! retract 4 of h3, retract 11 of h2
 > state
   r1 failed
   h1 timed-out: given up by anna: burnt
@@ -124,13 +124,13 @@
 > trigger r2 timeout=2h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T03:00:00Z rollout=(max-failures=1) run=r2 trigger=(operator actor=admin)
   = done
-  ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, send r2/h2/prepare/1 until 2026-11-21T03:00:00Z, send r2/h3/prepare/1 until 2026-11-21T03:00:00Z, send r2/h4/prepare/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
+  ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, send r2/h2/prepare/1 until 2026-11-21T03:00:00Z, send r2/h3/prepare/1 until 2026-11-21T03:00:00Z, send r2/h4/prepare/1 until 2026-11-21T03:00:00Z, retract 4 of h3, retract 11 of h2
 > deliver
   + r2 h1: command-sent action=prepare attempt=1 sequence=13
   + r2 h2: command-sent action=prepare attempt=1 sequence=14
   + r2 h3: command-sent action=prepare attempt=1 sequence=15
   + r2 h4: command-sent action=prepare attempt=1 sequence=16
-  ! withdraw 4 of h3, withdraw 11 of h2
+  ! retract 4 of h3, retract 11 of h2
 > reply h1 prepare done
   + r2 h1: prepared
 > reply h2 prepare done
@@ -141,18 +141,18 @@
   + r2 h4: prepared
   + upgrades-began run=r2
   + r2 h1: slot-granted group=default provider=embedded
-  ! send r2/h1/upgrade/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
+  ! send r2/h1/upgrade/1 until 2026-11-21T03:00:00Z, retract 4 of h3, retract 11 of h2
 > deliver
   + r2 h1: command-sent action=upgrade attempt=1 sequence=21
-  ! withdraw 4 of h3, withdraw 11 of h2
+  ! retract 4 of h3, retract 11 of h2
 > give-up h1
   + r2 h1: timed-out reason=(given-up actor=admin reason="no power")
   + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
   = done
-  ! withdraw 4 of h3, withdraw 11 of h2, withdraw 21 of h1
-> withdrawn h1 at=21 given
-  + withdrawn deleted=false host=h1 sequence=21
-  ! withdraw 4 of h3, withdraw 11 of h2
+  ! retract 4 of h3, retract 11 of h2, retract 21 of h1
+> retracted h1 at=21 given
+  + command-retracted deleted=false host=h1 sequence=21
+  ! retract 4 of h3, retract 11 of h2
 > state
   r2 active
   h1 timed-out: given up by admin: no power
@@ -165,10 +165,10 @@
   + holder-released actor=admin group=default id=h1 reason=burnt
   + r2 h2: slot-granted group=default provider=embedded
   = done
-  ! send r2/h2/upgrade/1 until 2026-11-21T03:00:00Z, withdraw 4 of h3, withdraw 11 of h2
+  ! send r2/h2/upgrade/1 until 2026-11-21T03:00:00Z, retract 4 of h3, retract 11 of h2
 > deliver
   + r2 h2: command-sent action=upgrade attempt=1 sequence=22
-  ! withdraw 4 of h3, withdraw 11 of h2
+  ! retract 4 of h3, retract 11 of h2
 # A failure after it counts the one that was given up: here one more than may be.
 > reply h2 upgrade oops
   + r2 h2: failed reason=(worker-error action=upgrade message=oops)

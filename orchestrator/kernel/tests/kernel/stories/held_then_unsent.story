@@ -25,9 +25,9 @@
 > tick
   + r1 h1: timed-out reason=(no-reply action=upgrade)
   + run-ended result=timed-out run=r1
-  ! withdraw 4 of h1
-> withdrawn h1 at=4 given
-  + withdrawn deleted=false host=h1 sequence=4
+  ! retract 4 of h1
+> retracted h1 at=4 given
+  + command-retracted deleted=false host=h1 sequence=4
   ! nothing
 > trigger r2 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:00:00Z rollout=() run=r2 trigger=(operator actor=admin)

@@ -29,17 +29,17 @@
   + r1 h3: cancelled reason=(run-failed host=h1)
   + run-ended result=failed run=r1
   ~ hint h3: r1 failed
-  ! withdraw 4 of h3
+  ! retract 4 of h3
 # Two are upgraded at once, and one of them fails: the other is told, and comes to its end.
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r2 trigger=(operator actor=admin)
   = done
-  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, withdraw 4 of h3
+  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, retract 4 of h3
 > deliver
   + r2 h1: command-sent action=prepare attempt=1 sequence=7
   + r2 h2: command-sent action=prepare attempt=1 sequence=8
   + r2 h3: command-sent action=prepare attempt=1 sequence=9
-  ! withdraw 4 of h3
+  ! retract 4 of h3
 > reply h1 prepare done
   + r2 h1: prepared
 > reply h2 prepare done
@@ -49,11 +49,11 @@
   + upgrades-began run=r2
   + r2 h1: slot-granted group=default provider=embedded
   + r2 h2: slot-granted group=default provider=embedded
-  ! send r2/h1/upgrade/1 until 2026-11-21T05:00:00Z, send r2/h2/upgrade/1 until 2026-11-21T05:00:00Z, withdraw 4 of h3
+  ! send r2/h1/upgrade/1 until 2026-11-21T05:00:00Z, send r2/h2/upgrade/1 until 2026-11-21T05:00:00Z, retract 4 of h3
 > deliver
   + r2 h1: command-sent action=upgrade attempt=1 sequence=13
   + r2 h2: command-sent action=upgrade attempt=1 sequence=14
-  ! withdraw 4 of h3
+  ! retract 4 of h3
 > reply h1 upgrade dpkg was interrupted
   + r2 h1: failed reason=(worker-error action=upgrade message="dpkg was interrupted")
   + run-stopping cause=(failed host=h1) run=r2
@@ -71,7 +71,7 @@
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r3 trigger=(operator actor=admin)
   = done
-  ! send r3/h1/prepare/1 until 2026-11-21T05:00:00Z, send r3/h2/prepare/1 until 2026-11-21T05:00:00Z, send r3/h3/prepare/1 until 2026-11-21T05:00:00Z, withdraw 4 of h3
+  ! send r3/h1/prepare/1 until 2026-11-21T05:00:00Z, send r3/h2/prepare/1 until 2026-11-21T05:00:00Z, send r3/h3/prepare/1 until 2026-11-21T05:00:00Z, retract 4 of h3
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r3
   + r3 h1: cancelled reason=(run-cancelled actor=admin)
@@ -79,4 +79,4 @@
   + r3 h3: cancelled reason=(run-cancelled actor=admin)
   + run-ended result=cancelled run=r3
   = done
-  ! withdraw 4 of h3
+  ! retract 4 of h3

@@ -50,15 +50,15 @@
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h2: cancelled reason=(run-failed host=h1)
   + run-ended result=failed run=r1
-  ! withdraw 8 of h1
+  ! retract 8 of h1
 > state
   r1 failed
   h1 timed-out: no reply to reboot within 10m (boot-timeout): it may hang in its boot
   h2 cancelled: the run was ended by the failure of h1
   slot h1: begun=true command=(action=reboot sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # Its command is taken back, and its slot stays held until it says that it is through.
-> withdrawn h1 at=8 given
-  + withdrawn deleted=false host=h1 sequence=8
+> retracted h1 at=8 given
+  + command-retracted deleted=false host=h1 sequence=8
   ! nothing
 > reply h1 reboot done
   + slot-released host=h1 why=late-done
@@ -99,10 +99,10 @@
 > tick
   + r2 h1: timed-out reason=(boot-timeout after=10m)
   + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:25:00Z)] provider=embedded slots=1) group=default)
-  ! withdraw 16 of h1
+  ! retract 16 of h1
 # Where slots of silent hosts are released, this one is so when the command cannot reach it any more.
-> withdrawn h1 at=16 deleted
-  + withdrawn deleted=true host=h1 sequence=16
+> retracted h1 at=16 deleted
+  + command-retracted deleted=true host=h1 sequence=16
   + slot-released host=h1 why=failed
   + r2 h2: slot-granted group=default provider=embedded
   ! send r2/h2/upgrade/1 until 2026-11-21T05:25:00Z
@@ -159,24 +159,24 @@
   + run-stopping cause=(failed host=h1) run=r3
   + r3 h2: cancelled reason=(run-failed host=h1)
   + run-ended result=failed run=r3
-  ! withdraw 27 of h1
+  ! retract 27 of h1
 > trigger r4 timeout=4h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:54:59Z rollout=(boot-timeout=10m) run=r4 trigger=(operator actor=admin)
   = done
-  ! send r4/h1/prepare/1 until 2026-11-21T06:54:59Z, send r4/h2/prepare/1 until 2026-11-21T06:54:59Z, withdraw 27 of h1
+  ! send r4/h1/prepare/1 until 2026-11-21T06:54:59Z, send r4/h2/prepare/1 until 2026-11-21T06:54:59Z, retract 27 of h1
 > deliver
   + r4 h1: command-sent action=prepare attempt=1 sequence=28
   + r4 h2: command-sent action=prepare attempt=1 sequence=29
-  ! withdraw 27 of h1
+  ! retract 27 of h1
 > reply h1 prepare done
   + r4 h1: prepared
 > reply h2 prepare done
   + r4 h2: prepared
   + upgrades-began run=r4
   + r4 h1: slot-granted group=default provider=embedded
-  ! send r4/h1/upgrade/1 until 2026-11-21T06:54:59Z, withdraw 27 of h1
-> withdrawn h1 at=27 given
-  + withdrawn deleted=false host=h1 sequence=27
+  ! send r4/h1/upgrade/1 until 2026-11-21T06:54:59Z, retract 27 of h1
+> retracted h1 at=27 given
+  + command-retracted deleted=false host=h1 sequence=27
   ! send r4/h1/upgrade/1 until 2026-11-21T06:54:59Z
 > state
   r4 active

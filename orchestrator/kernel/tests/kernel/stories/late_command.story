@@ -42,7 +42,7 @@
   ! new fence above 1
 > sent h1 upgrade run=r1
   + late-command-seen action=upgrade host=h1 sequence=8
-  ! new fence above 1, withdraw 8 of h1
+  ! new fence above 1, retract 8 of h1
 > sent h1 upgrade run=r1 attempt=2
   + ignored host=h1 reply=null sequence=9 why=foreign-command
 > sent h3 upgrade run=r1
@@ -51,17 +51,17 @@
   + fenced leader=one sequence=11
   + fence-passed sequence=11
   + slot-released host=h2 why=never-sent
-  ! withdraw 8 of h1
+  ! retract 8 of h1
 > state
   r1 timed-out
   h1 timed-out: upgrade could not be sent before not-after
   h2 timed-out: upgrade could not be sent before not-after
   h3 cancelled: the run's time was over before its turn came
   slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
-> withdrawn h1 at=8 given
-  + withdrawn deleted=false host=h1 sequence=8
+> retracted h1 at=8 given
+  + command-retracted deleted=false host=h1 sequence=8
   ! nothing
-> withdrawn h1 at=8 given
+> retracted h1 at=8 given
 > reply h1 upgrade to=8 reboot-required
   + ignored host=h1 reply=(action=upgrade result=reboot-required) sequence=12 why=nothing-outstanding
 > reply h1 upgrade to=8 done
@@ -86,7 +86,7 @@
   ! nothing
 > sent h1 prepare run=r2
   + late-command-seen action=prepare host=h1 sequence=14
-  ! withdraw 14 of h1
-> withdrawn h1 at=14 deleted
-  + withdrawn deleted=true host=h1 sequence=14
+  ! retract 14 of h1
+> retracted h1 at=14 deleted
+  + command-retracted deleted=true host=h1 sequence=14
   ! nothing

@@ -78,9 +78,9 @@
   + r2 h2: cancelled reason=run-timed-out
   + r2 h3: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r2
-  ! withdraw 20 of h1
-> withdrawn h1 at=20 given
-  + withdrawn deleted=false host=h1 sequence=20
+  ! retract 20 of h1
+> retracted h1 at=20 given
+  + command-retracted deleted=false host=h1 sequence=20
   ! nothing
 # To the upgrade that asked for the reboot: no. An error to the reboot: no. A reply without the header: yes.
 > reply h1 upgrade to=18 done
@@ -123,9 +123,9 @@
   + r3 h2: cancelled reason=run-timed-out
   + r3 h3: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r3
-  ! withdraw 30 of h1
-> withdrawn h1 at=30 given
-  + withdrawn deleted=false host=h1 sequence=30
+  ! retract 30 of h1
+> retracted h1 at=30 given
+  + command-retracted deleted=false host=h1 sequence=30
   ! nothing
 > trigger r4
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T07:00:00Z rollout=() run=r4 trigger=(operator actor=admin)

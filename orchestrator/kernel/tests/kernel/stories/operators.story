@@ -155,11 +155,11 @@
   + r0 h1: timed-out reason=(no-reply action=upgrade)
   + r0 h2: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r0
-  ! withdraw 12 of h1
+  ! retract 12 of h1
 > release default h1 it is gone
   = refused: whether h1 has been sent a command is being looked up; try again in a moment
-> withdrawn h1 at=12
-  + withdrawn deleted=false host=h1 sequence=12
+> retracted h1 at=12
+  + command-retracted deleted=false host=h1 sequence=12
   ! nothing
 > release default h1 it is gone
   + slot-released host=h1 why=operator

@@ -26,7 +26,7 @@
   + r1 h3: cancelled reason=(run-failed host=h2)
   + run-ended result=failed run=r1
   ~ hint h3: r1 failed
-  ! withdraw 4 of h3
+  ! retract 4 of h3
 > reply h3 prepare done
   + ignored host=h3 reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
 > state
@@ -34,8 +34,8 @@
   h1 cancelled: the run was ended by the failure of h2
   h2 failed: prepare failed: no space left on device
   h3 cancelled: the run was ended by the failure of h2
-> withdrawn h3 at=4 deleted
-  + withdrawn deleted=true host=h3 sequence=4
+> retracted h3 at=4 deleted
+  + command-retracted deleted=true host=h3 sequence=4
   ! nothing
 # The answer `reboot-required` to a prepare is no success either.
 > trigger r2
@@ -54,18 +54,18 @@
   + r2 h3: cancelled reason=(run-failed host=h1)
   + run-ended result=failed run=r2
   ~ hint h2 h3: r2 failed
-  ! withdraw 9 of h2, withdraw 10 of h3
+  ! retract 9 of h2, retract 10 of h3
 > state
   r2 failed
   h1 failed: prepare failed: reboot-required
   h2 cancelled: the run was ended by the failure of h1
   h3 cancelled: the run was ended by the failure of h1
 # An error that comes after `done`, before the next command, counts.
-> withdrawn h2 at=9 deleted
-  + withdrawn deleted=true host=h2 sequence=9
-  ! withdraw 10 of h3
-> withdrawn h3 at=10 deleted
-  + withdrawn deleted=true host=h3 sequence=10
+> retracted h2 at=9 deleted
+  + command-retracted deleted=true host=h2 sequence=9
+  ! retract 10 of h3
+> retracted h3 at=10 deleted
+  + command-retracted deleted=true host=h3 sequence=10
   ! nothing
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r3 trigger=(operator actor=admin)
@@ -85,7 +85,7 @@
   + r3 h3: cancelled reason=(run-failed host=h2)
   + run-ended result=failed run=r3
   ~ hint h1 h3: r3 failed
-  ! withdraw 12 of h1, withdraw 14 of h3
+  ! retract 12 of h1, retract 14 of h3
 > state
   r3 failed
   h1 cancelled: the run was ended by the failure of h2

@@ -35,7 +35,7 @@
   ! nothing
 > sent h1 reboot run=r1
   + late-command-seen action=reboot host=h1 sequence=7
-  ! withdraw 7 of h1
+  ! retract 7 of h1
 > reply h1 upgrade to=4 done
   + ignored host=h1 reply=(action=upgrade result=done) sequence=8 why=nothing-outstanding
 > reply h1 reboot to=7 done
@@ -47,31 +47,31 @@
 > trigger r2 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
-  ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, withdraw 7 of h1
+  ! send r2/h1/prepare/1 until 2026-11-21T03:00:00Z, retract 7 of h1
 > deliver
   + r2 h1: command-sent action=prepare attempt=1 sequence=10
-  ! withdraw 7 of h1
+  ! retract 7 of h1
 > reply h1 prepare done
   + r2 h1: prepared
   + upgrades-began run=r2
   + r2 h1: slot-granted group=default provider=embedded
-  ! send r2/h1/upgrade/1 until 2026-11-21T03:00:00Z, withdraw 7 of h1
+  ! send r2/h1/upgrade/1 until 2026-11-21T03:00:00Z, retract 7 of h1
 > deliver
   + r2 h1: command-sent action=upgrade attempt=1 sequence=12
-  ! withdraw 7 of h1
+  ! retract 7 of h1
 > reply h1 upgrade reboot-required
   + r2 h1: reboot-required
-  ! send r2/h1/reboot/1 until 2026-11-21T03:00:00Z, withdraw 7 of h1
+  ! send r2/h1/reboot/1 until 2026-11-21T03:00:00Z, retract 7 of h1
 > wait 3600
 > tick
   + r2 h1: timed-out reason=(not-sent action=reboot)
   + run-ended result=timed-out run=r2
-  ! new fence above 6, withdraw 7 of h1
+  ! new fence above 6, retract 7 of h1
 > fence
   + fenced leader=one sequence=14
   + fence-passed sequence=14
   + slot-released host=h1 why=failed
-  ! withdraw 7 of h1
+  ! retract 7 of h1
 > state
   r2 timed-out
   h1 timed-out: reboot could not be sent before not-after

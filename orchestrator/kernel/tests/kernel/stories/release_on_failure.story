@@ -47,14 +47,14 @@
   + slot-released host=h2 why=failed
   + r1 h3: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r1
-  ! withdraw 10 of h2
+  ! retract 10 of h2
 > state
   r1 timed-out
   h1 failed: upgrade failed: first
   h2 timed-out: no reply to upgrade before not-after
   h3 cancelled: the run's time was over before its turn came
-> withdrawn h2 at=10 given
-  + withdrawn deleted=false host=h2 sequence=10
+> retracted h2 at=10 given
+  + command-retracted deleted=false host=h2 sequence=10
   ! nothing
 # The same at a lock server.
 > settings external release

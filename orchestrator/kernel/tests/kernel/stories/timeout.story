@@ -45,7 +45,7 @@
   h1 cancelled: the run's time was over before its turn came
   h2 cancelled: the run's time was over before its turn came
   h3 timed-out: prepare could not be sent before not-after
-> withdrawn h2 at=3 given
+> retracted h2 at=3 given
 # While one is upgraded; the clock stepped backwards in between.
 > trigger r3 timeout=10m
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:20:00Z rollout=() run=r3 trigger=(operator actor=admin)
@@ -76,15 +76,15 @@
   + r3 h2: cancelled reason=run-timed-out
   + r3 h3: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r3
-  ! withdraw 12 of h1
+  ! retract 12 of h1
 > state
   r3 timed-out
   h1 timed-out: no reply to upgrade before not-after
   h2 cancelled: the run's time was over before its turn came
   h3 cancelled: the run's time was over before its turn came
   slot h1: begun=true command=(action=upgrade sequence=12) group=default provider=embedded run=r3 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
-> withdrawn h1 at=12 given
-  + withdrawn deleted=false host=h1 sequence=12
+> retracted h1 at=12 given
+  + command-retracted deleted=false host=h1 sequence=12
   ! nothing
 # While one is rebooted.
 > trigger r4 timeout=10m
@@ -121,7 +121,7 @@
   + r4 h3: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r4
   = refused: no run is active
-  ! withdraw 21 of h1
+  ! retract 21 of h1
 > state
   r4 timed-out
   h1 timed-out: no reply to reboot before not-after
@@ -129,9 +129,9 @@
   h3 cancelled: the run's time was over before its turn came
   slot h1: begun=true command=(action=reboot sequence=21) group=default provider=embedded run=r4 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
 # Who asks after the time is over is not told of a run that is over; the last answer, read late, completes a run.
-> withdrawn h1 at=12 given
-> withdrawn h1 at=21 given
-  + withdrawn deleted=false host=h1 sequence=21
+> retracted h1 at=12 given
+> retracted h1 at=21 given
+  + command-retracted deleted=false host=h1 sequence=21
   ! nothing
 > trigger r5 timeout=10m
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:41:40Z rollout=() run=r5 trigger=(operator actor=admin)
