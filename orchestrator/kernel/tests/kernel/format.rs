@@ -593,7 +593,7 @@ fn records_and_snapshots() {
         "reply h1 prepare done",
         "reply h2 prepare no",
         "settings embedded default:2",
-        "put-config debian concurrent=2",
+        "put-config debian rollout/max-concurrent=2",
         "trigger r2",
         "deliver",
         "reply h1 prepare done",

@@ -6,17 +6,15 @@ use std::fmt::Write as _;
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{
-    Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, LockOperation,
-    LockOutcome, LockProvider, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation, Sealed,
-    SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
+    ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, LockOperation, LockOutcome,
+    LockProvider, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation, Sealed, SecretName,
+    Settings, SlotOperation, SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Came, Site, application, client, group, host, render, run, seen, slot_done};
 
@@ -193,28 +191,7 @@ fn input(words: &Words<'_>) -> Input {
         "tick" => Input::Tick,
         "due" => Input::Due { run: run(words.at(1)) },
         "put-config" => {
-            let names = words.at(1).split(',').filter(|name| *name != "none");
-            let number = |name| words.number(name).map(|number| u32::try_from(number).unwrap());
-            let default = Rollout::default();
-            let rollout = Rollout {
-                max_concurrent: number("concurrent").unwrap_or(default.max_concurrent),
-                max_failures: number("failures").unwrap_or(default.max_failures),
-                unreachable: words
-                    .named("unreachable")
-                    .map_or(default.unreachable, |_| UnreachablePolicy::Fail),
-                boot_timeout: words.named("boot").map_or(default.boot_timeout, |text| text.parse().unwrap()),
-            };
-            let worker_applications =
-                names.map(|name| WorkerApplication { name: application(name) }).collect();
-            let duration = |name| words.named(name).map(|text| text.parse().unwrap()).unwrap_or_default();
-            let config = Config {
-                worker_applications,
-                maintenance_windows: windows(words.named("windows")),
-                deny_windows: windows(words.named("deny")),
-                start_jitter: duration("jitter"),
-                minimum_remaining: duration("remaining"),
-                rollout,
-            };
+            let config = serde_json::from_value(configuration(words)).unwrap();
             asks(ConfigOperation::Put { config, expected: expected(words) }.into())
         }
         "delete-config" => asks(ConfigOperation::Delete { expected: expected(words) }.into()),
@@ -264,17 +241,32 @@ fn input(words: &Words<'_>) -> Input {
     }
 }
 
-/// `Friday,Saturday~01:00~4h;Sunday~02:00~1h~Europe/Stockholm`
-fn windows(text: Option<&str>) -> Vec<Window> {
-    let window = |text: &str| {
-        let parts: Vec<&str> = text.split('~').collect();
-        let [days, time, duration] = parts[..3] else { panic!("{text}") };
-        let zone = parts.get(3).unwrap_or(&"site-local");
-        let window =
-            json!({"days-of-week": days, "start-time": time, "duration": duration, "timezone": zone});
-        serde_json::from_value(window).unwrap()
-    };
-    text.into_iter().flat_map(|text| text.split(';')).map(window).collect()
+/// `put-config debian,web rollout/max-concurrent=2 start-jitter=1h maintenance-windows=Friday~01:00~4h;Sunday~02:00~1h`: the
+/// applications, or `none`, and any setting by its path.
+fn configuration(words: &Words<'_>) -> Value {
+    let names = words.at(1).split(',').filter(|name| *name != "none");
+    let mut config =
+        json!({ "worker-applications": names.map(|name| json!({ "name": name })).collect::<Vec<_>>() });
+    let settings = words.line.split(' ').filter_map(|word| word.split_once('='));
+    for (path, text) in settings.filter(|(path, _)| !["by", "expect"].contains(path)) {
+        let value = match path {
+            "maintenance-windows" | "deny-windows" => text.split(';').map(window).collect(),
+            _ => text.parse::<u32>().map_or_else(|_| json!(text), |number| json!(number)),
+        };
+        match path.split_once('/') {
+            None => config[path] = value,
+            Some((above, name)) => config[above][name] = value,
+        }
+    }
+    config
+}
+
+/// `Friday,Saturday~01:00~4h`, with a zone behind it where it is not the site's.
+fn window(text: &str) -> Value {
+    let parts: Vec<&str> = text.split('~').collect();
+    let [days, time, duration] = parts[..3] else { panic!("{text}") };
+    let zone = parts.get(3).unwrap_or(&"site-local");
+    json!({ "days-of-week": days, "start-time": time, "duration": duration, "timezone": zone })
 }
 
 /// `expect=none`, `expect=some`, `expect=<tag>,<tag>`

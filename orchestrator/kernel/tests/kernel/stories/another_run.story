@@ -1,7 +1,7 @@
 # What happened to a host in an earlier run is no reason in the next, where it is under way.
 > host h1
 > host h2
-> put-config debian concurrent=2 failures=1
+> put-config debian rollout/max-concurrent=2 rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2 max-failures=1) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:1

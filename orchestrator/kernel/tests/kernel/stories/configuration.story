@@ -15,10 +15,10 @@
   = refused: the configuration is not the one you expect, it has become "2-60645047337390a6": read it again
 > put-config a,a expect=none
   = refused: the configuration is not the one you expect, it has become "2-60645047337390a6": read it again
-> put-config c concurrent=2 failures=3
+> put-config c rollout/max-concurrent=2 rollout/max-failures=3
   + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=3) worker-applications=[(name=c)]) difference=[(after=[(name=c)] before=[(name=b)] path=worker-applications) (after=(max-concurrent=2 max-failures=3) path=rollout)]
   = done
-> put-config c concurrent=1 failures=3
+> put-config c rollout/max-concurrent=1 rollout/max-failures=3
   + config-replaced actor=admin config=(rollout=(max-failures=3) worker-applications=[(name=c)]) difference=[(after=1 before=2 path=rollout/max-concurrent)]
   = done
 > put-config c
@@ -40,7 +40,7 @@
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
-> put-config other concurrent=7
+> put-config other rollout/max-concurrent=7
   + config-replaced actor=admin config=(rollout=(max-concurrent=7) worker-applications=[(name=other)]) difference=[(after=[(name=other)] before=[(name=debian)] path=worker-applications) (after=(max-concurrent=7) path=rollout)]
   = done
 > delete-config

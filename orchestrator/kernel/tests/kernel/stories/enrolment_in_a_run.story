@@ -6,7 +6,7 @@
 > host h3
 > host h4
 > host h5
-> put-config debian concurrent=2
+> put-config debian rollout/max-concurrent=2
   + config-replaced actor=admin config=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) path=)]
   = created
 > approve h1 h2 h3 h4 h5
@@ -139,7 +139,7 @@
 > withdraw h5
   + host-withdrawn actor=admin host=h5 reason=moved
   = done
-> put-config debian windows=Saturday~01:00~4h
+> put-config debian maintenance-windows=Saturday~01:00~4h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=4h start-time=01:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(before=(max-concurrent=2) path=rollout) (after=[(days-of-week=Saturday duration=4h start-time=01:00 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1

@@ -3,7 +3,7 @@
 > host h2 skew=31
 > host h3
 > host h4 unreachable
-> put-config debian concurrent=1 failures=1
+> put-config debian rollout/max-concurrent=1 rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-failures=1) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:0

@@ -3,7 +3,7 @@
 > host h2
 > host h3
 > host h4
-> put-config debian failures=0
+> put-config debian rollout/max-failures=0
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created
 > fence
@@ -116,7 +116,7 @@
   + slot-released host=h2 why=late-done
   + ignored host=h2 reply=(action=reboot result=done) sequence=12 why=nothing-outstanding
 # Its slot is kept also where those of hosts that failed are released: the run goes on, perhaps beside it.
-> put-config debian failures=1
+> put-config debian rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(max-failures=1) path=rollout)]
   = done
 > settings embedded release default:1

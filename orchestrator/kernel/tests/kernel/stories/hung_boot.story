@@ -1,9 +1,9 @@
 # A host that does not come back from its reboot is given up after `boot-timeout`, long before the run's end.
 > host h1
 > host h2
-> put-config debian boot=0s
+> put-config debian rollout/boot-timeout=0s
   = refused: rollout/boot-timeout: must be at least 1s; a run never lasts beyond its not-after, whatever this is
-> put-config debian boot=10m
+> put-config debian rollout/boot-timeout=10m
   + config-replaced actor=admin config=(rollout=(boot-timeout=10m) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=10m) worker-applications=[(name=debian)]) path=)]
   = created
 > fence
@@ -64,7 +64,7 @@
   + slot-released host=h1 why=late-done
   + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=nothing-outstanding
 # The time of an upgrade does not count, and one that answers in time is not touched.
-> put-config debian boot=10m failures=1
+> put-config debian rollout/boot-timeout=10m rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-failures=1) worker-applications=[(name=debian)]) difference=[(after=1 before=0 path=rollout/max-failures)]
   = done
 > settings embedded release default:1
@@ -126,7 +126,7 @@
   h1 timed-out: no reply to reboot within 10m (boot-timeout): it may hang in its boot
   h2 upgraded
 # It is back before its command was looked at, and is upgraded in the next run: the slot is held for that by now.
-> put-config debian boot=10m failures=0
+> put-config debian rollout/boot-timeout=10m rollout/max-failures=0
   + config-replaced actor=admin config=(rollout=(boot-timeout=10m) worker-applications=[(name=debian)]) difference=[(after=0 before=1 path=rollout/max-failures)]
   = done
 > trigger r3 timeout=4h

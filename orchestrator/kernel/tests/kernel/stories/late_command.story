@@ -2,7 +2,7 @@
 > host h1
 > host h2
 > host h3
-> put-config debian concurrent=2
+> put-config debian rollout/max-concurrent=2
   + config-replaced actor=admin config=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2

@@ -8,7 +8,7 @@
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
-> put-config debian concurrent=3
+> put-config debian rollout/max-concurrent=3
   + config-replaced actor=admin config=(rollout=(max-concurrent=3) worker-applications=[(name=debian)]) difference=[(after=(max-concurrent=3) path=rollout)]
   = done
 > settings embedded default:2

@@ -2,7 +2,7 @@
 > host h1
 > host h2
 > host h3
-> put-config debian failures=1
+> put-config debian rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-failures=1) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded release default:1

@@ -11,7 +11,7 @@
   no worker has announced itself on it | blockers=not-announced
 > put-config a,a
   = refused: worker-applications: "a" is listed twice
-> put-config a concurrent=0
+> put-config a rollout/max-concurrent=0
   = refused: rollout/max-concurrent: must be at least 1
 > put-config a,a validate
   = refused: worker-applications: "a" is listed twice

@@ -4,7 +4,7 @@
 > host h3
 > host h4 unreachable
 > host h5 applications=other
-> put-config debian concurrent=2 failures=1
+> put-config debian rollout/max-concurrent=2 rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(rollout=(max-concurrent=2 max-failures=1) worker-applications=[(name=debian)]) path=)]
   = created
 > settings embedded default:2
@@ -79,7 +79,7 @@
   h4 skipped: unreachable: no heartbeat when the run started
   slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # An unreachable host fails the run when the configuration says so.
-> put-config debian unreachable=fail
+> put-config debian rollout/unreachable=fail
   + config-replaced actor=admin config=(rollout=(unreachable=fail) worker-applications=[(name=debian)]) difference=[(after=(unreachable=fail) path=rollout)]
   = done
 > trigger r2

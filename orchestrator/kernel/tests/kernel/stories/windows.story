@@ -10,7 +10,7 @@
 > host h1 unreachable
 > explain h1
   no run is active; none starts by itself, as there are no maintenance windows; it is unreachable, as no heartbeat comes from it | blockers=no-run,no-windows,silent
-> put-config debian windows=Saturday~02:30~2h
+> put-config debian maintenance-windows=Saturday~02:30~2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1
@@ -85,11 +85,11 @@
 > due r2
 > explain h1
   no run is active; the next starts by itself at 2026-11-28T01:30:00Z | blockers=no-run@2026-11-28T01:30:00Z
-> put-config debian windows=Saturday~02:00~3h
+> put-config debian maintenance-windows=Saturday~02:00~3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
 > due r2
-> put-config debian windows=Saturday~02:00~3h;Saturday~04:00~3h
+> put-config debian maintenance-windows=Saturday~02:00~3h;Saturday~04:00~3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local) (days-of-week=Saturday duration=3h start-time=04:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local) (days-of-week=Saturday duration=3h start-time=04:00 timezone=site-local)] before=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] path=maintenance-windows)]
   = done
 > due r2
@@ -126,7 +126,7 @@
   r3 cancelled
   h1 cancelled: the run was cancelled by admin
 # Deny windows win, and their ends begin occurrences of their own.
-> put-config debian windows=Saturday~02:00~4h deny=Saturday~03:00~1h;Saturday~05:30~1h
+> put-config debian maintenance-windows=Saturday~02:00~4h deny-windows=Saturday~03:00~1h;Saturday~05:30~1h
   + config-replaced actor=admin config=(deny-windows=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] maintenance-windows=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local) (days-of-week=Saturday duration=3h start-time=04:00 timezone=site-local)] path=maintenance-windows) (after=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] path=deny-windows)]
   = done
 > wait 161h30m
@@ -150,19 +150,19 @@
   r6 timed-out
   h1 timed-out: prepare could not be sent before not-after
 # Too little is left.
-> put-config debian windows=Sunday~02:00~4h remaining=3h
+> put-config debian maintenance-windows=Sunday~02:00~4h minimum-remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Sunday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(before=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] path=deny-windows) (after=[(days-of-week=Sunday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (after=3h path=minimum-remaining)]
   = done
 > wait 22h
 > explain h1
   no run is active; the next starts by itself at 2026-12-06T01:00:00Z | blockers=no-run@2026-12-06T01:00:00Z
-> put-config debian windows=Sunday~02:00~4h remaining=4h1s
+> put-config debian maintenance-windows=Sunday~02:00~4h minimum-remaining=4h1s
   = refused: minimum-remaining: 4h1s is more than any occurrence of the maintenance windows lasts; write less
-> put-config debian windows=Sunday~02:00~4h;Sunday~02:00~4h
+> put-config debian maintenance-windows=Sunday~02:00~4h;Sunday~02:00~4h
   = refused: maintenance-windows/1: the same window is listed twice, it stands at maintenance-windows/0 too
-> put-config debian windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~25h
+> put-config debian maintenance-windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~25h
   = refused: maintenance-windows: from 2026-10-25T23:00:00Z on they overlap one another for more than 366 days, so that none begins after that; shorten their duration, such as every day from 00:00 for 24h, or leave days out
-> put-config debian windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~24h
+> put-config debian maintenance-windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~24h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] before=[(days-of-week=Sunday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=3h path=minimum-remaining)]
   = done
 > wait 1h
@@ -186,7 +186,7 @@
 # A cancel counts as well where the run has failed already, which it stays; said again, it is no news.
 > settings default:2 zone=Europe/Stockholm
   + settings-adopted settings=(auto-approve=true groups=(default=2) timezone=Europe/Stockholm)
-> put-config debian windows=Tuesday~02:00~4h concurrent=2
+> put-config debian maintenance-windows=Tuesday~02:00~4h rollout/max-concurrent=2
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] rollout=(max-concurrent=2) worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week="Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday" duration=1d start-time=00:00 timezone=site-local)] path=maintenance-windows) (after=(max-concurrent=2) path=rollout)]
   = done
 > host h2
@@ -237,7 +237,7 @@
 > explain h2
   no run is active; the next starts by itself at 2026-12-15T01:00:00Z | blockers=no-run@2026-12-15T01:00:00Z
 # None starts in an occurrence of which less than minimum-remaining is left.
-> put-config debian windows=Wednesday~02:00~4h remaining=3h
+> put-config debian maintenance-windows=Wednesday~02:00~4h minimum-remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2) path=rollout) (after=3h path=minimum-remaining)]
   = done
 > explain h2
@@ -249,7 +249,7 @@
 > explain h2
   no run is active; the next starts by itself at 2026-12-16T01:00:00Z | blockers=no-run@2026-12-16T01:00:00Z
 # A start that is drawn is the same for whoever takes over before it.
-> put-config debian windows=Thursday~02:00~4h jitter=2h
+> put-config debian maintenance-windows=Thursday~02:00~4h start-jitter=2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] start-jitter=2h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=3h path=minimum-remaining) (after=2h path=start-jitter)]
   = done
 > explain h2
