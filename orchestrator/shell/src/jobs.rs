@@ -185,6 +185,10 @@ impl Outside {
         let mut free = UNDER_WAY_MAX.saturating_sub(self.under_way());
         let mut begun = Vec::new();
         for (_, job) in due {
+            // Of two about one host the first is begun now, and the other once that is back.
+            if self.of(job.host()).pace.is_under_way() {
+                continue;
+            }
             if free == 0 || !self.bucket.take(now) {
                 break;
             }
@@ -225,7 +229,9 @@ impl Outside {
         let answers = jobs.answers;
         let spread = |pause: Duration| drawn_out(pause, nonce, host, answers);
         self.left_alone.asked_for(now, report.retry_after, spread);
-        let own = jobs.pause(report.done.is_answer(), retry);
+        // What came of a lock is no try of the release that is wanted by now, nor a reason for it to wait.
+        let is_of_now = report.done.job().is_release() == jobs.releasing;
+        let own = if is_of_now { jobs.pause(report.done.is_answer(), retry) } else { Duration::ZERO };
         let asked_for = report.retry_after.map_or(Duration::ZERO, RetryAfter::pause);
         let asked_for = put_off(asked_for, jobs.releasing);
         jobs.pace.done(now, spread(own.max(asked_for)))

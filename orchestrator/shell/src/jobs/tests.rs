@@ -1,7 +1,7 @@
 //! Pauses as tables, and the rate against a server that takes one request a second and three at once.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{LockOutcome, SlotJob, SlotOrder};
+use os_upgrade_kernel::{LockOutcome, NoAnswer, SlotJob, SlotOrder};
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn done(
 }
 
 fn unreachable() -> LockOutcome {
-    LockOutcome::Unreachable { detail: "refused".to_owned() }
+    LockOutcome::Unreachable { why: NoAnswer::Failed { detail: "refused".to_owned() } }
 }
 
 fn protocol() -> LockOutcome {
@@ -311,4 +311,28 @@ fn a_server_of_one_request_a_second_and_three_at_once_refuses_none() {
         assert_eq!(refused(arrivals), 0, "{seed}");
     }
     assert!(sent_in_all > 10 * 250, "{sent_in_all}");
+}
+
+/// Of the group `g`.
+fn in_one_group(number: usize, order: SlotOrder) -> Job {
+    Job::LockServer(SlotJob { order, host: host(number), group: GroupName::new("g").unwrap() })
+}
+
+#[test]
+fn a_release_that_is_wanted_while_the_lock_is_under_way_comes_first() {
+    let mut jobs = jobs(RETRY, Duration::ZERO, "i");
+    let (now, mut begun) = next(&mut jobs, 0, &[in_one_group(1, SlotOrder::Lock)]);
+    let wanted = [in_one_group(2, SlotOrder::Lock), in_one_group(1, SlotOrder::Unlock)];
+    assert_eq!(jobs.begin(wanted.to_vec(), at(now), Duration::MAX), []);
+    assert!(done(&mut jobs, at(now), begun.remove(0), &LockOutcome::Granted, None));
+    let begun = jobs.begin(wanted.to_vec(), at(now), Duration::MAX);
+    assert_eq!(names(&begun), "unlock-h001");
+}
+
+#[test]
+fn of_two_jobs_about_a_host_one_is_begun() {
+    let mut jobs = jobs(RETRY, Duration::ZERO, "i");
+    let wanted = [in_one_group(1, SlotOrder::Lock), in_one_group(1, SlotOrder::Unlock)];
+    let (_, begun) = next(&mut jobs, 0, &wanted);
+    assert_eq!(begun.len(), 1, "{begun:?}");
 }
