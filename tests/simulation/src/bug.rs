@@ -117,6 +117,8 @@ bugs! {
     ShownLate: "shown-late", [] => ["shown"], seed 9;
     /// Readers are shown the present state before the store is given what led to it.
     ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 21;
+    /// Every instance logs what any has decided.
+    LoggedByAll: "logged-by-all", [] => ["log"], seed 48;
     /// A secret that somebody has kept is not.
     SecretNotKept: "secret-not-kept", [] => ["S5"], seed 10;
     /// Workers are told that their run is stopping when they are sent a command.

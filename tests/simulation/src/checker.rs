@@ -12,6 +12,7 @@
 //! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |
 //! | S5 | an answer 2xx is never forgotten | `answers` |
 //! | shown | who is told by the leader that a change is durable finds it there; what is shown is on its way to the store | `answers`, `journal` |
+//! | log | what is decided is logged by one instance at most | `journal` |
 //! | hint | workers are told that a run is stopping when it is | `answers` |
 //! | S6 | a slot is never freed by time alone, nor by an operator while its host is at work | `steps` |
 //! | window | a run starts by itself in an open window only, once in each occurrence, and ends with it | `journal` |
@@ -58,8 +59,12 @@ use self::semaphore::Semaphores;
 use self::steps::Step;
 pub(crate) use self::workers::Begun;
 use self::workers::HostSeen;
-use crate::agenda::Micros;
+use crate::agenda::{Micros, SECOND};
 use crate::plan::Plan;
+
+/// For how long a call may have its effect after its asker has been told that the outcome is not known: an append that
+/// is on its way comes at the latest a minute after it left, and that of a process that stands still after it goes on.
+const MAY_YET_COME: Micros = 70 * SECOND;
 
 /// Something that must never be seen was seen.
 #[derive(Debug, Clone)]
@@ -90,6 +95,8 @@ pub(crate) struct Checker {
     follower: Follower,
     /// The sequences of records that hold facts.
     records: Vec<u64>,
+    /// Records that whoever decided them has logged.
+    logged: BTreeSet<u64>,
     /// What each instance's store has reached.
     stores: BTreeMap<usize, u64>,
     runs: BTreeMap<RunId, RunSeen>,
@@ -160,6 +167,7 @@ impl Checker {
             hosts: hosts.map(|(name, host)| HostSeen::new(name, host)).collect(),
             follower: Follower::default(),
             records: Vec::new(),
+            logged: BTreeSet::new(),
             stores: BTreeMap::new(),
             runs: BTreeMap::new(),
             configs: vec![(0, None)],

@@ -9,11 +9,8 @@ use os_upgrade_shell::forward::{Answered, Outcome};
 use os_upgrade_shell::node::CallId;
 use os_upgrade_shell::not_done::NotDone;
 
-use super::Checker;
-use crate::agenda::{Micros, SECOND};
-
-/// For how long a request of unknown outcome may still be carried out: as long as its leader takes it for recent.
-const MAY_YET_COME: Micros = 15 * SECOND;
+use super::{Checker, MAY_YET_COME};
+use crate::agenda::Micros;
 
 impl Checker {
     /// Somebody asks.
@@ -45,7 +42,7 @@ impl Checker {
         let true_ = match answer {
             Ok(Accepted::Valid) => true,
             Ok(Accepted::Created | Accepted::Done) => self.came_to_be(&request, asked),
-            Err(refusal) => self.was_refusable(refusal, asked),
+            Err(refusal) => self.was_refusable(&request, refusal, asked),
         };
         if !true_ {
             let text = format!("{request:?} of {asked} is answered {answer:?}, which was never true");
@@ -110,7 +107,7 @@ impl Checker {
                 .runs
                 .values()
                 .any(|run| run.stopped.is_some() && run.ended.is_none_or(|ended| ended >= asked)),
-            // These are looked at more closely.
+            // Slots are looked at more closely in `semaphore`; of enrolment only what follows is.
             Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) => true,
             Operation::Secret(secret) => self.secret_came_to_be(secret, asked),
         }
@@ -141,7 +138,7 @@ impl Checker {
         })
     }
 
-    fn was_refusable(&self, refusal: &Refusal, asked: Micros) -> bool {
+    fn was_refusable(&self, request: &Request, refusal: &Refusal, asked: Micros) -> bool {
         match refusal {
             Refusal::Run(RunRefusal::NotStartable(StartBlocker::RunActive { run })) => {
                 self.runs.get(run).is_some_and(|run| run.ended.is_none_or(|ended| ended >= asked))
@@ -175,7 +172,7 @@ impl Checker {
             | Refusal::Enrolment(_)
             | Refusal::Slot(_)
             | Refusal::Lock(_) => true,
-            Refusal::Secret(refusal) => self.secret_was_refusable(refusal, asked),
+            Refusal::Secret(refusal) => self.secret_was_refusable(&request.operation, refusal, asked),
         }
     }
 }

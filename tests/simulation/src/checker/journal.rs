@@ -142,6 +142,13 @@ impl Checker {
         }
     }
 
+    /// An instance logs what it has decided, which is the record at `sequence`.
+    pub(crate) fn logged(&mut self, instance: usize, sequence: u64) {
+        if !self.logged.insert(sequence) {
+            self.violated("log", format!("i{instance} logs {sequence}, which another has decided"));
+        }
+    }
+
     /// The store of an instance takes in a record.
     pub(crate) fn projected(&mut self, instance: usize, committed: &Committed) {
         let reached = self.stores.insert(instance, committed.sequence).unwrap_or(0);

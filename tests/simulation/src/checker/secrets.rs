@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use os_upgrade_kernel::{Fact, SecretName, SecretOperation, SecretRefusal};
+use os_upgrade_kernel::{Fact, Operation, SecretName, SecretOperation, SecretRefusal};
 
 use super::Checker;
 use crate::agenda::Micros;
@@ -63,9 +63,19 @@ impl Checker {
     }
 
     /// Whether there has been a reason for the refusal at some time since.
-    pub(super) fn secret_was_refusable(&self, refusal: &SecretRefusal, since: Micros) -> bool {
+    pub(super) fn secret_was_refusable(
+        &self,
+        asked: &Operation,
+        refusal: &SecretRefusal,
+        since: Micros,
+    ) -> bool {
+        let Operation::Secret(asked) = asked else { return false };
         self.secrets.was(since, |strongbox| match refusal {
-            SecretRefusal::OtherStrongboxKey => !strongbox.kept.is_empty(),
+            SecretRefusal::OtherStrongboxKey => {
+                let is_other = |check| strongbox.check.as_ref() != Some(check);
+                !strongbox.kept.is_empty()
+                    && matches!(asked, SecretOperation::Keep { check, .. } if is_other(check))
+            }
             // There are not so many.
             SecretRefusal::StrongboxFull => false,
             SecretRefusal::NoSecret { name } => !strongbox.kept.contains_key(name),

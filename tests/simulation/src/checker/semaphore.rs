@@ -34,12 +34,8 @@ use os_upgrade_shell::node::CallId;
 use os_upgrade_shell::not_done::NotDone;
 
 use self::specification::{Specification, Told};
-use super::Checker;
-use crate::agenda::{Micros, SECOND};
-
-/// For how long a call may have its effect after its asker has been told that the outcome is not known: an append that
-/// is on its way comes at the latest a minute after it left, and that of a process that stands still after it goes on.
-const MAY_YET_COME: Micros = 70 * SECOND;
+use super::{Checker, MAY_YET_COME};
+use crate::agenda::Micros;
 
 /// What a call wants, and a fact does; calls with the same can stand for each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use os_upgrade_kernel::{JobDone, NoAnswer};
 use os_upgrade_protocol::hint::HintCause;
 use os_upgrade_protocol::{Announcement, Hint};
 use os_upgrade_shell::clock::Now;
@@ -230,7 +231,10 @@ impl World {
                     }
                 }
             }
-            Action::Project { committed, decided_here: _ } => {
+            Action::Project { committed, decided_here } => {
+                if decided_here || self.bug == Some(Bug::LoggedByAll) {
+                    self.checker.logged(index, committed.sequence);
+                }
                 self.checker.shown(&committed);
                 let instance = &mut self.instances[index];
                 let boot = instance.boot;
@@ -274,7 +278,7 @@ impl World {
                 let job = &started.job;
                 let nonce = self.instances[index].nonce();
                 self.checker.lock_server_to_be_asked(&nonce, job.host(), job.is_release());
-                let report = started.job.clone().unanswered("no answer").into();
+                let report = started.job.clone().unanswered(NoAnswer::TimedOut).into();
                 let fallback = Event::JobDone { id: started.id, report };
                 self.ask(index, What::Job(started), fallback);
             }
@@ -318,10 +322,12 @@ impl World {
             }
             self.checker.command_sent(id, *not_after, wall);
         }
-        if let What::Job(StartedJob { before, job, .. }) = &request.what {
+        if let What::Job(StartedJob { id, before, job }) = &request.what {
             let too_late = self.clock_of(index).monotonic >= *before;
             if too_late && self.bug != Some(Bug::LockWithoutLease) {
-                return;
+                let (id, report) = (*id, JobDone::NotBegun(job.clone()).into());
+                self.instances[index].waiting.remove(&request.id);
+                return self.hand_in(index, Event::JobDone { id, report });
             }
             let leads = self.bus.is_leased_to(&self.instances[index].nonce(), self.now);
             self.checker.lock_server_asked(job.host(), leads);
