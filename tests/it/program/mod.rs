@@ -4,4 +4,5 @@ mod api;
 mod bench;
 mod dev;
 mod docker_files;
+mod exit_codes;
 mod readme;
