@@ -102,6 +102,14 @@ impl Api {
         }
     }
 
+    /// The same for who asks for a change, which has not been made where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::present`].
+    fn present_for_change(&self) -> Result<Arc<Present>, Problem> {
+        self.present().map_err(|problem| NotDone::unchanged(problem.into_message()).into())
+    }
+
     /// The history, with everything that the present state shows: who has read there of a run finds it here.
     async fn history(&self) -> &History {
         let has = self.history.has(self.site.present().recorded);

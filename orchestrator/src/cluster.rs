@@ -213,12 +213,17 @@ impl Cluster {
         instances
     }
 
-    /// What keeps a run from starting, as the leader says, if that is another which has been heard of lately.
-    pub fn leader_blocker(&self, leadership: &Leadership, now: DateTime<Utc>) -> Option<WindowBlocker> {
+    /// Whether a run whose time has come can start by itself, as the leader says, if that is another which has been heard
+    /// of lately.
+    pub fn leader_says(
+        &self,
+        leadership: &Leadership,
+        now: DateTime<Utc>,
+    ) -> Option<Result<(), WindowBlocker>> {
         let Leadership::At(leader) = leadership else { return None };
         let instances = self.instances.load();
         let known = instances.0.get(&leader.instance).filter(|known| known.is_reachable(now))?;
-        known.heartbeat.blocker.clone().filter(|_| known.heartbeat.role == Role::Leader)
+        (known.heartbeat.role == Role::Leader).then(|| known.heartbeat.blocker.clone().map_or(Ok(()), Err))
     }
 
     /// The streams, and whether each copy of theirs is current; none when the bus does not say so in time.
@@ -336,10 +341,10 @@ mod tests {
         let at = |instance: &str| {
             Leadership::At(LeaseHolder { instance: instance.to_owned(), nonce: String::new() })
         };
-        assert_eq!(cluster.leader_blocker(&at("a"), now), blocker);
-        assert_eq!(cluster.leader_blocker(&at("a"), now + UNREACHABLE_AFTER), None);
+        assert_eq!(cluster.leader_says(&at("a"), now), blocker.map(Err));
+        assert_eq!(cluster.leader_says(&at("a"), now + UNREACHABLE_AFTER), None);
         for other in [at("b"), at("c"), Leadership::Unknown] {
-            assert_eq!(cluster.leader_blocker(&other, now), None);
+            assert_eq!(cluster.leader_says(&other, now), None);
         }
     }
 

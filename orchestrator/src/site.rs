@@ -123,12 +123,12 @@ impl SiteHandle {
     /// The same with what the leader says of it, where another leads: to be shown, and for nothing else.
     pub fn shown(&self, now: DateTime<Utc>) -> Arc<Present> {
         let present = self.present();
-        let leader_blocker = self.cluster.leader_blocker(&present.leadership, now);
-        if leader_blocker.is_none() {
+        let leader_says = self.cluster.leader_says(&present.leadership, now);
+        if leader_says.is_none() {
             return present;
         }
         let present = present.as_ref().clone();
-        Arc::new(Present { view: View { leader_blocker, ..present.view }, ..present })
+        Arc::new(Present { view: View { leader_says, ..present.view }, ..present })
     }
 
     /// Asks for a change and waits until it is durable, or refused.

@@ -62,11 +62,13 @@ fn example() -> Value {
                 "hostname": "h01",
                 "why": "no run is active; the next starts by itself at 2023-03-24T01:00:00Z",
                 "until": "2023-03-24T01:00:00Z",
+                "blockers": [{"kind": "no-run", "until": "2023-03-24T01:00:00Z"}],
             },
             {
                 "hostname": "h02",
                 "why": "no run is active; the next starts by itself at 2023-03-24T01:00:00Z",
                 "until": "2023-03-24T01:00:00Z",
+                "blockers": [{"kind": "no-run", "until": "2023-03-24T01:00:00Z"}],
             },
         ],
     }))

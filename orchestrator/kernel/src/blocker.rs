@@ -5,7 +5,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName, time};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::reason::Reason;
@@ -16,7 +16,7 @@ use crate::start::WindowBlocker;
 pub struct Blocker {
     /// What it is.
     pub cause: Cause,
-    /// When time alone ends it, if nothing does before; absent where time does not.
+    /// When time alone ends it, if nothing does before; absent where time does not, or nobody knows when.
     pub until: Option<DateTime<Utc>>,
 }
 
@@ -28,8 +28,18 @@ pub enum Cause {
     Host(HostBlocker),
     /// What a run noted of it, or that it takes no part.
     Noted(Reason),
-    /// What keeps the next run from starting.
+    /// Why no run starts by itself.
     Window(WindowBlocker),
+    /// What keeps a run from starting in a window that is open.
+    #[serde(rename_all = "kebab-case")]
+    OpenWindow {
+        /// What it is.
+        #[serde(flatten)]
+        by: WindowBlocker,
+        /// Until when the window is open.
+        #[serde(serialize_with = "in_seconds")]
+        open_until: DateTime<Utc>,
+    },
 }
 
 /// What keeps a host from moving, as it follows from the present state and view.
@@ -135,6 +145,11 @@ pub enum HostBlocker {
     },
 }
 
+/// As every time in the API.
+fn in_seconds<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&time::format(*time))
+}
+
 fn more_hosts(count: usize) -> String {
     if count == 1 { "1 more host is".to_owned() } else { format!("{count} more hosts are") }
 }
@@ -159,6 +174,9 @@ impl fmt::Display for Cause {
             Self::Host(cause) => cause.fmt(f),
             Self::Noted(cause) => cause.fmt(f),
             Self::Window(cause) => cause.fmt(f),
+            Self::OpenWindow { by, open_until } => {
+                write!(f, "a maintenance window is open until {}, but {by}", time::format(*open_until))
+            }
         }
     }
 }
@@ -170,10 +188,7 @@ impl fmt::Display for Blocker {
             (Cause::Host(HostBlocker::NoRun), Some(until)) => {
                 write!(f, "{cause}; the next starts by itself at {until}")
             }
-            (Cause::Window(by), Some(until)) => {
-                write!(f, "a maintenance window is open until {until}, but {by}")
-            }
-            (Cause::Host(_) | Cause::Noted(_) | Cause::Window(_), _) => cause.fmt(f),
+            _ => cause.fmt(f),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::forecast::Forecast;
 use crate::reason::{Denial, Reason};
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::Standing;
-use crate::start::StartBlocker;
+use crate::start::{StartBlocker, WindowBlocker};
 use crate::state::State;
 use crate::view::{CLOCK_SKEW_SECS_MAX, Reachability, SeenHost, View};
 
@@ -78,16 +78,13 @@ struct HostInRun<'a> {
 
 impl HostInRun<'_> {
     fn blockers(self, view: &View) -> Vec<Blocker> {
-        let is_final = self.host.status.is_final();
-        let until = (!is_final).then(|| self.ends());
-        let mut blockers: Vec<Blocker> =
-            self.by_status().into_iter().map(|cause| Blocker::until(cause, until)).collect();
-        if !is_final {
+        let mut blockers = self.by_status();
+        if !self.host.status.is_final() {
             blockers.extend(view.hosts.get(self.name).into_iter().flat_map(seen));
         }
         let takes_part = self.state.enrolled(self.name).takes_part();
         if self.host.status.is_under_way() && !takes_part {
-            blockers.push(Blocker::until(HostBlocker::LeavesAfterRun, self.run.not_after));
+            blockers.push(Blocker::until(HostBlocker::LeavesAfterRun, self.ends()));
         }
         blockers
     }
@@ -100,75 +97,84 @@ impl HostInRun<'_> {
         booted.map_or(run.not_after, |booted| booted.min(run.not_after))
     }
 
-    fn by_status(self) -> Vec<Cause> {
+    /// What it waits for, in the run as far as that goes.
+    fn by_status(self) -> Vec<Blocker> {
         let Self { state, run, name, host } = self;
+        let waits_for = |cause: HostBlocker| vec![Blocker::until(cause, self.ends())];
         match host.status {
-            HostStatus::Pending => vec![HostBlocker::CommandUnsent { action: Action::Prepare }.into()],
-            HostStatus::Preparing => vec![HostBlocker::ReplyAwaited { action: Action::Prepare }.into()],
+            HostStatus::Pending => waits_for(HostBlocker::CommandUnsent { action: Action::Prepare }),
+            HostStatus::Preparing => waits_for(HostBlocker::ReplyAwaited { action: Action::Prepare }),
             HostStatus::Prepared => match run.phase {
-                Phase::Preparing => vec![HostBlocker::HostsUnprepared { hosts: run.unprepared() }.into()],
+                Phase::Preparing => waits_for(HostBlocker::HostsUnprepared { hosts: run.unprepared() }),
                 Phase::Upgrading => self.turn(),
             },
             HostStatus::Waiting if !run.has_room() || earlier_slot(state, name).is_some() => self.turn(),
-            HostStatus::Skipped if self.is_approved_since() => vec![HostBlocker::ApprovedLate.into()],
+            HostStatus::Skipped if self.is_approved_since() => {
+                vec![Blocker::until(HostBlocker::ApprovedLate, run.not_after)]
+            }
             HostStatus::Waiting
             | HostStatus::Failed
             | HostStatus::TimedOut
             | HostStatus::Skipped
             | HostStatus::Cancelled => self.noted(),
-            HostStatus::Upgrading | HostStatus::Rebooting => {
-                let cause = host.command.map(|command| match command {
-                    unsent if unsent.sequence.is_none() => {
-                        HostBlocker::CommandUnsent { action: unsent.action }
-                    }
-                    sent => HostBlocker::ReplyAwaited { action: sent.action },
-                });
-                cause.map(Cause::from).into_iter().collect()
-            }
+            HostStatus::Upgrading | HostStatus::Rebooting => match host.command {
+                None => Vec::new(),
+                Some(unsent) if unsent.sequence.is_none() => {
+                    waits_for(HostBlocker::CommandUnsent { action: unsent.action })
+                }
+                Some(sent) => waits_for(HostBlocker::ReplyAwaited { action: sent.action }),
+            },
             HostStatus::Upgraded => Vec::new(),
         }
     }
 
     /// What the run noted, and for want of a slot of ours which host keeps it.
-    fn noted(self) -> Vec<Cause> {
+    fn noted(self) -> Vec<Blocker> {
         let reason = self.host.reason.as_ref();
         let stuck = if let Some(Reason::SlotDenied { group, denial: Denial::Embedded(_) }) = reason {
             stuck_slot(self.state, group)
         } else {
             None
         };
-        let reason = reason.cloned().map(Cause::from);
-        reason.into_iter().chain(stuck.map(Cause::from)).collect()
+        let until = (!self.host.status.is_final()).then(|| self.ends());
+        let reason = reason.cloned().map(|reason| Blocker::until(reason, until));
+        reason.into_iter().chain(stuck.map(Blocker::from)).collect()
     }
 
     /// What keeps a host from its turn: its own earlier slot, those under way, or the first of its group, which waits.
-    fn turn(self) -> Vec<Cause> {
+    fn turn(self) -> Vec<Blocker> {
         let Self { state, run, .. } = self;
         if let Some(blocker) = earlier_slot(state, self.name) {
-            return vec![blocker.into()];
+            return vec![Blocker::until(blocker, self.ends())];
         }
         if run.has_room()
-            && let Some(causes) = self.behind_first()
+            && let Some(blockers) = self.behind_first()
         {
-            return causes;
+            return blockers;
         }
-        let under_way = run.under_way().get_min().cloned();
-        vec![under_way.map_or(HostBlocker::TurnAwaited, |host| HostBlocker::HostUnderWay { host }).into()]
+        let under_way = run.under_way().get_min().and_then(|host| Some((host, run.host(host)?)));
+        vec![match under_way {
+            None => Blocker::until(HostBlocker::TurnAwaited, self.ends()),
+            Some((name, host)) => {
+                let until = HostInRun { name, host, ..self }.ends();
+                Blocker::until(HostBlocker::HostUnderWay { host: name.clone() }, until)
+            }
+        }]
     }
 
     /// That another of its group is first, and what keeps that one from moving.
-    fn behind_first(self) -> Option<Vec<Cause>> {
+    fn behind_first(self) -> Option<Vec<Blocker>> {
         let Self { state, run, name, host } = self;
         let group = run.ready().get(&host.group)?;
         let ahead = |other: &&HostName| *other != name && group.contains(*other);
         let first = run.waiting().iter().find(ahead).or_else(|| state.slots.keys().find(ahead))?;
-        let mut causes = match earlier_slot(state, first) {
+        let mut blockers = match earlier_slot(state, first) {
             Some(blocker) => vec![blocker.into()],
             None => HostInRun { name: first, host: run.host(first)?, ..self }.noted(),
         };
-        let by = Box::new(causes.first()?.clone());
-        causes[0] = HostBlocker::HostFirst { host: first.clone(), by }.into();
-        Some(causes)
+        let by = Box::new(blockers.first()?.cause.clone());
+        blockers[0] = Blocker::until(HostBlocker::HostFirst { host: first.clone(), by }, self.ends());
+        Some(blockers)
     }
 
     /// Whether a host that was left out of the run for want of an approval has it by now.
@@ -213,39 +219,45 @@ fn seen(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
 }
 
 fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Blocker> {
-    let Some(seen) = view.hosts.get(host) else { return vec![HostBlocker::NotAnnounced.into()] };
-    let slot = its_slot(state, host).map(Blocker::from);
-    if let Some(reason) = state.enrolled(host).left_out(host) {
-        return [Some(reason.into()), slot].into_iter().flatten().collect();
-    }
-    let Some(config) = &state.config else {
-        return vec![Cause::Window(StartBlocker::NoConfiguration.into()).into()];
-    };
-    if !config.worker_applications.iter().any(|entry| seen.applications.contains(&entry.name)) {
-        return vec![HostBlocker::NotServed.into()];
-    }
-    if let Some(run) = &state.run {
-        return vec![Blocker::until(HostBlocker::AppearedLate, run.not_after)];
-    }
-    let mut blockers = no_run(forecast);
-    blockers.extend(match seen.reachability {
-        Reachability::Unreachable => Some(HostBlocker::Silent.into()),
-        Reachability::Awaited => Some(HostBlocker::HeartbeatAwaited.into()),
-        Reachability::Reachable | Reachability::Unknown => None,
-    });
-    blockers.extend(slot);
+    let mut blockers = left_out(state, view, host).unwrap_or_else(|| no_run(forecast, view.hosts.get(host)));
+    blockers.extend(its_slot(state, host).map(Blocker::from));
     blockers
 }
 
-/// That no run is active, and why none starts.
-fn no_run(forecast: &Forecast) -> Vec<Blocker> {
-    match forecast {
-        Forecast::Next(start) => vec![Blocker::until(HostBlocker::NoRun, start.at)],
-        Forecast::Blocked { start, by } => {
-            vec![HostBlocker::NoRun.into(), Blocker::until(by.clone(), start.occurrence.end)]
-        }
-        Forecast::Never(by) => vec![HostBlocker::NoRun.into(), by.clone().into()],
+/// Why a host that is in no run is in none, whether one is active or not.
+fn left_out(state: &State, view: &View, host: &HostName) -> Option<Vec<Blocker>> {
+    let Some(seen) = view.hosts.get(host) else { return Some(vec![HostBlocker::NotAnnounced.into()]) };
+    if let Some(reason) = state.enrolled(host).left_out(host) {
+        return Some(vec![reason.into()]);
     }
+    let Some(config) = &state.config else {
+        return Some(vec![Cause::Window(StartBlocker::NoConfiguration.into()).into()]);
+    };
+    if !config.worker_applications.iter().any(|entry| seen.applications.contains(&entry.name)) {
+        return Some(vec![HostBlocker::NotServed.into()]);
+    }
+    let run = state.run.as_ref()?;
+    Some(vec![Blocker::until(HostBlocker::AppearedLate, run.not_after)])
+}
+
+/// That no run is active, why none starts, and what a host itself lacks for one.
+fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Blocker> {
+    let mut blockers = match forecast {
+        Forecast::Next(start) => vec![Blocker::until(HostBlocker::NoRun, start.at)],
+        Forecast::Never(by) => vec![HostBlocker::NoRun.into(), by.clone().into()],
+        Forecast::Blocked { start, by } => {
+            let cause = Cause::OpenWindow { by: by.clone(), open_until: start.occurrence.end };
+            // A heartbeat is not awaited for long, and how long the leader knows.
+            let until = (!matches!(by, WindowBlocker::HostsAwaited { .. })).then_some(start.latest);
+            vec![HostBlocker::NoRun.into(), Blocker::until(cause, until)]
+        }
+    };
+    blockers.extend(match seen.map(|seen| seen.reachability) {
+        Some(Reachability::Unreachable) => Some(HostBlocker::Silent.into()),
+        Some(Reachability::Awaited) => Some(HostBlocker::HeartbeatAwaited.into()),
+        Some(Reachability::Reachable | Reachability::Unknown) | None => None,
+    });
+    blockers
 }
 
 /// The slot that a host still holds outside of runs, and what it is held for.

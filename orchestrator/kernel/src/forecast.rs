@@ -44,6 +44,8 @@ pub enum Forecast {
 pub struct Start {
     /// When.
     pub at: DateTime<Utc>,
+    /// Until when it can start.
+    pub latest: DateTime<Utc>,
     /// In which occurrence, at whose end it ends at the latest.
     pub occurrence: Occurrence,
 }
@@ -79,10 +81,12 @@ pub fn forecast(state: &State, view: &View, now: DateTime<Utc>) -> Forecast {
         Ok(None) => return Forecast::Never(WindowBlocker::NoOccurrence),
         Err(why) => return Forecast::Never(WindowBlocker::UnclearWindows { why }),
     };
-    match start.attempt(state, view, now) {
-        None | Some(Ok(_) | Err(WindowBlocker::Any(StartBlocker::RunActive { .. }))) => Forecast::Next(start),
-        Some(Err(by)) => Forecast::Blocked { start, by },
-    }
+    let by = match (start.attempt(state, view, now), &view.leader_says) {
+        (None | Some(Err(WindowBlocker::Any(StartBlocker::RunActive { .. }))), _) => None,
+        (Some(_), Some(said)) => said.clone().err(),
+        (Some(seen), None) => seen.err(),
+    };
+    by.map_or(Forecast::Next(start), |by| Forecast::Blocked { start, by })
 }
 
 impl Start {
@@ -93,11 +97,7 @@ impl Start {
         view: &'a View,
         now: DateTime<Utc>,
     ) -> Option<Result<Startable<'a>, WindowBlocker>> {
-        let attempt = || match (startable(state, view), &view.leader_blocker) {
-            (Err(active @ StartBlocker::RunActive { .. }), _) => Err(active.into()),
-            (_, Some(by)) => Err(by.clone()),
-            (startable, None) => startable?.unattended(),
-        };
+        let attempt = || startable(state, view)?.unattended();
         (self.at <= now).then(attempt)
     }
 }
@@ -133,7 +133,7 @@ impl Known {
     fn new(config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> Self {
         // What is wrong with the windows is said by the forecast.
         let start = next(config, &state.settings, state.spent, now).unwrap_or_default();
-        let until = start.map_or(now + LOOK_AGAIN, |start| latest(start.occurrence, config));
+        let until = start.map_or(now + LOOK_AGAIN, |start| start.latest);
         let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
         Self { config, settings, spent: state.spent, from: now, until, start }
     }
@@ -190,7 +190,7 @@ fn start_in(
         return None;
     }
     let at = (occurrence.start + jitter(&settings.site, occurrence.start, spread)).max(now);
-    (at <= latest && at < occurrence.end).then_some(Start { at, occurrence })
+    (at <= latest && at < occurrence.end).then_some(Start { at, latest, occurrence })
 }
 
 /// The last time at which a run may still start in `occurrence`.

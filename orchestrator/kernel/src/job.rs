@@ -7,11 +7,37 @@
 mod lock_server;
 
 use os_upgrade_protocol::{GroupName, HostName};
+use serde::{Deserialize, Serialize};
 
 pub use self::lock_server::{LockOutcome, SlotJob, SlotOrder};
 use crate::fact::Fact;
 use crate::state::State;
+use crate::strongbox::Sealed;
 use crate::view::View;
+
+/// Why a system has not answered. `Display` gives the clause for operators.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum NoAnswer {
+    /// It is not said which system that would be.
+    #[error("none is configured")]
+    NotConfigured,
+    /// The secret that it asks for cannot be used.
+    #[error("{why}")]
+    Sealed {
+        /// Why not.
+        why: Sealed,
+    },
+    /// It takes too long.
+    #[error("timed out")]
+    TimedOut,
+    /// Something went wrong on the way, such as connecting or TLS.
+    #[error("{detail}")]
+    Failed {
+        /// What, as the libraries say.
+        detail: String,
+    },
+}
 
 /// The jobs of one system.
 trait SystemJob: Sized {
@@ -24,8 +50,8 @@ trait SystemJob: Sized {
     /// What follows from what became of it.
     fn done(&self, state: &State, view: &View, outcome: &Self::Outcome) -> Vec<Fact>;
 
-    /// What becomes of it when nothing is heard, for this reason.
-    fn unanswered(detail: &str) -> Self::Outcome;
+    /// What becomes of it when nothing is heard.
+    fn unanswered(why: NoAnswer) -> Self::Outcome;
 
     /// Whether the system has said yes or no.
     fn is_answer(outcome: &Self::Outcome) -> bool;
@@ -104,10 +130,10 @@ macro_rules! systems {
                 }
             }
 
-            /// The job without an answer, for this reason.
-            pub fn unanswered(self, detail: &str) -> JobDone {
+            /// The job without an answer.
+            pub fn unanswered(self, why: NoAnswer) -> JobDone {
                 match self {
-                    $(Self::$system(job) => JobDone::$system(job, <$job>::unanswered(detail)),)+
+                    $(Self::$system(job) => JobDone::$system(job, <$job>::unanswered(why)),)+
                 }
             }
         }

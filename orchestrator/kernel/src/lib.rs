@@ -56,7 +56,7 @@ pub use explain::{Explanation, explain};
 pub use fact::Fact;
 pub use forecast::{Forecast, forecast};
 pub use hint::hint;
-pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
+pub use job::{Job, JobDone, LockOutcome, NoAnswer, SlotJob, SlotOrder, System};
 pub use reason::Reason;
 pub use record::{Batch, FactCursor, Record};
 pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};

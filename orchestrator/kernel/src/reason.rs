@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::duration::Duration;
+use crate::job::NoAnswer;
 use crate::semaphore::HostDenied;
 
 /// Why a host waits, or came to an unhappy end. `Display` gives the sentence for operators.
@@ -31,12 +32,12 @@ pub enum Reason {
         denial: Denial,
     },
     /// The lock server did not answer.
-    #[error("unreachable lock server, no slot of group {group}: {detail}")]
+    #[error("unreachable lock server, no slot of group {group}: {why}")]
     SlotUnreachable {
         /// The group whose slot was asked for.
         group: GroupName,
-        /// What went wrong.
-        detail: String,
+        /// Why not.
+        why: NoAnswer,
     },
     /// The lock server answered with something that is not FleetLock.
     #[error("protocol error of the lock server, no slot of group {group}: {detail}")]
@@ -161,6 +162,29 @@ impl Reason {
     /// The word that tells this kind from the others.
     pub fn kind(&self) -> &'static str {
         self.into()
+    }
+
+    /// Whose decision it is, where an operator made one.
+    pub fn actor(&self) -> Option<&str> {
+        match self {
+            Self::GivenUp { actor, .. }
+            | Self::RunCancelled { actor }
+            | Self::Restored { actor }
+            | Self::HostWithdrawn { actor, .. } => Some(actor),
+            Self::AskingForSlot { .. }
+            | Self::SlotDenied { .. }
+            | Self::SlotUnreachable { .. }
+            | Self::SlotProtocol { .. }
+            | Self::ClockSkew { .. }
+            | Self::Unreachable
+            | Self::WorkerError { .. }
+            | Self::NoReply { .. }
+            | Self::BootTimeout { .. }
+            | Self::NotSent { .. }
+            | Self::RunFailed { .. }
+            | Self::RunTimedOut
+            | Self::AwaitsApproval { .. } => None,
+        }
     }
 
     /// The word of each kind.

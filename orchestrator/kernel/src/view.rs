@@ -25,9 +25,9 @@ pub struct View {
     pub has_heard_control: bool,
     /// Why slots cannot be asked for here, when that is because of a secret that is needed for it.
     pub sealed: Option<Sealed>,
-    /// What keeps a run from starting by itself, as the leader says, where that is another: clocks, secrets and heartbeats
-    /// are the leader's to judge.
-    pub leader_blocker: Option<WindowBlocker>,
+    /// Whether a run whose time has come can start by itself, as the leader says, where that is another: clocks, secrets and
+    /// heartbeats are the leader's to judge.
+    pub leader_says: Option<Result<(), WindowBlocker>>,
 }
 
 /// A host as its workers show it.

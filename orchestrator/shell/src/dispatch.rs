@@ -255,14 +255,6 @@ impl Dispatcher {
         self.publishing == 0 && self.fence != Fence::Publishing && !asking
     }
 
-    /// The sequence of the fence of this leadership, while there is one.
-    pub fn fence(&self) -> Option<u64> {
-        match self.fence {
-            Fence::Stored { sequence } => Some(sequence),
-            Fence::Needed { .. } | Fence::Publishing => None,
-        }
-    }
-
     /// A command came back.
     pub fn command_published(
         &mut self,
@@ -287,8 +279,7 @@ impl Dispatcher {
         self.jobs.done(now, id, report)
     }
 
-    /// A retraction came back; one that could not be carried out is tried again.
-    /// Whether the answer counts: not when it was asked for in an earlier leadership.
+    /// A retraction came back; one that could not be carried out is tried again. Whether the answer counts: not when it was asked for in an earlier leadership.
     pub fn retraction_answered(&mut self, now: Now, sequence: u64) -> bool {
         self.retractions.get_mut(&sequence).is_some_and(|pace| pace.done(now, RETRACTION_RETRY))
     }

@@ -44,10 +44,11 @@ const APPEND_SLOW: Duration = Duration::from_secs(2);
 /// again.
 const NO_ANSWER: &str =
     "the journal does not answer: NATS is overloaded, or its disk is full; its log says which";
-/// Why nothing can be asked for yet.
+/// Why nothing can be asked for.
 const NO_LEADER: &str = "no instance leads yet, as far as this one knows";
-/// Why nothing can be asked for yet.
+/// Why nothing can be decided yet.
 const HOSTS_UNREAD: &str = "the hosts that have announced themselves are still being read";
+
 /// What a node is started with.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
@@ -149,11 +150,6 @@ impl Node {
     /// What is seen of the site.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
-    }
-
-    /// What the store had reached when the process started.
-    pub fn store(&self) -> Option<&StoreKnowledge> {
-        self.inspection.store()
     }
 
     /// Whether this instance leads.

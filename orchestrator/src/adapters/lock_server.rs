@@ -1,6 +1,6 @@
 //! A lock server takes and frees the slots of hosts of runs.
 
-use os_upgrade_kernel::{Job, JobDone, LockOutcome, SlotJob};
+use os_upgrade_kernel::{Job, JobDone, LockOutcome, NoAnswer, SlotJob};
 use os_upgrade_shell::jobs::JobReport;
 
 use crate::fleetlock::client::{FleetLockClient, Reply};
@@ -16,10 +16,15 @@ pub(super) async fn ask(
         return JobDone::NotBegun(Job::LockServer(job)).into();
     }
     let Reply { outcome, retry_after, status: _ } = match client {
-        None => LockOutcome::Unreachable { detail: "no [fleet-lock] url is configured".to_owned() }.into(),
+        None => LockOutcome::Unreachable { why: NoAnswer::NotConfigured }.into(),
         Some(client) => client.ask(job.order, &job.group, &job.host).await,
     };
-    if let LockOutcome::Unreachable { detail } | LockOutcome::Protocol { detail } = &outcome {
+    let problem = match &outcome {
+        LockOutcome::Granted | LockOutcome::Denied { .. } => None,
+        LockOutcome::Unreachable { why } => Some(why.to_string()),
+        LockOutcome::Protocol { detail } => Some(detail.clone()),
+    };
+    if let Some(detail) = problem {
         tracing::warn!(host = %job.host, order = ?job.order, detail, "the lock server does not answer as it should");
     }
     JobReport { done: JobDone::LockServer(job, outcome), retry_after }

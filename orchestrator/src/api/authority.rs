@@ -5,14 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use os_upgrade_api_types::Role;
 use os_upgrade_api_types::fleet_lock::dialect_of;
 use os_upgrade_api_types::route::Dialect;
+use os_upgrade_shell::not_done::NotDone;
 
 use super::error::Problem;
 use crate::auth::{Caller, Denied, Gate, Scheme, Shown};
@@ -54,7 +55,7 @@ pub(super) async fn admit(
         Ok(()) => next.run(request).await,
         Err(refusal) => {
             gate.denials().note(refusal.reason(), peer(&request), Instant::now());
-            refusal.into_response()
+            refusal.answer(request.method())
         }
     }
 }
@@ -89,11 +90,13 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
+impl Refusal {
+    /// The answer to a request by `method`.
+    fn answer(self, method: &Method) -> Response {
         match self {
             Self::Denied(Denied::Unavailable) => {
-                Problem::unavailable(Denied::Unavailable.to_string()).into_response()
+                let unchanged = NotDone::unchanged(Denied::Unavailable.to_string());
+                Problem::not_done(method, unchanged).into_response()
             }
             Self::Denied(Denied::Elsewhere) => {
                 Problem::new(StatusCode::FORBIDDEN, Denied::Elsewhere.to_string()).into_response()

@@ -124,7 +124,7 @@ async fn conditional(
     // Whoever decides can only be told what must be there: so it is what is there now, as far as that is wanted.
     let end = Instant::now() + RETRIED_WITHIN;
     loop {
-        let tag = api.present()?.state.config_tag();
+        let tag = api.present_for_change()?.state.config_tag();
         if !conditions.hold(tag.as_deref()) {
             return Err(unmet(conditions, ConfigRefusal::ConfigChanged { tag }));
         }
@@ -160,7 +160,7 @@ async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem
         let why = "the configuration was changed by others again and again";
         return Err(NotDone::unchanged(why).into());
     }
-    if api.present()?.state.config_tag().as_deref() == tag {
+    if api.present_for_change()?.state.config_tag().as_deref() == tag {
         tokio::time::sleep(BEHIND_PAUSE).await;
     }
     Ok(())
@@ -185,7 +185,7 @@ async fn change(
     let change = Change { patch, conditions, actor, validate: params.only() };
     let end = Instant::now() + RETRIED_WITHIN;
     loop {
-        let present = api.present()?;
+        let present = api.present_for_change()?;
         if let Some(accepted) = change.attempt(&api, &present).await? {
             return Ok(reply::granted(&accepted).into_response());
         }

@@ -3,7 +3,8 @@
 //! grant and may follow redirects, so there is one answer that grants, and none that redirects. The `Content-Type` is
 //! not looked at, nor is the query: real clients send none, or any.
 //!
-//! There is no limit on the request as a whole: its body and what is asked of the core have one each.
+//! Its body and what is asked of the core have a limit of time each, so that clients hear in their dialect long before the
+//! one of every request is over.
 
 mod body;
 mod kind;

@@ -1,8 +1,8 @@
 //! `/v1/state/os-upgrade/hosts`: every host that is known, the versions it runs, and why it is not moving.
 //!
-//! A JSON list by hostname, or with `limit` or `after` a page of it; `/hosts/{hostname}` is one entry of it, which a worker may read at its start to compare
-//! versions. A host is known when a worker has announced itself on it or has published versions for it, or an operator has
-//! approved or withdrawn it.
+//! A JSON list by hostname, or with `limit` or `after` a page of it; `/hosts/{hostname}` is one entry of it, which a worker
+//! may read at its start to compare versions. A host is known when a worker has announced itself on it or has published
+//! versions for it, or an operator has approved or withdrawn it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,6 +10,7 @@ use os_upgrade_api_types::body::{Count, Entry, Stamp};
 use os_upgrade_api_types::query::{ListMode, NameList, Nothing};
 use os_upgrade_api_types::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
 use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
+use os_upgrade_shell::not_done::NotDone;
 use serde::Serialize;
 use serde_json::Value;
 use zeroize::Zeroizing;
@@ -79,8 +80,9 @@ async fn put(
     if value.is_empty() || value.len() > SECRET_BYTES_MAX {
         return Err(Problem::bad_request(format!("value: expected 1 to {SECRET_BYTES_MAX} bytes")));
     }
-    let present = api.present()?;
-    let keep = api.options.strongbox.keep(&present.state.strongbox, name, &value)?;
+    let present = api.present_for_change()?;
+    let keep = api.options.strongbox.keep(&present.state.strongbox, name, &value);
+    let keep = keep.map_err(|sealed| NotDone::unchanged(sealed.to_string()))?;
     let keep = keep.map_err(|error| Problem::internal(error.to_string()))?;
     api.change(Request::new(actor, keep)).await
 }
@@ -114,7 +116,7 @@ async fn unseal(
 ) -> Result<StatusCode, Problem> {
     let key =
         Key::parse(&only(body, "key")?).map_err(|error| Problem::bad_request(format!("key: {error}")))?;
-    if api.options.strongbox.unseal(&api.present()?.state.strongbox, key) {
+    if api.options.strongbox.unseal(&api.present_for_change()?.state.strongbox, key) {
         tracing::info!(actor, "the strongbox was unsealed");
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os_upgrade_kernel::Job;
+use os_upgrade_kernel::{Job, NoAnswer};
 use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::forward::Forwarded;
@@ -244,8 +244,8 @@ async fn reported(job: Job, work: impl Future<Output = JobReport> + Send + 'stat
     let task = AbortOnDropHandle::new(tokio::spawn(work));
     match tokio::time::timeout(JOB_WITHIN, task).await {
         Ok(Ok(report)) => report,
-        Ok(Err(error)) => job.unanswered(&error.to_string()).into(),
-        Err(_) => job.unanswered("it took too long").into(),
+        Ok(Err(error)) => job.unanswered(NoAnswer::Failed { detail: error.to_string() }).into(),
+        Err(_) => job.unanswered(NoAnswer::TimedOut).into(),
     }
 }
 
@@ -271,7 +271,7 @@ mod tests {
         let granted = done(LockOutcome::Granted);
         let given = granted.clone();
         assert_eq!(report(Box::pin(async { given }) as Work).await, granted);
-        let too_long = LockOutcome::Unreachable { detail: "it took too long".to_owned() };
+        let too_long = LockOutcome::Unreachable { why: NoAnswer::TimedOut };
         assert_eq!(report(Box::pin(std::future::pending())).await, done(too_long));
         let done = report(Box::pin(async { panic!("a fault") })).await.done;
         let JobDone::LockServer(of, LockOutcome::Unreachable { .. }) = &done else { panic!("{done:?}") };

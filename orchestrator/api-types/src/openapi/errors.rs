@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
-use crate::route::{Access, Declaration};
+use crate::route::{Access, Declaration, Method};
 
 /// The body of an error.
 #[derive(ToSchema)]
@@ -50,8 +50,8 @@ const UNAVAILABLE: Common = (
 );
 
 const TO_TOKENS: [Common; 2] = [
-    (401, "there is no valid token", "a token is needed: send Authorization: Bearer <token>"),
-    (403, "the token may not do this", "the role viewer may not do this; operator may"),
+    (401, "there is no valid token", "this needs a token: send it as Authorization: Bearer <token>"),
+    (403, "the token may not do this", "this needs the role operator"),
 ];
 
 const TO_BODIES: [Common; 3] = [
@@ -83,18 +83,26 @@ pub(super) fn add(route: &Declaration, operation: &mut Operation) {
     }
     for (status, response) in responses {
         let RefOr::T(response) = response else { continue };
+        let outcome = (status == "503" && route.method != Method::Get).then_some("unchanged");
         let is_error = status.starts_with(['4', '5']);
         if is_error && response.content.is_empty() {
             let said = common.iter().find(|(common, ..)| common.to_string() == *status);
             let said = said.map_or_else(|| response.description.clone(), |(.., said)| (*said).to_owned());
-            fill(response, &said);
+            fill(response, &said, outcome);
         }
     }
 }
 
-fn fill(response: &mut Response, said: &str) {
+fn fill(response: &mut Response, said: &str, outcome: Option<&str>) {
+    let entry = match outcome {
+        None => json!({ "error-message": said }),
+        Some(outcome) => json!({
+            "error-message": format!("{said}; nothing was changed"),
+            "error-info": { "outcome": outcome, "why": said },
+        }),
+    };
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Errors")))
-        .example(Some(json!({ "errors": [{ "error-message": said }] })));
+        .example(Some(json!({ "errors": [entry] })));
     response.content.insert("application/json".to_owned(), RefOr::T(content.build()));
 }

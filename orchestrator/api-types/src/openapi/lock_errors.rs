@@ -18,25 +18,25 @@ pub(crate) struct LockErrorBody {
 
 /// What may go wrong: status, when, `kind` and `value`.
 const ERRORS: [(&str, &str, &str, &str); 9] = [
-    ("400", "the request cannot be meant", "unknown_group", "there is no group \"rack-9\""),
+    ("400", "the request cannot be meant", "unknown_group", "there is no group rack-9"),
     (
         "401",
         "the credentials are missing, wrong or expired",
         "unauthorized",
-        "credentials are needed: those of a token, with HTTP Basic",
+        "HTTP Basic credentials or a client certificate are needed",
     ),
     (
         "403",
         "the credentials are not for this group",
         "forbidden",
-        "these credentials are not for group default",
+        "token rack may not ask for slots of the group default",
     ),
     ("408", "the body did not arrive in time", "body_timeout", "the body did not arrive within 10 s"),
     (
         "409",
         "there is no slot to be had here now",
         "failed_lock_semaphore_full",
-        "all 1 slots of group default are held: h02",
+        "the only slot is held by h02 since 2026-11-21T01:00:00Z",
     ),
     ("413", "the body is too large", "body_too_large", "the body exceeds 65536 bytes"),
     (

@@ -3,7 +3,7 @@
 use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
-use super::SystemJob;
+use super::{NoAnswer, SystemJob};
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::reason::{Denial, Reason};
@@ -45,10 +45,10 @@ pub enum LockOutcome {
         /// The error's `value`.
         value: String,
     },
-    /// No answer: connect, TLS, timeout.
+    /// No answer.
     Unreachable {
-        /// What went wrong.
-        detail: String,
+        /// Why not.
+        why: NoAnswer,
     },
     /// Any other answer.
     Protocol {
@@ -71,8 +71,8 @@ impl SystemJob for SlotJob {
         }
     }
 
-    fn unanswered(detail: &str) -> LockOutcome {
-        LockOutcome::Unreachable { detail: detail.to_owned() }
+    fn unanswered(why: NoAnswer) -> LockOutcome {
+        LockOutcome::Unreachable { why }
     }
 
     fn is_answer(outcome: &LockOutcome) -> bool {
@@ -163,7 +163,7 @@ fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
         LockOutcome::Denied { lock_kind, value } => {
             Some(Reason::SlotDenied { group, denial: Denial::External { lock_kind, value } })
         }
-        LockOutcome::Unreachable { detail } => Some(Reason::SlotUnreachable { group, detail }),
+        LockOutcome::Unreachable { why } => Some(Reason::SlotUnreachable { group, why }),
         LockOutcome::Protocol { detail } => Some(Reason::SlotProtocol { group, detail }),
     }
 }

@@ -80,12 +80,6 @@ impl HostEvent {
 
     /// Who caused it, where an operator did.
     pub fn actor(&self) -> Option<&str> {
-        if let Self::TimedOut { reason } | Self::Cancelled { reason } = self
-            && let Reason::GivenUp { actor, .. } = reason
-        {
-            Some(actor)
-        } else {
-            None
-        }
+        if let Self::TimedOut { reason } | Self::Cancelled { reason } = self { reason.actor() } else { None }
     }
 }

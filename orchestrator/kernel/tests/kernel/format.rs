@@ -14,8 +14,8 @@ use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, Semaphore, Waiter};
 use os_upgrade_kernel::{
-    Fact, HostEvent, HostStatus, LockProvider, OnFailure, Outstanding, Phase, Reason, Reclaim, Record,
-    RestoreSource, RunResult, SecretName, Settings, Standing, State, StopCause, Trigger,
+    Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason, Reclaim,
+    Record, RestoreSource, RunResult, SecretName, Settings, Standing, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -401,8 +401,8 @@ fn reasons() {
             ),
         ),
         (
-            Reason::SlotUnreachable { group: edge(), detail: detail() },
-            r#"{"kind":"slot-unreachable","group":"edge","detail":"refused"}"#,
+            Reason::SlotUnreachable { group: edge(), why: NoAnswer::Failed { detail: detail() } },
+            r#"{"kind":"slot-unreachable","group":"edge","why":{"kind":"failed","detail":"refused"}}"#,
         ),
         (
             Reason::SlotProtocol { group: edge(), detail: detail() },

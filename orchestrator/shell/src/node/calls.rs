@@ -99,7 +99,10 @@ impl Node {
                 let why = halted(halt, account.as_deref());
                 self.unchanged(call, why);
             }
-            _ if !self.may_publish() => self.unchanged(call, "not leading: the bus is away"),
+            _ if !self.may_publish() => {
+                let why = self.inspection.why_not().unwrap_or_default();
+                self.unchanged(call, format!("not leading: {why}"));
+            }
             (_, Some(other)) => {
                 let why = format!("not leading: instance {} does", other.instance);
                 self.unchanged(call, why);

@@ -79,11 +79,6 @@ impl Inspection {
         }
     }
 
-    /// What the store had reached when the process started.
-    pub(super) fn store(&self) -> Option<&StoreKnowledge> {
-        self.store.as_ref()
-    }
-
     /// Whether the bus is there.
     pub(super) fn is_connected(&self) -> bool {
         self.connected

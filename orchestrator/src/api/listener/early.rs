@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use os_upgrade_shell::not_done::NotDone;
 
 use crate::api::error::{Problem, Routine};
 use crate::api::fleet_lock::{self, Kind};
@@ -33,8 +34,8 @@ impl Refusal {
         }
     }
 
-    /// The answer to a request for `path`.
-    pub(super) fn answer(self, path: &str) -> Response {
+    /// The answer to a request by `method` for `path`.
+    pub(super) fn answer(self, method: &Method, path: &str) -> Response {
         let (status, kind, message) = match self {
             Self::HttpsOnly => (
                 StatusCode::BAD_REQUEST,
@@ -53,7 +54,13 @@ impl Refusal {
             ),
         };
         let response = fleet_lock::refuse(path, kind, message);
-        let mut response = response.unwrap_or_else(|| Problem::new(status, message).into_response());
+        let mut response = response.unwrap_or_else(|| {
+            let problem = match self {
+                Self::Busy => Problem::not_done(method, NotDone::unchanged(message)),
+                Self::HttpsOnly | Self::TooMany { .. } => Problem::new(status, message),
+            };
+            problem.into_response()
+        });
         match self {
             Self::HttpsOnly => {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, Request, State};
+use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use governor::clock::{Clock as _, MonotonicClock};
@@ -110,7 +111,7 @@ impl Limits {
         &self.refused
     }
 
-    fn refuse(&self, refusal: Refusal, path: &str) -> Response {
+    fn refuse(&self, refusal: Refusal, method: &Method, path: &str) -> Response {
         self.refused.get_or_create(&[("reason", refusal.reason())]).inc();
         if self.refused_told.is_due() {
             tracing::warn!(
@@ -119,7 +120,7 @@ impl Limits {
                 "requests are refused: a limit of [api] is reached"
             );
         }
-        refusal.answer(path)
+        refusal.answer(method, path)
     }
 }
 
@@ -152,13 +153,13 @@ pub(in crate::api) async fn within(State(limits): State<Limits>, request: Reques
     if let (Some(rate), Some(client)) = (&limits.rate, client)
         && let Err(wait) = rate.admit(client)
     {
-        return limits.refuse(Refusal::TooMany { wait }, path);
+        return limits.refuse(Refusal::TooMany { wait }, request.method(), path);
     }
     if [HEALTHY.path(), READY.path()].contains(&path) {
         return next.run(request).await;
     }
     let Some(place) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
-        return limits.refuse(Refusal::Busy, path);
+        return limits.refuse(Refusal::Busy, request.method(), path);
     };
     until_sent(next.run(request).await, place)
 }

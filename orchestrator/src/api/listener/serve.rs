@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::Uri;
+use axum::http::{Method, Uri};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -80,7 +80,8 @@ pub(in crate::api) async fn serve_router(
     let graceful = GracefulShutdown::new();
     let service = Service {
         router,
-        plain: Router::new().fallback(async |uri: Uri| Refusal::HttpsOnly.answer(uri.path())),
+        plain: Router::new()
+            .fallback(async |method: Method, uri: Uri| Refusal::HttpsOnly.answer(&method, uri.path())),
         tls: tls.clone(),
         handshakes: Arc::clone(limits.handshakes()),
         shutdown: shutdown.clone(),

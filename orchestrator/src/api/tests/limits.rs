@@ -48,6 +48,7 @@ async fn more_requests_at_once_than_may_be() {
         for (request, expected) in [
             ("GET /v1/state/os-upgrade", error(message)),
             ("GET /nowhere", error(message)),
+            ("POST /v1/state/os-upgrade/trigger-upgrade-site", not_done(&NotDone::unchanged(message))),
             ("POST /fleetlock/v1/steady-state", json!({ "kind": "busy", "value": message })),
         ] {
             let (status, headers, body) = ask(&api, request, CLAIM, peer).await;
@@ -65,7 +66,7 @@ async fn more_requests_at_once_than_may_be() {
     assert_eq!(status, 200);
     let (status, _, text) = api.send(build("GET /metrics", "", "")).await;
     assert_eq!(status, 200, "what has ended makes room");
-    assert!(text.contains("os_upgrade_api_refused_total{reason=\"busy\"} 3\n"), "{text}");
+    assert!(text.contains("os_upgrade_api_refused_total{reason=\"busy\"} 4\n"), "{text}");
 }
 
 /// One address sends bodies that do not come; others are served meanwhile.

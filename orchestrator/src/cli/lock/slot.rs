@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use os_upgrade_kernel::semaphore::DeniedKind;
-use os_upgrade_kernel::{ClientId, LockOutcome, SlotOrder};
+use os_upgrade_kernel::{ClientId, LockOutcome, NoAnswer, SlotOrder};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_shell::fleetlock::{self, RetryAfter};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -222,14 +222,14 @@ impl Slot {
 }
 
 fn unanswered() -> Reply {
-    Reply::from(LockOutcome::Unreachable { detail: "no answer yet".to_owned() })
+    Reply::from(LockOutcome::Unreachable { why: NoAnswer::TimedOut })
 }
 
 pub(super) fn words(outcome: &LockOutcome) -> String {
     match outcome {
         LockOutcome::Granted => "granted".to_owned(),
         LockOutcome::Denied { lock_kind, value } => format!("{value} ({lock_kind})"),
-        LockOutcome::Unreachable { detail } => format!("the server cannot be reached: {detail}"),
+        LockOutcome::Unreachable { why } => format!("the server cannot be reached: {why}"),
         LockOutcome::Protocol { detail } => format!("the server does not speak FleetLock: {detail}"),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use os_upgrade_api_types::fleet_lock::{ClaimBody, LOCK, PROTOCOL_HEADER, UNLOCK};
-use os_upgrade_kernel::{LockOutcome, SlotOrder};
+use os_upgrade_kernel::{LockOutcome, NoAnswer, SlotOrder};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
@@ -163,7 +163,9 @@ impl FleetLockClient {
                 request.basic_auth(user, Some(password))
             }
             // The server is not asked, so nothing is held that was not before.
-            Some(Err(sealed)) => return LockOutcome::Unreachable { detail: sealed.to_string() }.into(),
+            Some(Err(sealed)) => {
+                return LockOutcome::Unreachable { why: NoAnswer::Sealed { why: sealed } }.into();
+            }
         };
         match request.send().await {
             Ok(response) => judge(response).await,
@@ -209,8 +211,11 @@ async fn judge(response: Response) -> Reply {
 /// A request or body that did not come to its end; `begun` once headers have come.
 fn failure(begun: bool, error: &reqwest::Error) -> LockOutcome {
     let detail = bounded_message(&causes(error));
-    if error.is_timeout() || (!begun && !is_malformed(error)) {
-        return LockOutcome::Unreachable { detail };
+    if error.is_timeout() {
+        return LockOutcome::Unreachable { why: NoAnswer::TimedOut };
+    }
+    if !begun && !is_malformed(error) {
+        return LockOutcome::Unreachable { why: NoAnswer::Failed { detail } };
     }
     LockOutcome::Protocol { detail }
 }

@@ -182,7 +182,7 @@ async fn connecting_and_the_whole_request_end_in_time() {
     // It is connected to and says nothing, so TLS does not come about.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
-    let timed_out = LockOutcome::Unreachable { detail: "timed out".to_owned() };
+    let timed_out = LockOutcome::Unreachable { why: NoAnswer::TimedOut };
     for (scheme, timeouts) in [
         ("https", Timeouts { connect: SOON, total: NEVER }),
         ("https", Timeouts { connect: NEVER, total: SOON }),
@@ -202,11 +202,13 @@ async fn no_answer_is_unreachable() {
     let server = serve(Router::new().fallback(by_path)).await;
     let short = Timeouts { total: Duration::from_millis(100), ..Timeouts::default() };
     let hung = answer_with(&format!("http://{}/200/hang", server.address), short).await;
-    assert_eq!(hung, LockOutcome::Unreachable { detail: "timed out".to_owned() });
+    assert_eq!(hung, LockOutcome::Unreachable { why: NoAnswer::TimedOut });
 
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let refused = answer(&format!("http://user:secret@{address}")).await;
-    let LockOutcome::Unreachable { detail } = &refused else { panic!("{refused:?}") };
+    let LockOutcome::Unreachable { why: NoAnswer::Failed { detail } } = &refused else {
+        panic!("{refused:?}")
+    };
     assert!(detail.contains("Connection refused") && !detail.contains("secret"), "{detail}");
 
     for half in [&b""[..], b"HTTP/1.1 200"] {

@@ -7,8 +7,8 @@ use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, Job, JobDone,
-    LockOperation, LockOutcome, LockProvider, OnFailure, Reachability, Reclaim, Request, Run, RunOperation,
-    Settings, SlotOperation, SlotOrder, Standing,
+    LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Reachability, Reclaim, Request, Run,
+    RunOperation, Settings, SlotOperation, SlotOrder, Standing,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
@@ -27,7 +27,7 @@ fn outcome_of(index: usize) -> LockOutcome {
     match index % 4 {
         0 => LockOutcome::Granted,
         1 => LockOutcome::Denied { lock_kind: "full".to_owned(), value: "full".to_owned() },
-        2 => LockOutcome::Unreachable { detail: "refused".to_owned() },
+        2 => LockOutcome::Unreachable { why: NoAnswer::Failed { detail: "refused".to_owned() } },
         _ => LockOutcome::Protocol { detail: "teapot".to_owned() },
     }
 }

@@ -9,8 +9,8 @@ use chrono_tz::Tz;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, LockOperation, LockOutcome,
-    LockProvider, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation, Sealed, SecretName,
-    Settings, SlotOperation, SlotOrder, explain, forecast,
+    LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation, Sealed,
+    SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -302,7 +302,9 @@ fn outcome(word: &str) -> LockOutcome {
             lock_kind: "failed_lock_semaphore_full".to_owned(),
             value: "semaphore currently full, all slots are locked already".to_owned(),
         },
-        "unreachable" => LockOutcome::Unreachable { detail: "connection refused".to_owned() },
+        "unreachable" => {
+            LockOutcome::Unreachable { why: NoAnswer::Failed { detail: "connection refused".to_owned() } }
+        }
         "protocol" => LockOutcome::Protocol { detail: "200 with a body of HTML".to_owned() },
         other => panic!("no outcome is called {other:?}"),
     }

@@ -43,9 +43,9 @@
   + hosts-approved actor=admin hosts=[h2 h3]
   = done
 > explain h2
-  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=approved-late
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=approved-late@2026-11-21T05:00:00Z
 > explain h3
-  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=approved-late
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=approved-late@2026-11-21T05:00:00Z
 > deliver
   + r1 h1: command-sent action=prepare attempt=1 sequence=2
   ! nothing

@@ -35,7 +35,7 @@
   denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 > locked h1 denied
 > locked h1 unreachable
-  + r1 h1: waiting reason=(slot-unreachable detail="connection refused" group=default)
+  + r1 h1: waiting reason=(slot-unreachable group=default why=(failed detail="connection refused"))
 > explain h1
   unreachable lock server, no slot of group default: connection refused | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | blockers=slot-unreachable@2026-11-21T05:00:00Z
 > locked h1 protocol

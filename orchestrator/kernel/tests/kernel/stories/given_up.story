@@ -70,7 +70,7 @@
 > explain h1
   given up by anna: burnt | status=timed-out | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
 > explain h2
-  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: given up by anna: burnt | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T03:00:00Z,slot-stuck@2026-11-21T03:00:00Z
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: given up by anna: burnt | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T03:00:00Z,slot-stuck
 # Its command is taken back, and the run goes on: giving up is no failure that ends it. The slot is the operator's to release.
 > release default h1 burnt
   = refused: whether h1 has been sent a command is being looked up; try again in a moment

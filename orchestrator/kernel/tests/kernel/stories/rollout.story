@@ -51,7 +51,7 @@
   + r1 h1: failed reason=(worker-error action=upgrade message=smoke)
   + r1 h3: waiting reason=(slot-denied denial=(full held=2 holders=[(id=h1 since=2026-11-21T01:00:00Z) (id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=2) group=default)
 > explain h3
-  denied a slot of group default: all 2 slots are held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade failed: smoke | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z,slot-stuck@2026-11-21T05:00:00Z
+  denied a slot of group default: all 2 slots are held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade failed: smoke | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z,slot-stuck
 > deliver
 # Slots are taken away while they are held: nobody is stopped, and nobody else starts.
 > settings embedded default:1

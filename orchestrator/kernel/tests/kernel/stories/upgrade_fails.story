@@ -72,9 +72,9 @@
   + upgrades-began run=r2
   + r2 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h1
-  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:01:00Z,slot-stuck@2026-11-21T05:01:00Z
+  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:01:00Z,slot-stuck
 > explain h3
-  waiting for its turn: h1 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=prepared | since=2026-11-21T01:01:00Z | blockers=host-first@2026-11-21T05:01:00Z,slot-stuck@2026-11-21T05:01:00Z
+  waiting for its turn: h1 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=prepared | since=2026-11-21T01:01:00Z | blockers=host-first@2026-11-21T05:01:00Z,slot-stuck
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)

@@ -44,14 +44,14 @@
 > host h2 awaited
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=no-run,hosts-awaited@2026-11-21T03:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=no-run,hosts-awaited
 > explain h2
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited; its heartbeat is awaited | blockers=no-run,hosts-awaited@2026-11-21T03:30:00Z,heartbeat-awaited
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited; its heartbeat is awaited | blockers=no-run,hosts-awaited,heartbeat-awaited
 > host h2 unreachable
 > host h1 awaited
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited; its heartbeat is awaited | blockers=no-run,hosts-awaited@2026-11-21T03:30:00Z,heartbeat-awaited
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited; its heartbeat is awaited | blockers=no-run,hosts-awaited,heartbeat-awaited
 > gone h2
 > host h1
 > due r1
@@ -236,13 +236,17 @@
 > due r10
 > explain h2
   no run is active; the next starts by itself at 2026-12-15T01:00:00Z | blockers=no-run@2026-12-15T01:00:00Z
-# None starts in an occurrence of which less than minimum-remaining is left.
+# None starts in an occurrence of which less than minimum-remaining is left; nothing keeps one from that then.
 > put-config debian maintenance-windows=Wednesday~02:00~4h minimum-remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2) path=rollout) (after=3h path=minimum-remaining)]
   = done
 > explain h2
   no run is active; the next starts by itself at 2026-12-09T01:00:00Z | blockers=no-run@2026-12-09T01:00:00Z
 > wait 23h
+> skew 99
+> explain h2
+  no run is active; a maintenance window is open until 2026-12-09T05:00:00Z, but the clocks of orchestrator and bus differ by 99 s | blockers=no-run,clock-skew@2026-12-09T02:00:00Z
+> skew 0
 > wait 60m
 > wait 1s
 > due r10

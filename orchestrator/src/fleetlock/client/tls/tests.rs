@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::serve::Listener;
-use os_upgrade_kernel::LockOutcome;
+use os_upgrade_kernel::{LockOutcome, NoAnswer};
 use os_upgrade_protocol::GroupName;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
@@ -123,7 +123,9 @@ async fn ask(settings: &FleetLock) -> LockOutcome {
 }
 
 fn unreachable(outcome: &LockOutcome) -> &str {
-    let LockOutcome::Unreachable { detail } = outcome else { panic!("{outcome:?}") };
+    let LockOutcome::Unreachable { why: NoAnswer::Failed { detail } } = outcome else {
+        panic!("{outcome:?}")
+    };
     detail
 }
 
