@@ -389,7 +389,8 @@ impl<B> Route<B> {
     }
 }
 
-const fn placeholders(path: &str) -> usize {
+/// How many names a path has.
+pub(crate) const fn placeholders(path: &str) -> usize {
     let (bytes, mut at, mut count) = (path.as_bytes(), 0, 0);
     while at < bytes.len() {
         if bytes[at] == b'{' {

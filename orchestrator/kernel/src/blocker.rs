@@ -1,15 +1,17 @@
-//! What keeps a host from moving, typed, and the sentence for each. Which of it applies is found in `explain.rs`.
+//! What keeps a host from moving, and a run from starting: typed, and the sentence for each. What of it applies to a host is
+//! found in `explain.rs`, and to a start in `start.rs` and `forecast.rs`.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, GroupName, HostName, time};
-use serde::{Serialize, Serializer};
+use os_upgrade_protocol::{Action, GroupName, HostName, RunId, time};
+use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::reason::Reason;
-use crate::start::WindowBlocker;
+use crate::strongbox::Sealed;
+use crate::window::CalendarError;
 
 /// One of the things that keep a host from moving. `Display` gives the sentence for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,5 +224,131 @@ impl Blocker {
 impl<C: Into<Cause>> From<C> for Blocker {
     fn from(cause: C) -> Self {
         Self::until(cause, None)
+    }
+}
+
+/// What keeps any run from starting. `Display` gives the clause for operators.
+#[derive(
+    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
+)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum StartBlocker {
+    /// Nothing is configured.
+    #[error("nothing is configured")]
+    NoConfiguration,
+    /// A run is active.
+    #[error("run {run} is active")]
+    RunActive {
+        /// That run.
+        run: RunId,
+    },
+    /// The clocks of orchestrator and bus differ too much to keep to deadlines.
+    #[error("the clocks of orchestrator and bus differ by {seconds} s")]
+    ClockSkew {
+        /// Their difference, in seconds.
+        seconds: i64,
+    },
+    /// Slots cannot be asked for, because of a secret.
+    #[error("{}", why.of_leader())]
+    StrongboxSealed {
+        /// Why the secret cannot be used.
+        why: Sealed,
+    },
+    /// There is no host that could be upgraded.
+    #[error("no host of the configured applications can be reached")]
+    NoHosts {
+        /// The first of the applications' names, joined by commas.
+        applications: String,
+    },
+    /// There are hosts that could be upgraded, and nobody has approved any of them.
+    #[error("of {hosts} hosts of the configured applications none is approved")]
+    NoneApproved {
+        /// How many hosts there are.
+        hosts: usize,
+    },
+}
+
+/// What keeps a maintenance window from starting a run by itself. `Display` gives the clause for operators.
+#[derive(
+    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
+)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum WindowBlocker {
+    /// No maintenance windows are configured.
+    #[error("none starts by itself, as there are no maintenance windows")]
+    NoWindows,
+    /// No window opens again for long enough.
+    #[error("none starts by itself, as no maintenance window opens again for long enough")]
+    NoOccurrence,
+    /// When the windows open cannot be worked out.
+    #[error("none starts by itself: {why}")]
+    UnclearWindows {
+        /// Why it cannot.
+        why: CalendarError,
+    },
+    /// It is not known yet whether some hosts are off: a run would wait for those.
+    #[error("{}", awaited(*hosts))]
+    HostsAwaited {
+        /// How many.
+        hosts: usize,
+    },
+    /// What keeps any run from starting.
+    #[error("{0}")]
+    #[serde(untagged)]
+    #[strum(transparent)]
+    Any(StartBlocker),
+}
+
+fn awaited(hosts: usize) -> String {
+    match hosts {
+        1 => "the heartbeat of a host is awaited".to_owned(),
+        hosts => format!("the heartbeats of {hosts} hosts are awaited"),
+    }
+}
+
+impl WindowBlocker {
+    /// The word that tells this kind from the others.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+}
+
+impl WindowBlocker {
+    /// The word of each kind that a forecast may name: one that waits for the end of a run is not blocked.
+    pub fn kinds() -> impl Iterator<Item = &'static str> {
+        let words = Self::VARIANTS.iter().chain(StartBlocker::VARIANTS).copied();
+        words.filter(|word| !["any", "run-active"].contains(word))
+    }
+}
+
+impl From<StartBlocker> for WindowBlocker {
+    fn from(blocker: StartBlocker) -> Self {
+        Self::Any(blocker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forecasts_name_these_kinds() {
+        let kinds: Vec<_> = WindowBlocker::kinds().collect();
+        let expected = [
+            "no-windows",
+            "no-occurrence",
+            "unclear-windows",
+            "hosts-awaited",
+            "no-configuration",
+            "clock-skew",
+            "strongbox-sealed",
+            "no-hosts",
+            "none-approved",
+        ];
+        assert_eq!(kinds, expected);
+        let no_hosts = StartBlocker::NoHosts { applications: String::new() };
+        assert_eq!(WindowBlocker::from(no_hosts).kind(), "no-hosts");
     }
 }

@@ -1,7 +1,8 @@
 //! Decisions: what an input means, given the state.
 //!
 //! Each kind of input has its file, jobs theirs in `job/`; `advance` holds what follows from the state itself, in the
-//! order in which it is considered. A decision is a list of facts, each of which applies to the state after the ones before it.
+//! order in which it is considered. A decision is a list of facts, each of which applies to the state after the ones
+//! before it.
 
 mod admission;
 mod advance;

@@ -5,12 +5,11 @@ use std::fmt;
 use chrono::{DateTime, SubsecRound as _, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
-use crate::blocker::{Blocker, Cause, HostBlocker};
+use crate::blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
 use crate::forecast::Forecast;
 use crate::reason::{Denial, Reason};
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::Standing;
-use crate::start::{StartBlocker, WindowBlocker};
 use crate::state::State;
 use crate::view::{CLOCK_SKEW_SECS_MAX, Reachability, SeenHost, View};
 

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::blocker::{StartBlocker, WindowBlocker};
 use crate::config::{Config, Settings, tag};
 use crate::spent::Spent;
-use crate::start::{StartBlocker, Startable, WindowBlocker, startable};
+use crate::start::{Startable, startable};
 use crate::state::State;
 use crate::view::View;
 use crate::window::{Calendar, CalendarError, Occurrence};

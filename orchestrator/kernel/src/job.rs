@@ -7,37 +7,12 @@
 mod lock_server;
 
 use os_upgrade_protocol::{GroupName, HostName};
-use serde::{Deserialize, Serialize};
 
 pub use self::lock_server::{LockOutcome, SlotJob, SlotOrder};
 use crate::fact::Fact;
+use crate::reason::NoAnswer;
 use crate::state::State;
-use crate::strongbox::Sealed;
 use crate::view::View;
-
-/// Why a system has not answered. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum NoAnswer {
-    /// It is not said which system that would be.
-    #[error("none is configured")]
-    NotConfigured,
-    /// The secret that it asks for cannot be used.
-    #[error("{why}")]
-    Sealed {
-        /// Why not.
-        why: Sealed,
-    },
-    /// It takes too long.
-    #[error("timed out")]
-    TimedOut,
-    /// Something went wrong on the way, such as connecting or TLS.
-    #[error("{detail}")]
-    Failed {
-        /// What, as the libraries say.
-        detail: String,
-    },
-}
 
 /// The jobs of one system.
 trait SystemJob: Sized {

@@ -42,7 +42,7 @@ pub mod strongbox;
 pub mod view;
 pub mod window;
 
-pub use blocker::{Blocker, Cause, HostBlocker};
+pub use blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
 pub use client_id::{ClientId, ClientIdError};
 pub use config::{Config, Expected, LockProvider, OnFailure, Reclaim, Settings};
 pub use decide::{
@@ -56,14 +56,14 @@ pub use explain::{Explanation, explain};
 pub use fact::Fact;
 pub use forecast::{Forecast, forecast};
 pub use hint::hint;
-pub use job::{Job, JobDone, LockOutcome, NoAnswer, SlotJob, SlotOrder, System};
-pub use reason::Reason;
+pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
+pub use reason::{NoAnswer, Reason};
 pub use record::{Batch, FactCursor, Record};
 pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
 pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
 pub use slot::{Slot, Standing};
 pub use spent::Spent;
-pub use start::{StartBlocker, Startable, WindowBlocker, startable};
+pub use start::{Startable, startable};
 pub use state::{ApplyError, State};
 pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
 pub use view::{Reachability, SeenHost, View};

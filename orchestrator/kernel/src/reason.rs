@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::duration::Duration;
-use crate::job::NoAnswer;
 use crate::semaphore::HostDenied;
+use crate::strongbox::Sealed;
 
 /// Why a host waits, or came to an unhappy end. `Display` gives the sentence for operators.
 #[derive(
@@ -124,6 +124,30 @@ pub enum Reason {
         actor: String,
         /// Why.
         reason: String,
+    },
+}
+
+/// Why a system has not answered. `Display` gives the clause for operators.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum NoAnswer {
+    /// It is not said which system that would be.
+    #[error("none is configured")]
+    NotConfigured,
+    /// The secret that it asks for cannot be used.
+    #[error("{why}")]
+    Sealed {
+        /// Why not.
+        why: Sealed,
+    },
+    /// It takes too long.
+    #[error("timed out")]
+    TimedOut,
+    /// Something went wrong on the way, such as connecting or TLS.
+    #[error("{detail}")]
+    Failed {
+        /// What, as the libraries say.
+        detail: String,
     },
 }
 

@@ -2,120 +2,13 @@
 //! whoever shows what keeps one from starting. Which facts a start consists of is decided in `decide/start.rs`, of what
 //! only [`startable`] gives.
 
-use os_upgrade_protocol::RunId;
-use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantNames};
-
+use crate::blocker::{StartBlocker, WindowBlocker};
 use crate::config::Config;
 use crate::state::State;
-use crate::strongbox::Sealed;
 use crate::view::{Reachability, View};
-use crate::window::CalendarError;
 
 /// How many applications are named where no host serves any. The leader's heartbeats carry them.
 const APPLICATIONS_NAMED_MAX: usize = 3;
-
-/// What keeps any run from starting. `Display` gives the clause for operators.
-#[derive(
-    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
-)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum StartBlocker {
-    /// Nothing is configured.
-    #[error("nothing is configured")]
-    NoConfiguration,
-    /// A run is active.
-    #[error("run {run} is active")]
-    RunActive {
-        /// That run.
-        run: RunId,
-    },
-    /// The clocks of orchestrator and bus differ too much to keep to deadlines.
-    #[error("the clocks of orchestrator and bus differ by {seconds} s")]
-    ClockSkew {
-        /// Their difference, in seconds.
-        seconds: i64,
-    },
-    /// Slots cannot be asked for, because of a secret.
-    #[error("{}", why.of_leader())]
-    StrongboxSealed {
-        /// Why the secret cannot be used.
-        why: Sealed,
-    },
-    /// There is no host that could be upgraded.
-    #[error("no host of the configured applications can be reached")]
-    NoHosts {
-        /// The first of the applications' names, joined by commas.
-        applications: String,
-    },
-    /// There are hosts that could be upgraded, and nobody has approved any of them.
-    #[error("of {hosts} hosts of the configured applications none is approved")]
-    NoneApproved {
-        /// How many hosts there are.
-        hosts: usize,
-    },
-}
-
-/// What keeps a maintenance window from starting a run by itself. `Display` gives the clause for operators.
-#[derive(
-    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
-)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum WindowBlocker {
-    /// No maintenance windows are configured.
-    #[error("none starts by itself, as there are no maintenance windows")]
-    NoWindows,
-    /// No window opens again for long enough.
-    #[error("none starts by itself, as no maintenance window opens again for long enough")]
-    NoOccurrence,
-    /// When the windows open cannot be worked out.
-    #[error("none starts by itself: {why}")]
-    UnclearWindows {
-        /// Why it cannot.
-        why: CalendarError,
-    },
-    /// It is not known yet whether some hosts are off: a run would wait for those.
-    #[error("{}", awaited(*hosts))]
-    HostsAwaited {
-        /// How many.
-        hosts: usize,
-    },
-    /// What keeps any run from starting.
-    #[error("{0}")]
-    #[serde(untagged)]
-    #[strum(transparent)]
-    Any(StartBlocker),
-}
-
-fn awaited(hosts: usize) -> String {
-    match hosts {
-        1 => "the heartbeat of a host is awaited".to_owned(),
-        hosts => format!("the heartbeats of {hosts} hosts are awaited"),
-    }
-}
-
-impl WindowBlocker {
-    /// The word that tells this kind from the others.
-    pub fn kind(&self) -> &'static str {
-        self.into()
-    }
-}
-
-impl WindowBlocker {
-    /// The word of each kind that a forecast may name: one that waits for the end of a run is not blocked.
-    pub fn kinds() -> impl Iterator<Item = &'static str> {
-        let words = Self::VARIANTS.iter().chain(StartBlocker::VARIANTS).copied();
-        words.filter(|word| !["any", "run-active"].contains(word))
-    }
-}
-
-impl From<StartBlocker> for WindowBlocker {
-    fn from(blocker: StartBlocker) -> Self {
-        Self::Any(blocker)
-    }
-}
 
 /// What a run that can start now is started with. Only [`startable`] gives it.
 #[derive(Debug, Clone, Copy)]
@@ -176,29 +69,5 @@ impl Startable<'_> {
             0 => Err(no_hosts(self.config).into()),
             hosts => Err(WindowBlocker::HostsAwaited { hosts }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn forecasts_name_these_kinds() {
-        let kinds: Vec<_> = WindowBlocker::kinds().collect();
-        let expected = [
-            "no-windows",
-            "no-occurrence",
-            "unclear-windows",
-            "hosts-awaited",
-            "no-configuration",
-            "clock-skew",
-            "strongbox-sealed",
-            "no-hosts",
-            "none-approved",
-        ];
-        assert_eq!(kinds, expected);
-        let no_hosts = StartBlocker::NoHosts { applications: String::new() };
-        assert_eq!(WindowBlocker::from(no_hosts).kind(), "no-hosts");
     }
 }

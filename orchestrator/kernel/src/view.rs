@@ -5,8 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 
+use crate::blocker::WindowBlocker;
 use crate::config::WorkerApplication;
-use crate::start::WindowBlocker;
 use crate::strongbox::Sealed;
 
 /// Hosts by name, how the clocks stand, and whether secrets can be used. Cheap to clone.

@@ -86,7 +86,7 @@ fn describe_next(registry: &mut Registry, forecast: &Forecast) {
     if let Some(start) = forecast.start() {
         let at = Gauge::<i64>::default();
         at.set(start.at.timestamp());
-        let help = "When the next run starts by itself, in seconds since 1970; absent where none does";
+        let help = "When the next run starts by itself, in seconds since 1970: now, while something keeps it from that; absent where none does";
         registry.register("os_upgrade_next_upgrade_seconds", help, at);
     }
     let blocked = Family::<[(&'static str, &'static str); 1], Gauge>::default();

@@ -10,9 +10,8 @@ use os_upgrade_api_types::body::{Count, Entry, Stamp};
 use os_upgrade_api_types::query::{ListMode, NameList, Nothing};
 use os_upgrade_api_types::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
 use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
-use os_upgrade_shell::not_done::NotDone;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::Api;
@@ -82,7 +81,10 @@ async fn put(
     }
     let present = api.present_for_change()?;
     let keep = api.options.strongbox.keep(&present.state.strongbox, name, &value);
-    let keep = keep.map_err(|sealed| NotDone::unchanged(sealed.to_string()))?;
+    let keep = keep.map_err(|why| {
+        let info = json!({ "kind": "strongbox-sealed", "why": why });
+        Problem::from(why).with_info(info)
+    })?;
     let keep = keep.map_err(|error| Problem::internal(error.to_string()))?;
     api.change(Request::new(actor, keep)).await
 }

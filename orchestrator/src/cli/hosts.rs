@@ -1,6 +1,6 @@
 //! `os-upgrade hosts`: the hosts of a site, and which of them take part in runs.
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::hosts::{self as routes, HostToWithdraw, HostsToApprove};
 use os_upgrade_api_types::route::Call;
@@ -151,7 +151,7 @@ fn read(hosts: Value) -> anyhow::Result<Vec<Host>> {
 async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> {
     // Those that wait have announced themselves.
     let maybe_unknown = !all;
-    let hosts = if all { pending(&server).await? } else { hosts };
+    let hosts = if all { pending(&server).await.map_err(rest::before_change)? } else { hosts };
     if hosts.is_empty() {
         outln!("no host waits for approval");
         return Ok(());
@@ -160,7 +160,7 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
         let body = HostsToApprove { hosts: hosts.to_vec() };
         let sent = rest::send(&server, &routes::APPROVE, &body).await;
         // Those before are approved, whatever became of these.
-        sent.map_err(|error| if chunk == 0 { error } else { anyhow!("the others: {error:#}") })?;
+        sent.map_err(|error| if chunk == 0 { error } else { error.context("the others") })?;
         for host in hosts {
             // Where that cannot be told nothing is said.
             let unseen =

@@ -28,6 +28,11 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The variable with the token to send. What stands on a command line can be read by everybody on the machine.
 const TOKEN_VARIABLE: &str = "OS_UPGRADE_TOKEN";
 
+/// A read has no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unread(String);
+
 /// An instance, and how it is asked.
 #[derive(Debug, Args)]
 pub(super) struct Server {
@@ -111,15 +116,17 @@ async fn answer<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>)
     let request = http.request(method, url);
     let request = server.token()?.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
     let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
-    let unanswered = |error: reqwest::Error| {
+    let unanswered = |error: reqwest::Error| -> anyhow::Error {
         // The URL is said, and without its password.
         let error = error.without_url();
         let text = with_causes(&error);
-        let why = format!("cannot ask {base}: {text}{}", advice(&text));
-        match is_change {
-            false => anyhow!(why),
-            true if error.is_connect() || error.is_builder() => NotDone::unchanged(why).into(),
-            true => NotDone::unknown(why).into(),
+        let is_asked = !error.is_connect() && !error.is_builder();
+        let what = if is_asked { format!("{base} has not answered") } else { format!("cannot ask {base}") };
+        let why = format!("{what}: {text}{}", advice(&text));
+        match (is_change, is_asked) {
+            (false, _) => Unread(why).into(),
+            (true, false) => NotDone::unchanged(why).into(),
+            (true, true) => NotDone::unknown(why).into(),
         }
     };
     let response = request.send().await.map_err(unanswered)?;
@@ -137,6 +144,14 @@ async fn answer<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>)
             bail!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
         }
         _ => Err(refusal(status, &answer, is_change)),
+    }
+}
+
+/// What is said when a change has not even been asked for, because what is read before it has no answer.
+pub(super) fn before_change(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Unread>() {
+        Ok(Unread(why)) => NotDone::unchanged(why).into(),
+        Err(refused) => refused,
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Found {
 }
 
 /// Every seed that is known to have found something.
-pub const CORPUS: [Found; 3] = [
+pub const CORPUS: [Found; 4] = [
     Found {
         seed: 1_561,
         when: "2026-11-21",
@@ -31,5 +31,10 @@ pub const CORPUS: [Found; 3] = [
         seed: 4_812,
         when: "2026-11-21",
         what: "the checker did not expect an append that left a process after it had stood still for 151 s",
+    },
+    Found {
+        seed: 1_795_407_632_538,
+        when: "2026-11-23",
+        what: "the world had a slot released while its host was at work, in a run of hours, and waited for it in vain",
     },
 ];

@@ -25,7 +25,9 @@ use utoipa::openapi::{
 };
 
 use crate::fleet_lock::Meant;
-use crate::route::{Access, Answer, Content, Declaration, Dialect, Method, PathName, Shape, Tag};
+use crate::route::{
+    Access, Answer, Content, Declaration, Dialect, Method, PathName, Shape, Tag, placeholders,
+};
 use crate::text::{RunIdText, TagsText};
 
 /// The name of the security scheme of everything that needs a token.
@@ -58,7 +60,7 @@ struct Head;
 /// The description of `routes`, an `OpenAPI` document.
 ///
 /// # Panics
-/// Never: a document has string keys and no fallible part.
+/// A route does not say what the names in its path are.
 pub fn document<'a>(routes: impl IntoIterator<Item = &'a Declaration>) -> Value {
     let mut document = Head::openapi();
     for route in routes {
@@ -80,6 +82,7 @@ pub fn document<'a>(routes: impl IntoIterator<Item = &'a Declaration>) -> Value 
 }
 
 fn add(document: &mut OpenApi, route: &Declaration) {
+    assert_eq!(route.names.len(), placeholders(route.path), "the names of {}", route.path);
     document.paths.add_path_operation(route.path, vec![method(route.method)], operation(route));
     let components = document.components.get_or_insert_default();
     let answers = route.answers.iter().filter_map(|answer| answer.json.as_ref());

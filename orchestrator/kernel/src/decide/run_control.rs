@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
 use super::start::start;
+use crate::blocker::StartBlocker;
 use crate::duration::Duration;
 use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};
-use crate::start::{StartBlocker, startable};
+use crate::start::startable;
 use crate::state::State;
 use crate::view::View;
 

@@ -3,10 +3,10 @@
 use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
-use super::{NoAnswer, SystemJob};
+use super::SystemJob;
 use crate::config::LockProvider;
 use crate::fact::Fact;
-use crate::reason::{Denial, Reason};
+use crate::reason::{Denial, NoAnswer, Reason};
 use crate::run::{HostEvent, Run};
 use crate::slot::{Slot, Standing};
 use crate::state::State;

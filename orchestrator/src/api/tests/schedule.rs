@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::config::sample;
+use os_upgrade_kernel::View;
 
 use super::super::fields::Keep;
 use super::*;
@@ -96,6 +97,26 @@ async fn the_state_of_the_specification() {
         assert!(left.as_str().unwrap().parse::<os_upgrade_kernel::duration::Duration>().is_ok(), "{left}");
     }
     assert_eq!(yaml, json);
+}
+
+#[tokio::test]
+async fn metrics_say_of_the_next_run_what_the_state_says() {
+    let api = upgraded().await;
+    let present = Present { is_read: true, ..api.site.present().as_ref().clone() };
+    let lines = |present: &Present, now: &str| {
+        let (answers, gate, options) = (metrics::Answers::default(), Gate::default(), Options::default());
+        let text = metrics::text(&answers, present, &gate, &options, now.parse().unwrap()).unwrap();
+        let said = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
+        text.lines().filter(said).map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    // 2026-11-27T01:00:00Z.
+    let at = "os_upgrade_next_upgrade_seconds 1795741200";
+    assert_eq!(lines(&present, "2026-11-25T20:59:42Z"), [at]);
+    let unseen = Present { view: View::default(), ..present.clone() };
+    let blocked = r#"os_upgrade_next_upgrade_blocked{reason="no-hosts"} 1"#;
+    assert_eq!(lines(&unseen, "2026-11-27T01:00:00Z"), [at, blocked]);
+    let unread = Present { is_read: false, ..present };
+    assert_eq!(lines(&unread, "2026-11-25T20:59:42Z"), [""; 0]);
 }
 
 #[tokio::test]

@@ -57,7 +57,10 @@ async fn secrets_come_and_go_with_the_key() {
     let value = json!({ "value": CLEAR }).to_string();
     let open = json!({ "sealed": false, "secrets": 0 });
     assert_eq!(api.call(STATUS, "").await, (200, open), "without secrets nothing is sealed");
-    assert_eq!(api.call(SECRET, &value).await, (503, not_done(&NotDone::unchanged(NO_KEY_YET))));
+    assert_eq!(
+        api.call(SECRET, &value).await,
+        (503, error_with(NO_KEY_YET, &json!({"kind": "strongbox-sealed", "why": {"kind": "no-key-yet"}})))
+    );
     assert_eq!(api.call(UNSEAL, &key_body(&key)).await, (204, Value::Null));
     assert_eq!(api.call(SECRET, &value).await, (201, Value::Null));
     assert_eq!(api.call(SECRET, &value).await, (204, Value::Null));
@@ -89,7 +92,10 @@ async fn secrets_come_and_go_with_the_key() {
     let sealed = json!({ "sealed": true, "reason": NO_KEY, "secrets": 1 });
     assert_eq!(api.call(STATUS, "").await, (200, sealed));
     assert_eq!(api.call("GET /readyz", "").await.1["sealed"], json!(true));
-    assert_eq!(api.call(SECRET, &value).await, (503, not_done(&NotDone::unchanged(NO_KEY))));
+    assert_eq!(
+        api.call(SECRET, &value).await,
+        (503, error_with(NO_KEY, &json!({"kind": "strongbox-sealed", "why": {"kind": "no-key"}})))
+    );
     let wrong = api.call(UNSEAL, &key_body(&other)).await;
     assert_eq!(wrong, (403, error("this is not the key of the strongbox")));
     assert_eq!(api.call(UNSEAL, &key_body(&key)).await.0, 204);

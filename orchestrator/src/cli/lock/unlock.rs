@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use os_upgrade_kernel::{ClientId, LockOutcome};
 use os_upgrade_protocol::GroupName;
+use os_upgrade_shell::not_done::NotDone;
 
 use super::super::Failure;
 use super::super::output::outln;
@@ -45,11 +46,17 @@ pub(super) async fn run(options: Unlock) -> Result<(), Failure> {
 async fn unlock(url: &HttpUrl, files: &TlsFiles, group: &GroupName, id: &ClientId) -> anyhow::Result<()> {
     let client = FleetLockClient::new(url, Timeouts::default(), Some(files));
     let outcome = client.context("no slot can be given back")?.unlock(group, id).await;
-    if outcome != LockOutcome::Granted {
-        bail!("not given back: {}", words(&outcome));
+    let not_given_back = || format!("not given back, as far as is known: {}", words(&outcome));
+    match &outcome {
+        LockOutcome::Granted => {
+            outln!("given back: {id}, group {group}");
+            Ok(())
+        }
+        LockOutcome::Denied { .. } => bail!("not given back: {}", words(&outcome)),
+        LockOutcome::Unreachable { .. } | LockOutcome::Protocol { .. } => {
+            Err(NotDone::unknown(not_given_back()).into())
+        }
     }
-    outln!("given back: {id}, group {group}");
-    Ok(())
 }
 
 /// The command that gives the slot back, for a shell. A password is not shown; it says then where it has to stand.

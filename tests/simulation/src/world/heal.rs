@@ -6,7 +6,7 @@ use os_upgrade_kernel::{
     ClientId, Config, ConfigOperation, Expected, Operation, Reachability, Request, RunOperation, RunResult,
     SlotOperation, State, Trigger,
 };
-use os_upgrade_protocol::GroupName;
+use os_upgrade_protocol::{GroupName, HostName};
 
 use super::{Item, Peer, World};
 use crate::agenda::{MINUTE, Micros, SECOND};
@@ -80,17 +80,12 @@ impl World {
         }
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
-        while let (true, Some((group, id))) = (self.checker.is_content(), self.held_from_outside()) {
-            let release = |_: &mut Self| {
-                let (group, id, reason) = (group.clone(), id.clone(), "the end".to_owned());
-                let operation = SlotOperation::Release { group, id, reason };
-                Request::new("operator", operation).into()
-            };
-            if !self.until_granted("a slot is released", release) {
-                return;
-            }
-        }
-        if !self.until("the active run has ended and nothing is left to do", World::is_at_rest) {
+        // Whoever is at work keeps its slot until the run has ended, which may be hours away.
+        if !self.releases_what_others_hold()
+            || !self.until("the active run has ended and nothing is left to do", World::is_at_rest)
+            || !self.releases_what_others_hold()
+            || !self.until("nothing is left to do", World::is_at_rest)
+        {
             return;
         }
         if self.may_start_by_itself() && !self.starts_by_itself() {
@@ -113,12 +108,30 @@ impl World {
         }
     }
 
-    /// A slot that the leader knows a client or an operator to hold.
+    /// Whether every slot is released that clients and operators hold, but of hosts at work.
+    fn releases_what_others_hold(&mut self) -> bool {
+        while let (true, Some((group, id))) = (self.checker.is_content(), self.held_from_outside()) {
+            let release = |_: &mut Self| {
+                let (group, id, reason) = (group.clone(), id.clone(), "the end".to_owned());
+                let operation = SlotOperation::Release { group, id, reason };
+                Request::new("operator", operation).into()
+            };
+            if !self.until_granted("a slot is released", release) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A slot that the leader knows a client or an operator to hold, and that it lets go.
     fn held_from_outside(&self) -> Option<(GroupName, ClientId)> {
         let state = self.leader()?.state();
+        let in_run = |id: &str| state.run.as_ref()?.host(&HostName::new(id).ok()?);
+        let is_at_work = |id: &str| in_run(id).is_some_and(|host| host.status.is_under_way());
         let mut held = state.semaphores.iter().flat_map(|(group, semaphore)| {
-            let holders =
+            let from_outside =
                 semaphore.holders.iter().filter(|(_, holder)| holder.client || holder.hold.is_some());
+            let holders = from_outside.filter(|(id, _)| !is_at_work(id));
             holders.map(move |(id, _)| (group.clone(), ClientId::new(id).expect("it was one before")))
         });
         held.next()
