@@ -3,6 +3,7 @@
 
 mod apply;
 mod common;
+mod documented;
 mod format;
 mod properties;
 mod purity;

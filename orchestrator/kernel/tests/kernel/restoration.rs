@@ -101,7 +101,7 @@ fn a_slot_that_was_asked_for_may_have_been_granted() {
 }
 
 #[test]
-fn commands_that_the_state_knows_nothing_of_hold_slots_and_are_retracted_where_they_can_be() {
+fn unknown_commands_hold_slots_and_are_retracted() {
     let site = in_the_middle();
     let commands = vec![
         outstanding("h3", Action::Reboot, 90),

@@ -319,7 +319,7 @@ fn in_one_group(number: usize, order: SlotOrder) -> Job {
 }
 
 #[test]
-fn a_release_that_is_wanted_while_the_lock_is_under_way_comes_first() {
+fn release_wanted_while_its_lock_is_under_way_comes_first() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "i");
     let (now, mut begun) = next(&mut jobs, 0, &[in_one_group(1, SlotOrder::Lock)]);
     let wanted = [in_one_group(2, SlotOrder::Lock), in_one_group(1, SlotOrder::Unlock)];
