@@ -25,7 +25,6 @@ async fn changes_without_an_answer() {
             drop(listener.accept().await.unwrap());
         });
         assert_eq!(code, Some(6), "{change:?}: {said}");
-        assert!(said.contains("may still come to be"), "{said}");
     }
     let listed = async { drop(listener.accept().await.unwrap()) };
     let ((code, said), ()) = tokio::join!(asked(&["hosts", "list"], address), listed);
@@ -35,6 +34,5 @@ async fn changes_without_an_answer() {
     for change in [&CHANGE[..], &["hosts", "approve", "--all"]] {
         let (code, said) = asked(change, address).await;
         assert_eq!(code, Some(5), "{change:?}: {said}");
-        assert!(said.contains("nothing was changed"), "{said}");
     }
 }
