@@ -218,25 +218,26 @@ fn seen(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
 }
 
 fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Blocker> {
-    let mut blockers = left_out(state, view, host).unwrap_or_else(|| no_run(forecast, view.hosts.get(host)));
+    let left_out = left_out(state, view, host).map(|blocker| vec![blocker]);
+    let mut blockers = left_out.unwrap_or_else(|| no_run(forecast, view.hosts.get(host)));
     blockers.extend(its_slot(state, host).map(Blocker::from));
     blockers
 }
 
 /// Why a host that is in no run is in none, whether one is active or not.
-fn left_out(state: &State, view: &View, host: &HostName) -> Option<Vec<Blocker>> {
-    let Some(seen) = view.hosts.get(host) else { return Some(vec![HostBlocker::NotAnnounced.into()]) };
+fn left_out(state: &State, view: &View, host: &HostName) -> Option<Blocker> {
+    let Some(seen) = view.hosts.get(host) else { return Some(HostBlocker::NotAnnounced.into()) };
     if let Some(reason) = state.enrolled(host).left_out(host) {
-        return Some(vec![reason.into()]);
+        return Some(reason.into());
     }
     let Some(config) = &state.config else {
-        return Some(vec![Cause::Window(StartBlocker::NoConfiguration.into()).into()]);
+        return Some(Cause::Window(StartBlocker::NoConfiguration.into()).into());
     };
     if !config.worker_applications.iter().any(|entry| seen.applications.contains(&entry.name)) {
-        return Some(vec![HostBlocker::NotServed.into()]);
+        return Some(HostBlocker::NotServed.into());
     }
     let run = state.run.as_ref()?;
-    Some(vec![Blocker::until(HostBlocker::AppearedLate, run.not_after)])
+    Some(Blocker::until(HostBlocker::AppearedLate, run.not_after))
 }
 
 /// That no run is active, why none starts, and what a host itself lacks for one.

@@ -279,7 +279,8 @@ impl Dispatcher {
         self.jobs.done(now, id, report)
     }
 
-    /// A retraction came back; one that could not be carried out is tried again. Whether the answer counts: not when it was asked for in an earlier leadership.
+    /// A retraction came back; one that could not be carried out is tried again. Whether the answer counts: not when it was
+    /// asked for in an earlier leadership.
     pub fn retraction_answered(&mut self, now: Now, sequence: u64) -> bool {
         self.retractions.get_mut(&sequence).is_some_and(|pace| pace.done(now, RETRACTION_RETRY))
     }

@@ -193,21 +193,13 @@ impl From<SlotRefusal> for Problem {
             | SlotRefusal::HeldAlready { .. } => StatusCode::CONFLICT,
         };
         let problem = Self::refused(status, &refusal);
-        match &refusal {
-            // As a FleetLock client would be told.
-            SlotRefusal::LockDenied { denied } => problem.with_info(json!({
-                "kind": "lock-denied",
-                "lock-kind": denied.kind().as_str(),
-                "value": denied.to_string(),
-            })),
-            SlotRefusal::NoHolder { .. }
-            | SlotRefusal::HolderAtWork { .. }
-            | SlotRefusal::HolderUncertain { .. }
-            | SlotRefusal::ReclaimsNothing
-            | SlotRefusal::InInventory { .. }
-            | SlotRefusal::NotLeft { .. }
-            | SlotRefusal::HeldAlready { .. } => problem,
-        }
+        let SlotRefusal::LockDenied { denied } = refusal else { return problem };
+        // As a FleetLock client would be told.
+        problem.with_info(json!({
+            "kind": "lock-denied",
+            "lock-kind": denied.kind().as_str(),
+            "value": denied.to_string(),
+        }))
     }
 }
 
