@@ -14,23 +14,23 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
+use os_upgrade_adapters::Adapters;
+use os_upgrade_bus::Bus;
 use os_upgrade_kernel::Settings;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings};
+use os_upgrade_site::call::Call;
+use os_upgrade_site::snapshot::{Present, Readiness};
+use os_upgrade_site::strongbox::Strongbox;
+use os_upgrade_store::History;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use self::projection::Projection;
 use self::work::{Incoming, Work};
-use crate::adapters::Adapters;
-use crate::bus::Bus;
-use crate::call::Call;
-use crate::site::{Present, Readiness};
-use crate::store::History;
-use crate::strongbox::Strongbox;
 
 /// Time between two looks at the clock when nothing else happens.
 const TICK: Duration = Duration::from_millis(100);
@@ -39,7 +39,7 @@ const EVENTS_AT_ONCE: usize = 4096;
 
 /// What the driver works with.
 #[derive(Debug)]
-pub struct Driver {
+pub(crate) struct Driver {
     node: Node,
     started: Instant,
     inputs: Inputs,
@@ -87,32 +87,32 @@ impl Callers {
 
 /// What the driver is given.
 #[derive(Debug)]
-pub struct Parts {
+pub(crate) struct Parts {
     /// The node's settings.
-    pub settings: NodeSettings,
+    pub(crate) settings: NodeSettings,
     /// What carries out jobs.
-    pub adapters: Adapters,
+    pub(crate) adapters: Adapters,
     /// The key to the secrets, when there is one.
-    pub strongbox: Strongbox,
+    pub(crate) strongbox: Strongbox,
     /// What the store has.
-    pub history: History,
+    pub(crate) history: History,
     /// Where committed records go.
-    pub projection: mpsc::Sender<Committed>,
+    pub(crate) projection: mpsc::Sender<Committed>,
     /// What is wrong with the store, if something is.
-    pub store_problem: watch::Receiver<Option<String>>,
+    pub(crate) store_problem: watch::Receiver<Option<String>>,
     /// Where the present state is shown.
-    pub present: Arc<ArcSwap<Present>>,
+    pub(crate) present: Arc<ArcSwap<Present>>,
     /// Settings that are to be in force from now on.
-    pub changes: watch::Receiver<Settings>,
+    pub(crate) changes: watch::Receiver<Settings>,
     /// Counts the turns of the driver's loop, at least one each 100 ms: a driver that makes none is stuck.
-    pub turns: Arc<AtomicU64>,
+    pub(crate) turns: Arc<AtomicU64>,
     /// Ends the driver, in order.
-    pub shutdown: CancellationToken,
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl Driver {
     /// A driver of a node that knows nothing yet, over `bus`, which is there as long as `connected` says so.
-    pub fn new(
+    pub(crate) fn new(
         parts: Parts,
         bus: Bus,
         connected: watch::Receiver<bool>,
@@ -147,7 +147,7 @@ impl Driver {
     }
 
     /// Runs until it is told to stop and has done so: everybody who asked has been answered then.
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let end_readers = self.work.end_readers();
         self.work.read_workers_and_followers();
         let mut tick = tokio::time::interval(TICK);

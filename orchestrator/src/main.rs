@@ -1,5 +1,121 @@
-//! The program `os-upgrade`. What it does lives in the library; see [`os_upgrade_orchestrator::cli`].
+//! The program `os-upgrade`: its command line, and the commands that run an orchestrator.
+//!
+//! Exit codes: 0 done; 1 it could not run or go on, one line on standard error says why; 2 wrong usage, or a
+//! configuration that stays unusable until somebody does something, every error of which is on standard error; 5 a change
+//! was certainly not made, as nobody could be asked or the site could not take it; 6 it is not known whether it was made,
+//! and it may still come to be. `lock run` ends as its command does.
 
-fn main() -> std::process::ExitCode {
-    os_upgrade_orchestrator::cli::main()
+mod dev;
+mod driver;
+mod logging;
+mod serve;
+mod shutdown;
+
+use std::env::vars_os;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use os_upgrade_cli::output::outln;
+use os_upgrade_cli::{self as cli, EXIT_CODES, Failure};
+use os_upgrade_credentials::without_empty_variables;
+use os_upgrade_settings as settings;
+
+use self::serve::{Means, reload, with_nats};
+
+/// Upgrades the operating systems of the hosts of a site.
+///
+/// Commands go to a worker on each host over NATS JetStream; hosts are upgraded one by one, each holding a FleetLock
+/// slot, and what happened stays in the history.
+#[derive(Debug, Parser)]
+#[command(name = "os-upgrade", version, max_term_width = 100, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the orchestrator of a site
+    ///
+    /// Every key of the configuration can be given as an environment variable too:
+    /// `OS_UPGRADE_<SECTION>__<KEY>`. `RUST_LOG` sets what is logged, `info` by default. At SIGHUP the configuration is
+    /// read again: slots, reclaiming, what becomes of slots and `auto-approve` change at once, everything else at the next start.
+    Serve(Serve),
+    /// Try everything on this machine: nats-server, orchestrator, and workers that upgrade demo hosts
+    ///
+    /// The hosts are directories below DIR; their workers are processes that really change what is in there.
+    /// It needs os-upgrade-worker next to this program, and a nats-server (see `make tools`).
+    Dev(dev::Options),
+    #[command(flatten)]
+    Other(cli::Command),
+    /// Print the description of the REST API, as it is served at /openapi.json
+    Openapi,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// The configuration, a TOML file; without it every key has its default
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    // Ends the process itself for `--help`, `--version` and wrong usage.
+    let arguments = without_empty_variables(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
+    run(cli.command).map_or_else(Failure::tell, |()| ExitCode::SUCCESS)
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(serve) => {
+            // The client library says each failed attempt to connect; this program says what is new.
+            logging::start("info,async_nats=off");
+            let settings = settings::load(serve.config.as_deref(), vars_os())?;
+            block_on(async {
+                let means = Means::of_settings(&settings).await?;
+                let changes = reload::on_hangup(serve.config, settings.clone())?;
+                let shutdown = shutdown::within(shutdown::LIMIT)?;
+                Ok(with_nats::run(settings, means, changes, shutdown).await?)
+            })
+        }
+        Command::Dev(options) => {
+            logging::start("warn");
+            let settings = options.settings(settings::load(None, vars_os())?);
+            Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
+        }
+        Command::Other(command) => {
+            if let Some(level) = command.log_level() {
+                logging::start(level);
+            }
+            block_on(cli::run(command))
+        }
+        Command::Openapi => {
+            outln!("{}", os_upgrade_api::description());
+            Ok(())
+        }
+    }
+}
+
+/// One worker thread: a step of a run is a chain of short tasks that wait for the bus, and every hand-over to another
+/// thread would cost more than its work. Large answers are written out, and SQLite works, on threads of their own.
+fn block_on<E: From<anyhow::Error>>(future: impl Future<Output = Result<(), E>>) -> Result<(), E> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = built.context("cannot start the runtime")?;
+    let result = runtime.block_on(future);
+    // A thread that hangs, in a system call say, must not keep the process.
+    runtime.shutdown_timeout(shutdown::THREADS_WITHIN);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
 }

@@ -12,11 +12,11 @@ use anyhow::{Context as _, bail, ensure};
 use async_nats::jetstream::{self, stream};
 use futures::future::try_join_all;
 use hdrhistogram::Histogram;
+use os_upgrade_platform::managed_nats;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::workers::context;
-use os_upgrade_platform::managed_nats;
 
 /// The group whose slots are taken and given back.
 pub(crate) const GROUP: &str = "bench";

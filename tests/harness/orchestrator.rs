@@ -118,7 +118,7 @@ impl Orchestrator {
         let mut command = disk::command(&programs::path(programs::ORCHESTRATOR));
         command.args(["serve", "--config", "os-upgrade.toml"]).current_dir(self.directory());
         command
-            .env("RUST_LOG", "info,os_upgrade_orchestrator=debug,os_upgrade_orchestrator::api=off")
+            .env("RUST_LOG", "info,os_upgrade=debug,os_upgrade_api=off")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stderr(log);
         self.child = Some(Child::start(command).unwrap());

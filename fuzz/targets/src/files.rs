@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-use os_upgrade_orchestrator::auth::{self, Proof, Rights};
-use os_upgrade_orchestrator::config::{Error, NatsMode, parse};
+use os_upgrade_auth::{self as auth, Proof, Rights};
 use os_upgrade_protocol::HostName;
+use os_upgrade_settings::{Error, NatsMode, parse};
 use os_upgrade_worker_rules::StateFile;
 
 use crate::{is_object, is_one_line};

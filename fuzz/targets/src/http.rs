@@ -2,10 +2,10 @@
 
 use axum::http::{HeaderValue, Uri};
 use chrono::Utc;
+use os_upgrade_api::offline;
 use os_upgrade_api_types::fleet_lock::{Claim, REQUEST_BYTES_MAX};
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_orchestrator::api::offline;
 use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
 use os_upgrade_shell::fleetlock::{HttpAnswer, RETRY_AFTER_MAX, RetryAfter, read_answer, read_retry_after};
 

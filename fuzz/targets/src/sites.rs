@@ -3,8 +3,8 @@
 use axum::http::Method;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_orchestrator::api::offline;
-use os_upgrade_orchestrator::auth::Caller;
+use os_upgrade_api::offline;
+use os_upgrade_auth::Caller;
 
 use crate::is_one_line;
 

@@ -2,24 +2,23 @@
 
 use std::time::Duration;
 
+use os_upgrade_adapters::Adapters;
+use os_upgrade_bus::Bus;
 use os_upgrade_kernel::{Job, NoAnswer};
 use os_upgrade_protocol::{Hint, HostName};
+use os_upgrade_recovery::loss;
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::forward::Forwarded;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{CallId, Event, Halt, Known, NodeSettings};
+use os_upgrade_site::call::Call;
+use os_upgrade_store::History;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-
-use crate::adapters::Adapters;
-use crate::bus::Bus;
-use crate::call::Call;
-use crate::loss;
-use crate::store::History;
 
 /// Events that wait to be handed in; readers wait when there are so many.
 const EVENTS_MAX: usize = 8192;

@@ -105,7 +105,7 @@ async fn a_full_disk_of_nats_stops_everything_and_loses_nothing() {
 async fn tear(store: &Path, text: &str) {
     // All of it in one file, without a log that would have the pages too.
     let copy = store.with_extension("copy");
-    assert!(os_upgrade_orchestrator::store::copy(store, "site", &copy).await.unwrap());
+    assert!(os_upgrade_store::copy(store, "site", &copy).await.unwrap());
     for suffix in ["db-wal", "db-shm"] {
         let _ = fs::remove_file(store.with_extension(suffix));
     }
@@ -132,7 +132,7 @@ async fn a_torn_store_holds_up_no_run_and_is_made_again_from_the_journal() {
     site.orchestrator.terminate().await;
     let store = site.orchestrator.store_file();
     let whole = store.with_extension("whole");
-    assert!(os_upgrade_orchestrator::store::copy(&store, "site", &whole).await.unwrap());
+    assert!(os_upgrade_store::copy(&store, "site", &whole).await.unwrap());
     let created = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap().cached_info().created;
     // Where it says how far it is: that is read at the start.
     tear(&site.orchestrator.store_file(), &created.format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string()).await;

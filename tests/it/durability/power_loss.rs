@@ -227,7 +227,7 @@ async fn restore_with_a_cut(site: &Site, random: &mut Random) {
 
 /// Up to which message of the journal the store is, and with how many facts.
 async fn stored(site: &Site) -> Option<(u64, u64)> {
-    let folded = os_upgrade_orchestrator::store::fold(&site.orchestrator.store_file(), "site").await;
+    let folded = os_upgrade_store::fold(&site.orchestrator.store_file(), "site").await;
     folded.unwrap().map(|folded| (folded.position.sequence, folded.facts))
 }
 

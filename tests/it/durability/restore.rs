@@ -8,12 +8,12 @@ use harness::host::Host;
 use harness::orchestrator::Orchestrator;
 use harness::site::Site;
 use harness::wait::eventually;
-use os_upgrade_orchestrator::config::{self, Settings};
-use os_upgrade_orchestrator::recovery::RecoveryError;
-use os_upgrade_orchestrator::recovery::plan::{Plan, Source, Work};
-use os_upgrade_orchestrator::recovery::restore::{self, Step};
-use os_upgrade_orchestrator::recovery::site::Site as Exclusive;
 use os_upgrade_protocol::subject;
+use os_upgrade_recovery::RecoveryError;
+use os_upgrade_recovery::plan::{Plan, Source, Work};
+use os_upgrade_recovery::restore::{self, Step};
+use os_upgrade_recovery::site::Site as Exclusive;
+use os_upgrade_settings::{self as settings, Settings};
 use serde_json::{Value, json};
 
 const FROM_STORE: &[&str] = &["restore", "--from-store", "--yes", "--output", "json"];
@@ -179,7 +179,7 @@ async fn after_an_end_is_lost_the_control_stream_stays_and_late_answers_count() 
 fn settings(orchestrator: &Orchestrator) -> Settings {
     let directory = orchestrator.directory();
     let environment = [("OS_UPGRADE_STORE__PATH".into(), directory.join("data").into_os_string())];
-    config::load(Some(&directory.join("os-upgrade.toml")), environment).unwrap()
+    settings::load(Some(&directory.join("os-upgrade.toml")), environment).unwrap()
 }
 
 /// Cut off after each of its steps, as by kill -9 or a power cut, and run again.

@@ -10,7 +10,7 @@ use harness::wait::{Stopwatch, eventually};
 use harness::wrong_lock_server::{Mistake, WrongLockServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use os_upgrade_orchestrator::conformance::{self, Level, Options, Report, Verdict};
+use os_upgrade_conformance::{self as conformance, Level, Options, Report, Verdict};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::process::Command;

@@ -179,7 +179,7 @@ async fn each_fault_is_found() {
         site.orchestrator.terminate().await;
         // Whatever was in the log is in the file.
         let copy = store(&site).with_extension("copy");
-        assert!(os_upgrade_orchestrator::store::copy(&store(&site), "site", &copy).await.unwrap());
+        assert!(os_upgrade_store::copy(&store(&site), "site", &copy).await.unwrap());
         for suffix in ["db-wal", "db-shm"] {
             let _ = fs::remove_file(store(&site).with_extension(suffix));
         }

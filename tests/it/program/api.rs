@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use harness::host::Host;
 use harness::random;
 use harness::site::Site;
-use os_upgrade_orchestrator::auth::{self, Proof, Rights, Role, Salted, Secret, Token};
+use os_upgrade_auth::{self as auth, Proof, Rights, Role, Salted, Secret, Token};
 use tempfile::TempDir;
 use tokio::process::Command;
 

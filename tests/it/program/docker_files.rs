@@ -7,7 +7,7 @@ use std::process::Command;
 
 use harness::docker::{repository, tool};
 use harness::programs;
-use os_upgrade_orchestrator::config;
+use os_upgrade_settings as settings;
 use serde_json::{Value, json};
 
 #[test]
@@ -56,7 +56,7 @@ fn compose_sets_variables_that_programs_know() {
     };
     let worker = help(programs::WORKER, "exec");
     let settings: Vec<String> =
-        config::SECTIONS.iter().flat_map(|section| section.keys).map(config::Key::variable).collect();
+        settings::SECTIONS.iter().flat_map(|section| section.keys).map(settings::Key::variable).collect();
     let mut seen = 0;
     for (name, service) in compose_services() {
         let image = service["image"].as_str().unwrap();

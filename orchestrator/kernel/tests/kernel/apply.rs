@@ -1,8 +1,9 @@
 //! Facts that do not fit the state are refused with a typed error, and change nothing.
 
-use crate::common::{self, Site, group, host, run, start};
 use os_upgrade_kernel::fact::ReleaseCause;
 use os_upgrade_kernel::{ApplyError, Fact, HostEvent, LockProvider, Record, RunResult};
+
+use crate::common::{self, Site, group, host, run, start};
 
 #[test]
 fn facts_that_do_not_fit() {

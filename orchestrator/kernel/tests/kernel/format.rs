@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{self, application, client, config, group, host, run, start};
 use chrono_tz::Tz;
 use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::{Difference, Rollout};
@@ -21,6 +20,8 @@ use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+
+use crate::common::{self, application, client, config, group, host, run, start};
 
 /// A rollout as by default: the only place in these tests, stories included, where all its settings are written out.
 macro_rules! rollout {

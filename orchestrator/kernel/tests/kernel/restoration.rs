@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::common::{Site, group, host, run, script::perform, start};
 use os_upgrade_kernel::slot::SentCommand;
 use os_upgrade_kernel::{
     Effect, Fact, HostStatus, LockProvider, OnFailure, Outstanding, Record, Restoration, RestoreSource,
     RunResult, Standing, State, StopCause, effects, restoration,
 };
 use os_upgrade_protocol::Action;
+
+use crate::common::{Site, group, host, run, script::perform, start};
 
 fn restored(state: &State, control_kept: bool, outstanding: Vec<Outstanding>) -> State {
     let actor = "op".to_owned();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::error::with_causes;
-
 use os_upgrade_protocol::subject;
 
 use super::known::{Known, StoreKnowledge, Stream, StreamFacts, Streams};

@@ -1,0 +1,224 @@
+//! A client of a FleetLock server: asks for a slot and gives it back, and tells apart why it was not granted.
+//!
+//! It asks once. When to ask again is the caller's; nothing here waits or retries. What an answer means is read in
+//! [`os_upgrade_shell::fleetlock`]; here is what becomes of a request that has none.
+
+use std::error::Error as _;
+use std::fmt::Display;
+use std::time::Duration;
+
+use chrono::Utc;
+use os_upgrade_api_types::fleet_lock::{ClaimBody, LOCK, PROTOCOL_HEADER, UNLOCK};
+use os_upgrade_kernel::{LockOutcome, NoAnswer, SlotOrder};
+use os_upgrade_protocol::GroupName;
+use os_upgrade_protocol::limits::bounded_message;
+use os_upgrade_settings::{FleetLock, HttpUrl};
+use os_upgrade_shell::dispatch::JOB_LEASE_LEFT;
+use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, RetryAfter, read_answer, read_retry_after};
+use os_upgrade_site::strongbox::Secret;
+use os_upgrade_tls::client_files::TlsFiles;
+use os_upgrade_tls::http_client::{self, BuildError, beginning, causes};
+use reqwest::header::HeaderValue;
+use reqwest::{Client, Response, Url, header};
+
+/// How long connecting may take, TLS included: no longer than the lease lasts yet when it begins.
+pub const CONNECT_TIMEOUT: Duration = JOB_LEASE_LEFT;
+/// How long a request may take as a whole.
+pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long to wait for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For connecting.
+    pub connect: Duration,
+    /// For the whole request.
+    pub total: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: CONNECT_TIMEOUT, total: TOTAL_TIMEOUT }
+    }
+}
+
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// What it means.
+    pub outcome: LockOutcome,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<RetryAfter>,
+    /// The status of the answer, where there was one over HTTP.
+    pub status: Option<u16>,
+}
+
+impl From<LockOutcome> for Reply {
+    fn from(outcome: LockOutcome) -> Self {
+        Self { outcome, retry_after: None, status: None }
+    }
+}
+
+/// A client of one FleetLock server. Cheap to clone; clones share connections.
+#[derive(Debug, Clone)]
+pub struct FleetLockClient {
+    http: Client,
+    lock: Endpoint,
+    unlock: Endpoint,
+    credentials: Option<Secret>,
+}
+
+/// The URL of an operation. Not displayed, as it may hold a password.
+#[derive(Clone)]
+struct Endpoint(Url);
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.path())
+    }
+}
+
+impl FleetLockClient {
+    /// A client of the server whose base URL is `base`, with or without a slash at its end. A user and password in
+    /// it are sent as HTTP Basic authentication. Without files the system's authorities are trusted.
+    ///
+    /// # Errors
+    /// A file cannot be read or used, or TLS cannot be set up.
+    pub fn new(base: &HttpUrl, timeouts: Timeouts, files: Option<&TlsFiles>) -> Result<Self, BuildError> {
+        let mut builder = http_client::builder(base.url());
+        if let Some(files) = files {
+            builder = files.use_in(builder)?;
+        }
+        let http = builder
+            .connect_timeout(timeouts.connect)
+            .timeout(timeouts.total)
+            .build()
+            .map_err(|source| BuildError::Other { url: base.clone(), source })?;
+        Ok(Self {
+            http,
+            lock: endpoint(base.url(), LOCK.path()),
+            unlock: endpoint(base.url(), UNLOCK.path()),
+            credentials: None,
+        })
+    }
+
+    /// A client of the server that the settings name, if they do, with the certificates that they name.
+    ///
+    /// # Errors
+    /// A file cannot be read or used, or TLS cannot be set up.
+    pub fn of_settings(settings: &FleetLock) -> Result<Option<Self>, BuildError> {
+        let Some(base) = &settings.url else { return Ok(None) };
+        Self::new(base, Timeouts::default(), Some(&files(settings))).map(Some)
+    }
+
+    /// The same client, which sends `credentials`, `user:password`, as HTTP Basic authentication: those that there are when it
+    /// asks.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Option<Secret>) -> Self {
+        Self { credentials, ..self }
+    }
+
+    /// Asks for a slot of `group` for `id`. Asking again while it is held is granted again.
+    pub async fn lock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
+        self.ask(SlotOrder::Lock, group, id).await.outcome
+    }
+
+    /// Gives the slot of `group` held for `id` back. That it was not held is granted too.
+    pub async fn unlock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
+        self.ask(SlotOrder::Unlock, group, id).await.outcome
+    }
+
+    /// Asks, and tells also how long the server wants to be left alone.
+    pub async fn ask(&self, order: SlotOrder, group: &GroupName, id: &(impl Display + ?Sized)) -> Reply {
+        let endpoint = match order {
+            SlotOrder::Lock => &self.lock,
+            SlotOrder::Unlock => &self.unlock,
+        };
+        let claim = ClaimBody::new(id.to_string(), group.as_str());
+        let request = self.http.post(endpoint.0.clone()).header(PROTOCOL_HEADER, "true").json(&claim);
+        let request = match self.credentials.as_ref().map(Secret::open) {
+            None => request,
+            Some(Ok(credentials)) => {
+                let (user, password) = credentials.split_once(':').unwrap_or((&credentials, ""));
+                request.basic_auth(user, Some(password))
+            }
+            // The server is not asked, so nothing is held that was not before.
+            Some(Err(sealed)) => {
+                return LockOutcome::Unreachable { why: NoAnswer::Sealed { why: sealed } }.into();
+            }
+        };
+        match request.send().await {
+            Ok(response) => judge(response).await,
+            Err(error) => failure(false, &error).into(),
+        }
+    }
+}
+
+/// `path` below `base`, whose own path is kept.
+fn endpoint(base: &Url, path: &str) -> Endpoint {
+    let mut url = base.clone();
+    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+    url.set_query(None);
+    url.set_fragment(None);
+    Endpoint(url)
+}
+
+async fn judge(response: Response) -> Reply {
+    let status = response.status();
+    let headers = response.headers().clone();
+    let named = |name| headers.get(name).map(HeaderValue::as_bytes);
+    let mut answer = HttpAnswer {
+        status: status.as_u16(),
+        location: named(header::LOCATION),
+        retry_after: named(header::RETRY_AFTER),
+        date: named(header::DATE),
+        body: &[],
+    };
+    let retry_after = read_retry_after(&answer, Utc::now());
+    let is_error = status.is_client_error() || status.is_server_error();
+    // Of an answer that is none, the body is of no interest, and need not come to its end.
+    let body = if is_error { beginning(response, ANSWER_BYTES_MAX).await } else { Ok(Vec::new()) };
+    let outcome = match &body {
+        Ok(body) => {
+            answer.body = body;
+            read_answer(&answer)
+        }
+        Err(error) => failure(true, error),
+    };
+    Reply { outcome, retry_after, status: Some(status.as_u16()) }
+}
+
+/// A request or body that did not come to its end; `begun` once headers have come.
+fn failure(begun: bool, error: &reqwest::Error) -> LockOutcome {
+    let detail = bounded_message(&causes(error));
+    if error.is_timeout() {
+        return LockOutcome::Unreachable { why: NoAnswer::TimedOut };
+    }
+    if !begun && !is_malformed(error) {
+        return LockOutcome::Unreachable { why: NoAnswer::Failed { detail } };
+    }
+    LockOutcome::Protocol { detail }
+}
+
+/// Whether something answered that is not HTTP, as against no or half an answer.
+fn is_malformed(error: &reqwest::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<hyper::Error>() {
+            return error.is_parse();
+        }
+        source = cause.source();
+    }
+    false
+}
+
+/// The files that `[fleet-lock]` names.
+fn files(settings: &FleetLock) -> TlsFiles {
+    let FleetLock { ca, certificate, key, .. } = settings.clone();
+    let roles = ["`ca` of [fleet-lock]", "`certificate` of [fleet-lock]", "`key` of [fleet-lock]"];
+    TlsFiles { ca, certificate, key, roles, pipes: false }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tls_tests;

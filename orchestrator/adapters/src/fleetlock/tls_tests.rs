@@ -1,0 +1,277 @@
+//! A real TLS server on loopback, with authorities made for each test.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::{fs, io};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::serve::Listener;
+use os_upgrade_conformance as conformance;
+use os_upgrade_kernel::{LockOutcome, NoAnswer};
+use os_upgrade_protocol::GroupName;
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_settings::Settings;
+use os_upgrade_test_site::authority::Authority;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::*;
+
+struct TlsListener {
+    tcp: TcpListener,
+    acceptor: TlsAcceptor,
+    chains: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, peer) = self.tcp.accept().await.unwrap();
+            // Whoever does not like our certificate, or has none, goes away.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                self.chains.lock().unwrap().push(chain.len());
+                return (stream, peer);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.tcp.local_addr()
+    }
+}
+
+/// A lock server that grants everything and remembers the credentials it was shown.
+struct Server {
+    address: SocketAddr,
+    shown: Arc<Mutex<Vec<Option<String>>>>,
+    /// How many certificates each client has shown.
+    chains: Arc<Mutex<Vec<usize>>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Server {
+    /// Certified by `authority`; wants certificates of `clients`, if that is given.
+    async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
+        let (certificate, key) = authority.certify("127.0.0.1");
+        let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let verifier = clients.map(|clients| {
+            WebPkiClientVerifier::builder_with_provider(clients.roots(), provider).build().unwrap()
+        });
+        let builder = match verifier {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+            None => builder.with_no_client_auth(),
+        };
+        let config = builder.with_single_cert(chain, key).unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = tcp.local_addr().unwrap();
+        let chains = Arc::<Mutex<Vec<usize>>>::default();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TlsListener { tcp, acceptor, chains: Arc::clone(&chains) };
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let router = Router::new().fallback(grant).with_state(Arc::clone(&shown));
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { address, shown, chains, _task: AbortOnDropHandle::new(task) }
+    }
+}
+
+async fn grant(State(shown): State<Arc<Mutex<Vec<Option<String>>>>>, headers: HeaderMap) {
+    let authorization = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    shown.lock().unwrap().push(authorization);
+}
+
+/// Settings for a server, with files of these contents.
+fn settings(
+    directory: &TempDir,
+    url: &str,
+    ca: Option<&str>,
+    certificate: Option<(&str, &str)>,
+) -> FleetLock {
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let mut settings = Settings::default().fleet_lock;
+    settings.url = Some(url.parse().unwrap());
+    settings.ca = ca.map(|pem| file("ca.pem", pem));
+    settings.certificate = certificate.map(|(pem, _)| file("client.pem", pem));
+    settings.key = certificate.map(|(_, key)| file("client.key", key));
+    settings
+}
+
+async fn ask(settings: &FleetLock) -> LockOutcome {
+    let client = FleetLockClient::of_settings(settings).unwrap().unwrap();
+    client.lock(&GroupName::new("default").unwrap(), "h01").await
+}
+
+fn unreachable(outcome: &LockOutcome) -> &str {
+    let LockOutcome::Unreachable { why: NoAnswer::Failed { detail } } = outcome else {
+        panic!("{outcome:?}")
+    };
+    detail
+}
+
+#[tokio::test]
+async fn only_servers_of_the_authority_are_trusted_and_credentials_stay_secret() {
+    let (ours, other) = (Authority::new("one"), Authority::new("other"));
+    let server = Server::start(&ours, None).await;
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("https://user:pa%3Ass@{}/base/", server.address);
+    let both = other.pem.clone() + &ours.pem;
+    for ca in [&ours.pem, &both] {
+        assert_eq!(ask(&settings(&directory, &url, Some(ca), None)).await, LockOutcome::Granted);
+    }
+    assert_eq!(*server.shown.lock().unwrap(), vec![Some("Basic dXNlcjpwYTpzcw==".to_owned()); 2]);
+    for ca in [Some(other.pem.as_str()), None] {
+        // Without one the system's authorities count, where there are any.
+        let settings = settings(&directory, &url, ca, None);
+        let Ok(client) = FleetLockClient::of_settings(&settings) else {
+            assert_eq!(ca, None);
+            continue;
+        };
+        let outcome = client.unwrap().lock(&GroupName::new("default").unwrap(), "h01").await;
+        let detail = unreachable(&outcome);
+        assert!(detail.contains("invalid peer certificate: UnknownIssuer"), "{detail}");
+        assert!(!detail.contains("user") && !detail.contains("pa%3Ass"), "{detail}");
+        assert!(!format!("{settings:?}").contains("pa%3Ass"), "{settings:?}");
+    }
+    // Nothing was sent to a server that is not trusted.
+    assert_eq!(server.shown.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_certificate_is_shown_ours() {
+    let (servers, clients) = (Authority::new("one"), Authority::new("other"));
+    let server = Server::start(&servers, Some(&clients)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("https://{}", server.address);
+    let (certificate, key) = clients.certify("orchestrator");
+    let shown = settings(&directory, &url, Some(&servers.pem), Some((&certificate, &key)));
+    assert_eq!(ask(&shown).await, LockOutcome::Granted);
+
+    let none = ask(&settings(&directory, &url, Some(&servers.pem), None)).await;
+    assert!(unreachable(&none).contains("CertificateRequired"), "{none:?}");
+    let (certificate, key) = servers.certify("orchestrator");
+    let another = settings(&directory, &url, Some(&servers.pem), Some((&certificate, &key)));
+    let another = ask(&another).await;
+    assert!(unreachable(&another).contains("received fatal alert"), "{another:?}");
+    assert_eq!(server.shown.lock().unwrap().len(), 1);
+
+    // One file for both, and a chain: nothing is shown twice.
+    let (certificate, key) = clients.certify("orchestrator");
+    let whole = format!("{certificate}{key}{}", clients.pem);
+    let both = settings(&directory, &url, Some(&servers.pem), Some((&whole, &whole)));
+    assert_eq!(ask(&both).await, LockOutcome::Granted);
+    assert_eq!(*server.chains.lock().unwrap(), [1, 2]);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_with_their_key() {
+    let authority = Authority::new("one");
+    let (certificate, key) = authority.certify("orchestrator");
+    let (_, other_key) = authority.certify("orchestrator");
+    let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let (ca, certificate, key) = (authority.pem.as_str(), certificate.as_str(), key.as_str());
+    for (ca, certificate, expected) in [
+        (Some("no PEM"), None, "ca.pem, the `ca` of [fleet-lock], holds no certificate in PEM"),
+        (Some(key), None, "ca.pem, the `ca` of [fleet-lock], holds no certificate in PEM"),
+        (Some(damaged), None, "ca.pem, the `ca` of [fleet-lock], holds no usable authority: "),
+        (Some("-----BEGIN CERTIFICATE-----\nAAAA"), None, "ca.pem, the `ca` of [fleet-lock], is not PEM: "),
+        (
+            Some(ca),
+            Some((key, key)),
+            "client.pem, the `certificate` of [fleet-lock], holds no certificate in PEM",
+        ),
+        (
+            Some(ca),
+            Some((certificate, certificate)),
+            "client.key, the `key` of [fleet-lock], holds no private key in PEM",
+        ),
+        (
+            Some(ca),
+            Some((certificate, &other_key)),
+            "client.key, the `key` of [fleet-lock], does not go with the certificate: ",
+        ),
+        (
+            Some(ca),
+            Some((certificate, &format!("{key}{other_key}"))),
+            "client.key, the `key` of [fleet-lock], holds more than one private key",
+        ),
+        (
+            Some(ca),
+            Some((damaged, key)),
+            "client.key, the `key` of [fleet-lock], does not go with the certificate: ",
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = settings(&directory, "https://h", ca, certificate);
+        let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
+        assert!(error.contains(expected), "{error}\n{expected}");
+        assert!(!error.contains("PRIVATE KEY"), "{error}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(&directory, "https://h", None, Some((certificate, key)));
+    let large = directory.path().join("large");
+    fs::File::create(&large).unwrap().set_len(5_000_000).unwrap();
+    for (path, expected) in [
+        ("/dev/zero", "it is not a file"),
+        (large.to_str().unwrap(), "more than 4194304 bytes"),
+        ("/nowhere/k", "No such file or directory (os error 2)"),
+    ] {
+        settings.key = Some(path.into());
+        let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
+        assert_eq!(error, format!("cannot read {path}, the `key` of [fleet-lock]: {expected}"));
+    }
+}
+
+#[tokio::test]
+async fn any_server_is_examined_with_the_files_that_are_named() {
+    let authority = Authority::new("one");
+    let server = Server::start(&authority, Some(&authority)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let (certificate, key) = authority.certify("examiner");
+    let url = format!("https://{}", server.address);
+    let settings =
+        settings(&directory, &url, Some(&authority.pem), Some((certificate.as_str(), key.as_str())));
+    let examine = async |tls| {
+        let options = conformance::Options {
+            url: url.parse().unwrap(),
+            tls: Some(tls),
+            group: "default".to_owned(),
+            level: conformance::Level::Protocol,
+            slots: None,
+            slots_max: 1,
+        };
+        conformance::run(&options, &CancellationToken::new(), |_| ()).await
+    };
+    let files = files(&settings);
+    // It grants everything, with an empty body.
+    let report = examine(files.clone()).await.unwrap();
+    assert_eq!(report.rows[0].got, "200, no body");
+    let nobody = TlsFiles { certificate: None, key: None, ..files.clone() };
+    let refused = examine(nobody).await.unwrap_err();
+    assert!(matches!(refused, conformance::Error::Unreachable { .. }), "{refused}");
+    let roles = ["file of --ca", "b", "c"];
+    let missing = TlsFiles { ca: Some("/nowhere/ca".into()), roles, ..files };
+    let error = with_causes(&examine(missing).await.unwrap_err());
+    assert_eq!(error, "cannot read /nowhere/ca, the file of --ca: No such file or directory (os error 2)");
+}

@@ -1,0 +1,76 @@
+//! Routes: declarations, each registered with the handler that answers it. Who may ask, and whether another site may be
+//! asked instead, follows from the declaration.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodFilter, MethodRouter, any, on};
+use os_upgrade_api_types::route::{Access, Declaration, Dialect, Method, Route};
+use os_upgrade_api_types::sites::takes_site;
+use os_upgrade_auth::Gate;
+
+use super::sites::{self, Sites};
+use super::{Api, authority};
+
+/// Routes that are to be served.
+#[derive(Default)]
+pub(super) struct Routes(Vec<(Declaration, MethodRouter<Api>)>);
+
+impl Routes {
+    /// These, and `route`, which `handler` answers.
+    pub(super) fn route<B, H, T>(mut self, route: &Route<B>, handler: H) -> Self
+    where
+        H: Handler<T, Api>,
+        T: 'static,
+    {
+        let declaration = *route.declaration();
+        let methods = match declaration.dialect() {
+            Dialect::Specification => on(filter(declaration.method), handler),
+            // The handler refuses other methods too, in its dialect.
+            Dialect::FleetLock => any(handler),
+        };
+        self.0.push((declaration, methods));
+        self
+    }
+
+    /// These and `others`.
+    pub(super) fn merge(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
+    /// What is declared.
+    pub(super) fn declarations(&self) -> impl Iterator<Item = &Declaration> {
+        self.0.iter().map(|(declaration, _)| declaration)
+    }
+
+    /// The router, which lets in whom the declarations name; `gate` counts those who are refused. What is asked of other
+    /// sites goes to `sites`, if there are any to be asked.
+    pub(super) fn router(self, gate: &Gate, sites: Option<&Sites>) -> Router<Api> {
+        self.0.into_iter().fold(Router::new(), |router, (declaration, methods)| {
+            let sites = sites.filter(|_| takes_site(declaration.path));
+            let methods = sites.into_iter().fold(methods, |methods, sites| {
+                methods.route_layer(from_fn_with_state(sites.clone(), sites::elsewhere))
+            });
+            let methods = match declaration.access {
+                Access::Role(role) => {
+                    methods.route_layer(from_fn_with_state((gate.clone(), role), authority::admit))
+                }
+                // Which group it is stands in the body, which the handler reads.
+                Access::Anybody | Access::LockGroup => methods,
+            };
+            router.route(declaration.path, methods)
+        })
+    }
+}
+
+const fn filter(method: Method) -> MethodFilter {
+    match method {
+        Method::Get => MethodFilter::GET,
+        Method::Put => MethodFilter::PUT,
+        Method::Post => MethodFilter::POST,
+        Method::Patch => MethodFilter::PATCH,
+        Method::Delete => MethodFilter::DELETE,
+        Method::Options => MethodFilter::OPTIONS,
+    }
+}

@@ -1,0 +1,178 @@
+//! The whole router in process, over a small core that owns a real kernel state and a real store.
+
+mod authority;
+mod configuration;
+mod conformance;
+mod crowds;
+mod enrolment;
+mod errors;
+mod forms;
+mod limits;
+mod lock_edge;
+mod openapi;
+mod reads;
+mod schedule;
+mod served;
+mod sites;
+mod slots;
+mod strongbox;
+mod tls;
+mod window_places;
+mod writes;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use os_upgrade_api_types::config::rollout;
+use os_upgrade_kernel::Input;
+use os_upgrade_protocol::Versions;
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::forward::Answered;
+use os_upgrade_shell::inventory::HostVersions;
+use os_upgrade_shell::not_done::NotDone;
+use os_upgrade_site::call::Call;
+use os_upgrade_site::snapshot::{Present, Readiness};
+use os_upgrade_store::{Projector, Streams};
+use os_upgrade_test_site::{TestSite, host};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use super::*;
+
+/// A router over a core that answers, and the store behind it.
+struct TestApi {
+    router: Router,
+    site: SiteHandle,
+    history: History,
+    directory: TempDir,
+    /// What the core shows.
+    shown: Arc<ArcSwap<Present>>,
+    /// What the core looks for secrets in, as the driver does.
+    strongbox: Arc<ArcSwap<Strongbox>>,
+}
+
+fn present(site: &TestSite) -> Present {
+    let versions = Versions([("linux".to_owned(), "6.12.9".to_owned())].into_iter().collect());
+    let published = HostVersions { versions, published_at: "2026-11-20T12:00:00Z".parse().unwrap() };
+    Present {
+        state: site.state.clone(),
+        view: site.view.clone(),
+        versions: [(host("h01"), published)].into_iter().collect(),
+        readiness: Readiness::Ready,
+        ..Present::default()
+    }
+}
+
+async fn store() -> (TempDir, Projector) {
+    let directory = TempDir::new().unwrap();
+    let projector = Projector::open(&directory.path().join("store.sqlite"), "site").await.unwrap();
+    (directory, projector)
+}
+
+fn streams() -> Streams {
+    let created: chrono::DateTime<chrono::Utc> = "2026-11-01T00:00:00Z".parse().unwrap();
+    Streams { journal_created_at: created, control_created_at: created }
+}
+
+/// Applies `records` behind what the store has.
+async fn project(projector: &mut Projector, records: &[Committed]) {
+    let streams = streams();
+    let follows = projector.position().await.unwrap().map(|position| position.sequence);
+    projector.apply(&streams, follows, records).await.unwrap();
+}
+
+/// Answers every call, each in a batch of its own, after it stands in the store.
+async fn core(
+    mut site: TestSite,
+    mut projector: Projector,
+    shown: Arc<ArcSwap<Present>>,
+    strongbox: Arc<ArcSwap<Strongbox>>,
+    mut calls: mpsc::Receiver<Call>,
+) {
+    let look =
+        |site: &mut TestSite| site.view.sealed = strongbox.load().withholds_slots(&site.state.strongbox);
+    while let Some(call) = calls.recv().await {
+        look(&mut site);
+        let (committed, mut answers) = site.ask(&[Input::Request(call.request)]);
+        project(&mut projector, &[committed]).await;
+        look(&mut site);
+        shown.store(Arc::new(present(&site)));
+        let _ = call.answer.send(Ok(Answered { answer: answers.remove(0), sequence: 0 }));
+    }
+}
+
+impl TestApi {
+    /// An API over `site`, whose journal holds `records`.
+    async fn new(site: TestSite, records: &[Committed]) -> Self {
+        let (directory, mut projector) = store().await;
+        project(&mut projector, records).await;
+        let history = projector.history().await.unwrap();
+        let shown = Arc::new(ArcSwap::from_pointee(present(&site)));
+        let (sender, calls) = mpsc::channel(8);
+        let handle = SiteHandle::new(Arc::clone(&shown), sender);
+        let api = Self { shown, ..Self::over(handle, history, directory) };
+        tokio::spawn(core(site, projector, Arc::clone(&api.shown), Arc::clone(&api.strongbox), calls));
+        api
+    }
+
+    fn over(site: SiteHandle, history: History, directory: TempDir) -> Self {
+        Self {
+            router: router(site.clone(), history.clone(), Gate::default(), &Options::default()),
+            site,
+            history,
+            directory,
+            shown: Arc::default(),
+            strongbox: Arc::default(),
+        }
+    }
+
+    /// An API over a core that never answers. The receiver keeps the core's end open.
+    async fn silent(readiness: Readiness) -> (Self, mpsc::Receiver<Call>) {
+        let (directory, projector) = store().await;
+        let shown = Arc::new(ArcSwap::from_pointee(Present { readiness, ..Present::default() }));
+        let (sender, calls) = mpsc::channel(8);
+        let handle = SiteHandle::new(shown, sender).with_timeout(Duration::from_millis(20));
+        (Self::over(handle, projector.history().await.unwrap(), directory), calls)
+    }
+
+    async fn send(&self, request: Request<Body>) -> (u16, HeaderMap, String) {
+        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        conformance::check(&method, &path, status, &headers, &body);
+        // Some files of the page are no text.
+        (status, headers, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// `request` is `<method> <path>`; the body, if there is any, is sent as JSON.
+    async fn call(&self, request: &str, body: &str) -> (u16, Value) {
+        let (status, _, body) = self.send(build(request, "application/json", body)).await;
+        let body = if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap() };
+        (status, body)
+    }
+}
+
+fn build(request: &str, content_type: &str, body: &str) -> Request<Body> {
+    let (method, path) = request.split_once(' ').unwrap();
+    let request = Request::builder().method(method).uri(path).header("content-type", content_type);
+    request.body(Body::from(body.to_owned())).unwrap()
+}
+
+/// The body of an error.
+fn error(message: &str) -> Value {
+    json!({ "errors": [{ "error-message": message }] })
+}
+
+/// The body of an answer to a request that has none.
+fn not_done(not_done: &NotDone) -> Value {
+    error_with(&not_done.to_string(), &json!(not_done))
+}
+
+fn error_with(message: &str, info: &Value) -> Value {
+    json!({ "errors": [{ "error-message": message, "error-info": info }] })
+}

@@ -1,0 +1,262 @@
+//! Every route and method as everybody, over the real router.
+
+use std::collections::BTreeMap;
+
+use axum::http::Method;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{TimeDelta, Utc};
+use os_upgrade_api_types::route::Access;
+use os_upgrade_auth::{KeptTokens, Proof, Rights, Role, Salted, Secret, Token, write};
+use os_upgrade_protocol::GroupName;
+
+use super::*;
+
+const METHODS: [Method; 8] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+    Method::TRACE,
+];
+
+/// A site with tokens, and what the file holds: a name and its secret.
+struct Guarded {
+    api: TestApi,
+    secrets: Vec<(&'static str, String)>,
+    _tokens: TempDir,
+}
+
+fn token(name: &str, rights: Rights, created: chrono::DateTime<Utc>) -> (Token, String) {
+    let secret = Secret::random().unwrap();
+    let proof = Proof::Secret(Salted::of(&secret).unwrap());
+    let lifetime = Some(Duration::from_hours(1));
+    (Token::new(name.parse().unwrap(), rights, proof, created, lifetime), secret.reveal().to_owned())
+}
+
+impl Guarded {
+    async fn new(site: TestSite, records: &[Committed]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let (now, before) = (Utc::now(), Utc::now() - TimeDelta::hours(2));
+        let group = Rights::Group(GroupName::new("default").unwrap());
+        let made = [
+            ("expired", Rights::Role(Role::Admin), before),
+            ("client", group, now),
+            ("viewer", Rights::Role(Role::Viewer), now),
+            ("operator", Rights::Role(Role::Operator), now),
+            ("admin", Rights::Role(Role::Admin), now),
+        ];
+        let (mut tokens, mut secrets) = (Vec::new(), Vec::new());
+        for (name, rights, created) in made {
+            let (token, secret) = token(name, rights, created);
+            tokens.push(token);
+            secrets.push((name, secret));
+        }
+        let path = directory.path().join("tokens.toml");
+        write(&path, &tokens).unwrap();
+        let gate = Gate::new(Some(KeptTokens::open(path).unwrap()), None);
+        let api = TestApi::new(site, records).await;
+        let router = router(api.site.clone(), api.history.clone(), gate, &Options::default());
+        Self { api: TestApi { router, ..api }, secrets, _tokens: directory }
+    }
+
+    fn secret(&self, name: &str) -> &str {
+        &self.secrets.iter().find(|(known, _)| *known == name).unwrap().1
+    }
+
+    /// A request of `who`: `none`, `bad`, or the name of a token.
+    fn request(&self, who: &str, method: &Method, path: &str) -> Request<Body> {
+        let request = Request::builder().method(method).uri(path);
+        let request = match who {
+            "none" => request,
+            "bad" => request.header("authorization", "Bearer osup_AAAA"),
+            name => request.header("authorization", format!("Bearer {}", self.secret(name))),
+        };
+        request.body(Body::empty()).unwrap()
+    }
+
+    async fn ask(&self, who: &str, method: &Method, path: &str) -> (u16, HeaderMap, String) {
+        self.api.send(self.request(who, method, path)).await
+    }
+}
+
+/// What stands for a parameter.
+fn example(path: &str) -> String {
+    path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+/// The methods of each path, and who may use them.
+fn paths() -> BTreeMap<&'static str, Vec<(&'static str, Access)>> {
+    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for route in routes().declarations() {
+        paths.entry(route.path).or_default().push((route.method.as_str(), route.access));
+    }
+    paths
+}
+
+#[tokio::test]
+async fn every_route_and_method_as_everybody() {
+    let guarded = Guarded::new(TestSite::new(["h01"]), &[]).await;
+    let roles = [
+        ("client", None),
+        ("viewer", Some(Role::Viewer)),
+        ("operator", Some(Role::Operator)),
+        ("admin", Some(Role::Admin)),
+    ];
+    for (path, methods) in paths() {
+        for method in METHODS {
+            let asked = if method == Method::HEAD { Method::GET } else { method.clone() };
+            let access =
+                methods.iter().find(|(known, _)| *known == asked.as_str()).map(|(_, access)| *access);
+            // Whoever asks is looked at before the method.
+            let access = access.or_else(|| {
+                methods.iter().map(|(_, access)| *access).find(|access| *access == Access::LockGroup)
+            });
+            let is_post = method == Method::POST;
+            let path = example(path);
+            for who in ["none", "bad", "expired"] {
+                let (status, headers, body) = guarded.ask(who, &method, &path).await;
+                let case = format!("{who}: {method} {path}: {status} {body}");
+                match access {
+                    None => assert_eq!(status, 405, "{case}"),
+                    Some(Access::Anybody) => assert!([200, 308, 404].contains(&status), "{case}"),
+                    Some(Access::LockGroup) => {
+                        assert_eq!(status, 401, "{case}");
+                        assert_eq!(headers["www-authenticate"], "Basic realm=\"os-upgrade\"", "{case}");
+                    }
+                    Some(Access::Role(_)) => {
+                        assert_eq!(status, 401, "{case}");
+                        assert!(
+                            headers["www-authenticate"].to_str().unwrap().starts_with("Bearer"),
+                            "{case}"
+                        );
+                        let says = ["this needs a token", "is not valid", "has expired"];
+                        let says =
+                            says[["none", "bad", "expired"].iter().position(|known| *known == who).unwrap()];
+                        assert!(method == Method::HEAD || body.contains(says), "{case}");
+                    }
+                }
+            }
+            for (who, role) in roles {
+                let (status, _, body) = guarded.ask(who, &method, &path).await;
+                let case = format!("{who}: {method} {path}: {status} {body}");
+                match access {
+                    None => assert_eq!(status, 405, "{case}"),
+                    // Without FleetLock's header the group is not looked at.
+                    Some(Access::LockGroup) => assert_eq!(status, if is_post { 400 } else { 405 }, "{case}"),
+                    Some(Access::Role(needed)) if role < Some(needed) => {
+                        assert_eq!(status, 403, "{case}");
+                        assert!(method == Method::HEAD || body.contains(&format!("role {needed}")), "{case}");
+                    }
+                    Some(_) => assert!(![401, 403, 405].contains(&status) && status < 500, "{case}"),
+                }
+            }
+        }
+    }
+}
+
+/// Without tokens whoever is on the machine may do everything, and so might pages in a browser on it.
+#[tokio::test]
+async fn pages_of_other_sites_are_kept_out_where_nobody_needs_a_token() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let ask = async |method: &str, path: &str, host: &str, origin: Option<&str>| {
+        let request = Request::builder().method(method).uri(path).header("host", host);
+        let request = origin.into_iter().fold(request, |request, origin| request.header("origin", origin));
+        api.send(request.body(Body::empty()).unwrap()).await.0
+    };
+    let (cancel, ours) = ("/v1/state/os-upgrade/cancel", "127.0.0.1:8646");
+    assert_eq!(ask("POST", cancel, ours, None).await, 409);
+    assert_eq!(ask("POST", cancel, ours, Some("http://127.0.0.1:8646")).await, 409);
+    assert_eq!(ask("POST", cancel, ours, Some("https://example.com")).await, 403);
+    assert_eq!(ask("GET", "/v1/state/os-upgrade", "rebound.example", None).await, 403);
+    assert_eq!(ask("GET", "/healthz", "rebound.example", None).await, 200);
+}
+
+#[tokio::test]
+async fn what_has_no_route_is_not_there_for_anybody() {
+    let guarded = Guarded::new(TestSite::new([]), &[]).await;
+    for who in ["none", "admin"] {
+        assert_eq!(guarded.ask(who, &Method::GET, "/v1/nothing").await.0, 404);
+    }
+}
+
+#[tokio::test]
+async fn a_write_is_of_whose_token_it_was() {
+    let mut site = TestSite::new(["h01"]);
+    let records = [site.record(&[os_upgrade_test_site::put_config()])];
+    let guarded = Guarded::new(site, &records).await;
+    let path = "/v1/state/os-upgrade/trigger-upgrade-site";
+    assert_eq!(guarded.ask("operator", &Method::POST, path).await.0, 204);
+    let run = guarded.api.site.present().state.run.clone().unwrap().id;
+    let id = os_upgrade_test_site::run_id(run.as_str());
+    let detail = guarded.api.history.run(&id, 1, None).await.unwrap().unwrap();
+    assert_eq!(detail.run.actor.as_deref(), Some("token operator"));
+}
+
+/// Asks for a slot: the status and the body.
+async fn lock(guarded: &Guarded, authorization: Option<String>, group: &str) -> (u16, HeaderMap, Value) {
+    let body = json!({ "client_params": { "group": group, "id": "node-7" } }).to_string();
+    let request = Request::post("/v1/pre-reboot").header("fleet-lock-protocol", "true");
+    let request =
+        authorization.into_iter().fold(request, |request, value| request.header("authorization", value));
+    let (status, headers, body) = guarded.api.send(request.body(Body::from(body)).unwrap()).await;
+    (status, headers, serde_json::from_str(&body).unwrap())
+}
+
+#[tokio::test]
+async fn clients_take_slots_of_their_group_only() {
+    let guarded = Guarded::new(TestSite::new([]), &[]).await;
+    let basic =
+        |name: &str, secret: &str| Some(format!("Basic {}", STANDARD.encode(format!("{name}:{secret}"))));
+    let own = |name: &str| basic(name, guarded.secret(name));
+    let unauthorized = |value: &str| (401, json!({ "kind": "unauthorized", "value": value }));
+    let forbidden = |who: &str, group: &str| {
+        let value = format!("token {who} may not ask for slots of the group {group}");
+        (403, json!({ "kind": "forbidden", "value": value }))
+    };
+    let missing = unauthorized("HTTP Basic credentials or a client certificate are needed");
+    for (authorization, group, expected) in [
+        (None, "default", missing),
+        (basic("client", "osup_AAAA"), "default", unauthorized("the credentials are not valid")),
+        (own("expired"), "default", unauthorized("the credentials have expired")),
+        (own("client"), "other", forbidden("client", "other")),
+        (own("operator"), "default", forbidden("operator", "default")),
+        (own("client"), "default", (200, json!({}))),
+        (own("admin"), "default", (200, json!({}))),
+    ] {
+        let (status, headers, body) = lock(&guarded, authorization.clone(), group).await;
+        assert_eq!((status, body), expected, "{authorization:?}");
+        assert_eq!(headers.contains_key("www-authenticate"), status == 401);
+    }
+    let path = "/v1/state/fleet-lock/history?clients=true";
+    let (_, _, page) = guarded.ask("viewer", &Method::GET, path).await;
+    let page: Value = serde_json::from_str(&page).unwrap();
+    let [item] = page["items"].as_array().unwrap().as_slice() else { unreachable!("{page}") };
+    assert_eq!(
+        (&item["actor"], &item["fact"]["id"]),
+        (&json!("token client"), &json!("node-7")),
+        "who called, and what it called itself"
+    );
+}
+
+#[tokio::test]
+async fn who_was_not_let_in_is_counted() {
+    let guarded = Guarded::new(TestSite::new([]), &[]).await;
+    guarded.ask("none", &Method::GET, "/metrics").await;
+    guarded.ask("bad", &Method::GET, "/metrics").await;
+    guarded.ask("viewer", &Method::PUT, "/v1/config/os-upgrade").await;
+    lock(&guarded, None, "default").await;
+    let (status, _, text) = guarded.ask("viewer", &Method::GET, "/metrics").await;
+    assert_eq!(status, 200);
+    for line in [
+        "os_upgrade_api_denied_total{reason=\"missing\"} 2",
+        "os_upgrade_api_denied_total{reason=\"invalid\"} 1",
+        "os_upgrade_api_denied_total{reason=\"forbidden\"} 1",
+        "os_upgrade_api_token_file_usable 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Which hosts take part in runs: how it is shown, and what operators can do about it.
+
+use os_upgrade_kernel::Settings;
+use os_upgrade_test_site::put_config;
+
+use super::*;
+
+const HOSTS: &str = "GET /v1/state/os-upgrade/hosts";
+const APPROVE: &str = "POST /v1/state/os-upgrade/approve-hosts";
+const WITHDRAW: &str = "POST /v1/state/os-upgrade/withdraw-host";
+const HISTORY: &str = "GET /v1/state/os-upgrade/enrolment-history";
+const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
+
+/// An API over a site where hosts wait for approval.
+async fn waiting() -> TestApi {
+    let mut site = TestSite::new(["h01", "h02", "h03"]);
+    for (name, seconds) in [("h01", 0), ("h02", 60)] {
+        let seen = site.view.hosts.get_mut(&host(name)).unwrap();
+        seen.announced_at = Some("2026-11-21T04:00:00Z".parse().unwrap());
+        seen.announced_at = seen.announced_at.map(|at| at + chrono::TimeDelta::seconds(seconds));
+    }
+    let records = vec![site.record(&[Input::Settings(Settings::default()), put_config()])];
+    TestApi::new(site, &records).await
+}
+
+fn host_of(hosts: &Value, name: &str) -> Value {
+    hosts.as_array().unwrap().iter().find(|host| host["hostname"] == name).cloned().unwrap()
+}
+
+async fn names(api: &TestApi, query: &str) -> Value {
+    api.call(&format!("{HOSTS}?{query}keys=true"), "").await.1
+}
+
+#[tokio::test]
+async fn hosts_wait_for_approval() {
+    let api = waiting().await;
+    let (_, hosts) = api.call(HOSTS, "").await;
+    let expected = json!({
+        "hostname": "h02",
+        "applications": ["os-upgrade-debian"],
+        "group": "default",
+        "reachability": "unknown",
+        "enrolment": "pending",
+        "announced-at": "2026-11-21T04:01:00Z",
+        "why": "waits for approval: os-upgrade hosts approve h02",
+        "reason": "waits for approval: os-upgrade hosts approve h02",
+        "reason-kind": "awaits-approval",
+        "blockers": [{"kind": "awaits-approval", "host": "h02"}],
+    });
+    assert_eq!(host_of(&hosts, "h02"), expected);
+    assert_eq!(names(&api, "pending=true&").await, json!(["h01", "h02", "h03"]));
+    let (_, state) = api.call("GET /v1/state/os-upgrade", "").await;
+    assert_eq!((&state["pending-hosts"], &state["scheduled-workers"]), (&json!(3), &json!([])));
+    let (status, refused) = api.call(TRIGGER, "").await;
+    let info = &refused["errors"][0]["error-info"];
+    assert_eq!((status, info), (409, &json!({"kind": "none-approved", "hosts": 3})));
+
+    let two = r#"{"hosts":["h01","h02"]}"#;
+    assert_eq!(api.call(&format!("{APPROVE}?validate=true"), two).await, (204, Value::Null));
+    assert_eq!(names(&api, "pending=true&").await, json!(["h01", "h02", "h03"]));
+    assert_eq!(api.call(APPROVE, two).await, (204, Value::Null));
+    assert_eq!(api.call(APPROVE, two).await, (204, Value::Null));
+    assert_eq!(names(&api, "pending=true&").await, json!(["h03"]));
+    assert_eq!(api.call(&format!("{HOSTS}?pending=true&count=true"), "").await, (200, json!({"count": 1})));
+    let page = api.call(&format!("{HOSTS}?pending=true&limit=1"), "").await.1;
+    assert_eq!((page["items"].as_array().unwrap().len(), &page["next"]), (1, &Value::Null));
+    let approved = host_of(&api.call(HOSTS, "").await.1, "h01");
+    assert_eq!((&approved["enrolment"], &approved["decided-by"]), (&json!("approved"), &json!("api")));
+    assert_eq!(api.call(TRIGGER, "").await.0, 204);
+    let (_, state) = api.call("GET /v1/state/os-upgrade", "").await;
+    let reason = &state["current-upgrade-info"]["hosts"][2];
+    assert_eq!((&reason["status"], &reason["reason-kind"]), (&json!("skipped"), &json!("awaits-approval")));
+    let (_, _, text) = api.send(build("GET /metrics", "", "")).await;
+    for line in [r#"os_upgrade_hosts{enrolment="pending"} 1"#, r#"os_upgrade_hosts{enrolment="approved"} 2"#]
+    {
+        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+    }
+}
+
+#[tokio::test]
+async fn hosts_are_withdrawn() {
+    let api = waiting().await;
+    assert_eq!(api.call(APPROVE, r#"{"hosts":["h01","h02","later"]}"#).await.0, 204);
+    let body =
+        |name: &str, forget: bool| json!({"host": name, "reason": " sold ", "forget": forget}).to_string();
+    assert_eq!(api.call(&format!("{WITHDRAW}?validate=true"), &body("h02", false)).await, (204, Value::Null));
+    assert_eq!(api.call(WITHDRAW, &body("h02", false)).await, (204, Value::Null));
+    let shown = api.call("GET /v1/state/os-upgrade/hosts/h02", "").await.1;
+    let word = |shown: &Value| (shown["enrolment"].clone(), shown["why"].clone());
+    assert_eq!(word(&shown), (json!("withdrawn"), json!("withdrawn by api: sold")));
+    // Approved before it has come; then forgotten.
+    let shown = api.call("GET /v1/state/os-upgrade/hosts/later", "").await;
+    assert_eq!((shown.0, &shown.1["enrolment"]), (200, &json!("approved")));
+    assert_eq!(api.call(WITHDRAW, &body("later", true)).await, (204, Value::Null));
+    assert_eq!(api.call("GET /v1/state/os-upgrade/hosts/later", "").await.0, 404);
+    assert_eq!(names(&api, "").await, json!(["h01", "h02", "h03"]));
+    assert_eq!(names(&api, "pending=true&").await, json!(["h03"]));
+
+    let (status, history) = api.call(HISTORY, "").await;
+    let facts: Vec<_> =
+        history["items"].as_array().unwrap().iter().map(|item| item["fact"].clone()).collect();
+    let expected = [
+        json!({"type": "host-withdrawn", "host": "later", "actor": "api", "reason": "sold", "forgotten": true}),
+        json!({"type": "host-withdrawn", "host": "h02", "actor": "api", "reason": "sold"}),
+        json!({"type": "hosts-approved", "hosts": ["h01", "h02", "later"], "actor": "api"}),
+    ];
+    assert_eq!((status, facts), (200, expected.to_vec()));
+    assert_eq!(api.call(&format!("{HISTORY}?count=true"), "").await, (200, json!({"count": 3})));
+}
+
+#[tokio::test]
+async fn what_cannot_be_meant_is_refused() {
+    let api = waiting().await;
+    let many: Vec<String> = (0..1_001).map(|number| format!("h{number}")).collect();
+    for (request, body, expected, message) in [
+        (APPROVE, "{}".to_owned(), 400, "missing field `hosts`"),
+        (APPROVE, r#"{"hosts":"h01"}"#.to_owned(), 400, "invalid type"),
+        (APPROVE, r#"{"hosts":[""]}"#.to_owned(), 400, "a name must not be empty"),
+        (APPROVE, r#"{"hosts":[]}"#.to_owned(), 400, "1 to 1000"),
+        (APPROVE, json!({ "hosts": many }).to_string(), 400, "1 to 1000"),
+        (APPROVE, r#"{"hosts":["h01"],"all":true}"#.to_owned(), 400, "unknown field `all`"),
+        (WITHDRAW, r#"{"host":"h01"}"#.to_owned(), 400, "missing field `reason`"),
+        (WITHDRAW, r#"{"host":"h01","reason":" "}"#.to_owned(), 400, "say why"),
+        (WITHDRAW, r#"{"host":"nobody","reason":"x"}"#.to_owned(), 404, "there is no host nobody"),
+    ] {
+        let (status, answer) = api.call(request, &body).await;
+        assert_eq!(status, expected, "{request} {body}: {answer}");
+        let said = answer["errors"][0]["error-message"].as_str().unwrap();
+        assert!(said.contains(message), "{said}");
+    }
+    assert!(api.site.present().state.enrolment.is_empty());
+}
+
+#[tokio::test]
+async fn where_hosts_are_approved_by_themselves_a_withdrawn_one_stays_out() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let shown = async || api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["enrolment"].clone();
+    assert_eq!(shown().await, "auto");
+    let (status, _) = api.call(WITHDRAW, r#"{"host":"h01","reason":"x","forget":true}"#).await;
+    assert_eq!((status, shown().await), (409, json!("auto")));
+    assert_eq!(api.call(WITHDRAW, r#"{"host":"h01","reason":"x"}"#).await.0, 204);
+    assert_eq!(shown().await, "withdrawn");
+}

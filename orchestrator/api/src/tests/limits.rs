@@ -1,0 +1,177 @@
+//! Requests beyond the limits, each in the dialect of what it asks for.
+
+use std::net::SocketAddr;
+
+use axum::extract::ConnectInfo;
+use os_upgrade_auth::Gate;
+use os_upgrade_settings::Settings;
+use serde_json::json;
+
+use super::*;
+
+const CLAIM: &str = r#"{"client_params":{"id":"a","group":"default"}}"#;
+
+/// With the limits that these variables set.
+pub(super) fn limited(variables: &[(&str, &str)]) -> Options {
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    let settings: Settings = os_upgrade_settings::load(None, variables).unwrap();
+    Options { limits: Limits::of_settings(&settings.api), ..Options::default() }
+}
+
+/// The API of a site whose core never answers, with these variables for settings.
+async fn api(variables: &[(&str, &str)]) -> (TestApi, mpsc::Receiver<Call>) {
+    let (mut api, calls) = TestApi::silent(Readiness::Ready).await;
+    let options = limited(variables);
+    let site = api.site.clone().with_timeout(Duration::from_secs(30));
+    api.router = router(site, api.history.clone(), Gate::default(), &options);
+    (api, calls)
+}
+
+async fn ask(api: &TestApi, request: &str, body: &str, peer: &str) -> (u16, HeaderMap, Value) {
+    let mut request = build(request, "application/json", body);
+    request.headers_mut().insert("fleet-lock-protocol", "true".parse().unwrap());
+    let peer: SocketAddr = peer.parse().unwrap();
+    request.extensions_mut().insert(ConnectInfo(peer));
+    let (status, headers, body) = api.send(request).await;
+    (status, headers, serde_json::from_str(&body).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn more_requests_at_once_than_may_be() {
+    let (api, mut calls) = api(&[("OS_UPGRADE_API__REQUESTS_IN_FLIGHT", "1")]).await;
+    let peer = "127.0.0.1:1";
+    let first = async { ask(&api, "POST /v1/pre-reboot", CLAIM, peer).await };
+    let meanwhile = async {
+        // The core has been asked, so the first is under way.
+        let call = calls.recv().await.unwrap();
+        let message = "as many requests as may be are under way: ask again later";
+        for (request, expected) in [
+            ("GET /v1/state/os-upgrade", error(message)),
+            ("GET /nowhere", error(message)),
+            ("POST /v1/state/os-upgrade/trigger-upgrade-site", not_done(&NotDone::unchanged(message))),
+            ("POST /fleetlock/v1/steady-state", json!({ "kind": "busy", "value": message })),
+        ] {
+            let (status, headers, body) = ask(&api, request, CLAIM, peer).await;
+            assert_eq!((status, body), (503, expected), "{request}");
+            assert_eq!(headers["retry-after"], "1", "{request}");
+            assert_eq!(headers["content-type"], "application/json", "{request}");
+        }
+        for path in ["/healthz", "/readyz"] {
+            assert_eq!(ask(&api, &format!("GET {path}"), "", peer).await.0, 200, "{path}");
+        }
+        let answer = Ok(os_upgrade_kernel::Accepted::Done);
+        let _ = call.answer.send(Ok(Answered { answer, sequence: 0 }));
+    };
+    let ((status, _, _), ()) = tokio::join!(first, meanwhile);
+    assert_eq!(status, 200);
+    let (status, _, text) = api.send(build("GET /metrics", "", "")).await;
+    assert_eq!(status, 200, "what has ended makes room");
+    assert!(text.contains("os_upgrade_api_refused_total{reason=\"busy\"} 4\n"), "{text}");
+}
+
+/// One address sends bodies that do not come; others are served meanwhile.
+#[tokio::test]
+async fn slow_bodies_from_one_address_hold_up_nobody_else() {
+    let (api, _calls) = api(&[("OS_UPGRADE_API__REQUESTS_IN_FLIGHT", "8")]).await;
+    let slow = (0..20).map(|_| {
+        let never = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+        let mut request = Request::post("/fleetlock/v1/pre-reboot").body(never).unwrap();
+        request.headers_mut().insert("fleet-lock-protocol", "true".parse().unwrap());
+        request.extensions_mut().insert(ConnectInfo::<SocketAddr>("192.0.2.1:1".parse().unwrap()));
+        tokio::spawn(api.router.clone().oneshot(request))
+    });
+    let slow: Vec<_> = slow.collect();
+    // Half of the places are taken, and the others were refused.
+    while slow.iter().filter(|slow| slow.is_finished()).count() < 16 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(ask(&api, "GET /v1/state/os-upgrade", "", "192.0.2.1:1").await.0, 503);
+    assert_eq!(ask(&api, "GET /v1/state/os-upgrade", "", "192.0.2.2:1").await.0, 200);
+    assert_eq!(ask(&api, "GET /healthz", "", "192.0.2.1:1").await.0, 200);
+}
+
+#[tokio::test]
+async fn more_requests_from_an_address_than_may_be() {
+    let (api, _calls) = api(&[("OS_UPGRADE_API__REQUESTS_PER_SECOND", "1")]).await;
+    let message = "too many requests come from this address: ask again later, and less often";
+    for (number, (request, expected)) in [
+        ("GET /healthz", error(message)),
+        ("GET /nowhere", error(message)),
+        ("PUT //v1/pre-reboot", json!({ "kind": "too_many_requests", "value": message })),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let peer = format!("192.0.2.{number}:4");
+        assert_ne!(ask(&api, request, "", &peer).await.0, 429, "{request}");
+        let (status, headers, body) = ask(&api, request, "", &peer).await;
+        assert_eq!((status, body), (429, expected), "{request}");
+        assert_eq!(headers["retry-after"], "1", "{request}");
+    }
+    for peer in ["127.0.0.1:4", "[::1]:4"] {
+        for _ in 0..5 {
+            assert_eq!(ask(&api, "GET /healthz", "", peer).await.0, 200, "{peer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_limit_for_an_address() {
+    let (api, _calls) = api(&[("OS_UPGRADE_API__REQUESTS_PER_SECOND", "0")]).await;
+    for _ in 0..2_000 {
+        assert_eq!(ask(&api, "GET /healthz", "", "192.0.2.1:4").await.0, 200);
+    }
+}
+
+/// Sizes and times of bodies, for the rest of the API; FleetLock's are in `lock_edge`.
+#[tokio::test]
+async fn bodies_beyond_the_limits() {
+    let (api, _calls) = api(&[]).await;
+    let large = " ".repeat(Dialect::Specification.body_bytes_max() + 1);
+    let (status, _, body) = ask(&api, "PUT /v1/config/os-upgrade", &large, "127.0.0.1:1").await;
+    assert_eq!((status, body), (413, error("the body exceeds 1048576 bytes")));
+    tokio::time::pause();
+    let never = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+    let request = Request::put("/v1/config/os-upgrade").header("content-type", "application/json");
+    let (status, _, body) = api.send(request.body(never).unwrap()).await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, body), (408, error("the body did not arrive in time")));
+}
+
+/// Whoever wants something large in another form waits for others who do, for a while. The description is not among it.
+#[tokio::test]
+async fn large_answers_are_not_waited_for_for_ever() {
+    let (api, _calls) = TestApi::silent(Readiness::Ready).await;
+    let (gate, renders) = (Gate::default(), Arc::new(Semaphore::new(0)));
+    let state = Api {
+        site: api.site.clone(),
+        history: api.history.clone(),
+        renders: Arc::clone(&renders),
+        answers: metrics::Answers::default(),
+        gate: gate.clone(),
+        options: Options::default(),
+    };
+    let described = super::super::openapi::routes().router(&gate, None);
+    let large = format!("[{}0]", "0,".repeat(100_000));
+    let large = async move || ([("content-type", "application/json")], large.clone());
+    let routes = described.with_state(state).route("/large", axum::routing::get(large));
+    let whole = from_outside(routes, renders, gate, Limits::default());
+    let ask = async |path: &str| {
+        let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();
+        let response = whole.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        (parts, to_bytes(body, usize::MAX).await.unwrap())
+    };
+
+    let (head, body) = ask("/openapi.json").await;
+    assert_eq!(head.status, 200);
+    assert_eq!(
+        (&head.headers["content-type"], &head.headers["vary"]),
+        (&"application/yaml".parse().unwrap(), &"accept".parse().unwrap())
+    );
+    assert_eq!(body, form::to_yaml(description().as_bytes()).unwrap());
+    tokio::time::pause();
+    let (head, body) = ask("/large").await;
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!((head.status.as_u16(), body), (503, error("there is no answer after 20 s")));
+}

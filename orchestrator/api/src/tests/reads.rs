@@ -1,0 +1,349 @@
+//! Reads: whole bodies.
+
+use futures::FutureExt as _;
+use os_upgrade_protocol::{Action, Outcome};
+use os_upgrade_test_site::{put_config, trigger};
+
+use super::*;
+
+const STATE: &str = "GET /v1/state/os-upgrade";
+const HOSTS: &str = "GET /v1/state/os-upgrade/hosts";
+
+/// A run that failed on its first host, and one that is preparing.
+fn failed_and_active() -> (TestSite, Vec<Committed>) {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    records.push(site.send());
+    records.push(site.reply(["h01", "h02"], Action::Prepare, &Outcome::Done));
+    records.push(site.send());
+    records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("disk full")));
+    records.push(site.record(&[trigger("r2")]));
+    records.push(site.send());
+    records.push(site.reply(["h02"], Action::Prepare, &Outcome::Done));
+    (site, records)
+}
+
+#[tokio::test]
+async fn a_site_of_which_nothing_is_known() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    assert_eq!(
+        api.call(STATE, "").await,
+        (
+            200,
+            json!({
+                "status": "idle",
+                "next-upgrade-reason": "no-configuration",
+                "hosts": [{
+                    "hostname": "h01",
+                    "why": "no worker has announced itself on it",
+                    "blockers": [{"kind": "not-announced"}],
+                }],
+            })
+        )
+    );
+    assert_eq!(api.call("GET /v1/state/os-upgrade/runs", "").await, (200, json!({"items": []})));
+}
+
+/// An API whose state shows what stands in record `recorded`, over an empty store.
+async fn ahead(site: &TestSite, recorded: u64) -> (TestApi, Projector) {
+    let (directory, projector) = store().await;
+    let shown = Arc::new(ArcSwap::from_pointee(Present { recorded, ..present(site) }));
+    let handle = SiteHandle::new(shown, mpsc::channel(1).0);
+    (TestApi::over(handle, projector.history().await.unwrap(), directory), projector)
+}
+
+#[tokio::test]
+async fn the_history_has_what_the_state_shows() {
+    let (site, records) = failed_and_active();
+    let (api, mut projector) = ahead(&site, records.last().unwrap().sequence).await;
+    let mut asked = std::pin::pin!(api.call("GET /v1/state/os-upgrade/runs/r2", ""));
+    assert!(futures::poll!(&mut asked).is_pending());
+    project(&mut projector, &records).await;
+    let (status, run) = asked.await;
+    assert_eq!((status, run["id"].as_str()), (200, Some("r2")));
+}
+
+#[tokio::test]
+async fn a_history_that_does_not_go_on_is_shown_as_far_as_it_goes() {
+    let (site, records) = failed_and_active();
+    let (api, mut projector) = ahead(&site, u64::MAX).await;
+    project(&mut projector, &records).await;
+    let waits = || api.history.has(u64::MAX).now_or_never().is_none();
+    assert!(waits());
+    // The same records do not follow themselves.
+    projector.apply(&streams(), None, &records).await.unwrap_err();
+    assert!(!waits());
+    project(&mut projector, &[]).await;
+    assert!(waits());
+    drop(projector);
+    assert!(!waits());
+    assert_eq!(api.call("GET /v1/state/os-upgrade/runs?count=true", "").await, (200, json!({ "count": 2 })));
+}
+
+#[tokio::test]
+async fn the_state_of_a_site() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    let expected = json!({
+        "worker-applications": [{"name": "os-upgrade-debian"}],
+        "status": "preparing",
+        "scheduled-workers": [
+            {"host": "h01", "application": "os-upgrade-debian"},
+            {"host": "h02", "application": "os-upgrade-debian"},
+        ],
+        "current-upgrade-info": {
+            "id": "r2",
+            "start-time": "2026-11-21T05:00:08Z",
+            "not-after": "2026-11-21T09:00:08Z",
+            "counts": {"prepared": 1, "preparing": 1},
+            "hosts": [
+                {"hostname": "h01", "status": "preparing", "since": "2026-11-21T05:00:09Z"},
+                {"hostname": "h02", "status": "prepared", "since": "2026-11-21T05:00:10Z"},
+            ],
+        },
+        "last-upgrade-info": {
+            "id": "r1",
+            "start-time": "2026-11-21T05:00:03Z",
+            "end-time": "2026-11-21T05:00:07Z",
+            "result": "failed",
+            "counts": {"cancelled": 1, "failed": 1},
+            "hosts": [
+                {
+                    "hostname": "h01",
+                    "status": "failed",
+                    "since": "2026-11-21T05:00:07Z",
+                    "reason": "upgrade failed: disk full",
+                    "reason-kind": "worker-error",
+                },
+                {
+                    "hostname": "h02",
+                    "status": "cancelled",
+                    "since": "2026-11-21T05:00:07Z",
+                    "reason": "the run was ended by the failure of h01",
+                    "reason-kind": "run-failed",
+                },
+            ],
+        },
+        "next-upgrade-reason": "no-windows",
+        "hosts": [
+            {
+                "hostname": "h01",
+                "status": "preparing",
+                "why": "its worker has not answered prepare yet",
+                "blockers": [{"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T09:00:08Z"}],
+                "until": "2026-11-21T09:00:08Z",
+            },
+            {
+                "hostname": "h02",
+                "status": "prepared",
+                "why": "waiting until 1 more host is prepared",
+                "blockers": [{"kind": "hosts-unprepared", "hosts": 1, "until": "2026-11-21T09:00:08Z"}],
+                "until": "2026-11-21T09:00:08Z",
+            },
+        ],
+    });
+    assert_eq!(api.call(STATE, "").await, (200, expected));
+}
+
+#[tokio::test]
+async fn hosts_with_versions_and_why_they_are_not_moving() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    let first = json!({
+        "hostname": "h01",
+        "applications": ["os-upgrade-debian"],
+        "group": "default",
+        "reachability": "unknown",
+        "enrolment": "auto",
+        "versions": {"linux": "6.12.9"},
+        "versions-time": "2026-11-20T12:00:00Z",
+        "status": "preparing",
+        "since": "2026-11-21T05:00:09Z",
+        "why": "its worker has not answered prepare yet",
+        "until": "2026-11-21T09:00:08Z",
+        "blockers": [{"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T09:00:08Z"}],
+    });
+    let second = json!({
+        "hostname": "h02",
+        "applications": ["os-upgrade-debian"],
+        "group": "default",
+        "reachability": "unknown",
+        "enrolment": "auto",
+        "status": "prepared",
+        "since": "2026-11-21T05:00:10Z",
+        "why": "waiting until 1 more host is prepared",
+        "until": "2026-11-21T09:00:08Z",
+        "blockers": [{"kind": "hosts-unprepared", "hosts": 1, "until": "2026-11-21T09:00:08Z"}],
+    });
+    assert_eq!(api.call(HOSTS, "").await, (200, json!([first, second])));
+    let page = json!({"items": [first], "next": "h01"});
+    assert_eq!(api.call(&format!("{HOSTS}?limit=1"), "").await, (200, page));
+    assert_eq!(api.call(&format!("{HOSTS}/h02"), "").await, (200, second));
+
+    // Versions may be there before a worker has announced itself.
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let unseen = json!({
+        "hostname": "h01",
+        "applications": [],
+        "group": "default",
+        "reachability": "unknown",
+        "enrolment": "auto",
+        "versions": {"linux": "6.12.9"},
+        "versions-time": "2026-11-20T12:00:00Z",
+        "why": "no worker has announced itself on it",
+        "blockers": [{"kind": "not-announced"}],
+    });
+    assert_eq!(api.call(HOSTS, "").await, (200, json!([unseen])));
+}
+
+fn list_item(id: &str) -> Value {
+    let rollout = rollout(json!({}));
+    match id {
+        "r1" => json!({
+            "id": "r1",
+            "trigger": "operator",
+            "actor": "api",
+            "start-time": "2026-11-21T05:00:03Z",
+            "not-after": "2026-11-21T09:00:03Z",
+            "end-time": "2026-11-21T05:00:07Z",
+            "result": "failed",
+            "phase": "upgrading",
+            "stopping": {"kind": "failed", "host": "h01"},
+            "rollout": rollout,
+            "counts": {"cancelled": 1, "failed": 1},
+        }),
+        _ => json!({
+            "id": "r2",
+            "trigger": "operator",
+            "actor": "api",
+            "start-time": "2026-11-21T05:00:08Z",
+            "not-after": "2026-11-21T09:00:08Z",
+            "phase": "preparing",
+            "rollout": rollout,
+            "counts": {"prepared": 1, "preparing": 1},
+        }),
+    }
+}
+
+#[tokio::test]
+async fn the_history_newest_first_page_by_page() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    let (first, second) = (list_item("r2"), list_item("r1"));
+    for (query, expected) in [
+        ("", json!({"items": [first, second]})),
+        ("?limit=1", json!({"items": [first], "next": "r2"})),
+        ("?limit=1&after=r2", json!({"items": [second]})),
+        ("?after=r1", json!({"items": []})),
+    ] {
+        let found = api.call(&format!("GET /v1/state/os-upgrade/runs{query}"), "").await;
+        assert_eq!(found, (200, expected), "{query}");
+    }
+}
+
+/// What is wanted of a list: its keys, or how many entries it has on all pages.
+#[tokio::test]
+async fn keys_and_numbers_of_lists() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    assert_eq!(api.call("PUT /v1/config/os-upgrade", "{}").await.0, 204);
+    for (list, query, expected) in [
+        ("os-upgrade/hosts", "?keys=true", json!(["h01", "h02"])),
+        ("os-upgrade/hosts", "?keys", json!(["h01", "h02"])),
+        ("os-upgrade/hosts", "?count=true", json!({"count": 2})),
+        ("os-upgrade/hosts", "?count=true&keys=true", json!({"count": 2})),
+        ("os-upgrade/hosts", "?keys=true&limit=1", json!({"items": ["h01"], "next": "h01"})),
+        ("os-upgrade/hosts", "?keys=true&limit=2", json!({"items": ["h01", "h02"]})),
+        ("os-upgrade/hosts", "?keys=true&after=h01", json!({"items": ["h02"]})),
+        ("os-upgrade/hosts", "?keys=true&after=h011", json!({"items": ["h02"]})),
+        ("os-upgrade/hosts", "?after=h02", json!({"items": []})),
+        ("os-upgrade/hosts", "?count=true&limit=1", json!({"count": 2})),
+        ("os-upgrade/runs", "?keys=true", json!({"items": ["r2", "r1"]})),
+        ("os-upgrade/runs", "?keys=true&limit=1", json!({"items": ["r2"], "next": "r2"})),
+        ("os-upgrade/runs", "?keys=true&after=r2", json!({"items": ["r1"]})),
+        ("os-upgrade/runs", "?count=true&limit=1", json!({"count": 2})),
+        ("os-upgrade/config-history", "?keys=true", json!({"items": ["11.0", "1.0"]})),
+        ("os-upgrade/config-history", "?keys=true&limit=1", json!({"items": ["11.0"], "next": "11.0"})),
+        ("os-upgrade/config-history", "?count=true", json!({"count": 2})),
+        ("fleet-lock/history", "?count=true", json!({"count": 0})),
+    ] {
+        let found = api.call(&format!("GET /v1/state/{list}{query}"), "").await;
+        assert_eq!(found, (200, expected), "{list}{query}");
+    }
+    for list in ["os-upgrade/hosts", "os-upgrade/runs", "os-upgrade/config-history", "fleet-lock/history"] {
+        for query in ["?keys=false", "?count=1", "?keys=no", "?limit=0", "?limit=501"] {
+            assert_eq!(api.call(&format!("GET /v1/state/{list}{query}"), "").await.0, 400, "{list}{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_run_with_its_hosts_and_facts() {
+    let (site, records) = failed_and_active();
+    let api = TestApi::new(site, &records).await;
+    let mut expected = list_item("r1");
+    expected["hosts"] = json!([
+        {
+            "hostname": "h01",
+            "application": "os-upgrade-debian",
+            "group": "default",
+            "status": "failed",
+            "since": "2026-11-21T05:00:07Z",
+            "reason": "upgrade failed: disk full",
+            "reason-kind": "worker-error",
+            "start-time": "2026-11-21T05:00:05Z",
+            "end-time": "2026-11-21T05:00:07Z",
+            "command": {"action": "upgrade", "sequence": 6},
+        },
+        {
+            "hostname": "h02",
+            "application": "os-upgrade-debian",
+            "group": "default",
+            "status": "cancelled",
+            "since": "2026-11-21T05:00:07Z",
+            "reason": "the run was ended by the failure of h01",
+            "reason-kind": "run-failed",
+            "end-time": "2026-11-21T05:00:07Z",
+            "command": {"action": "prepare", "sequence": 3},
+        },
+    ]);
+    expected["facts"] = json!([
+        {
+            "sequence": 7,
+            "place": 3,
+            "time": "2026-11-21T05:00:07.000Z",
+            "type": "run-ended",
+            "fact": {"type": "run-ended", "run": "r1", "result": "failed"},
+        },
+    ]);
+    let last = "GET /v1/state/os-upgrade/runs/r1?facts-after=7.2";
+    assert_eq!(api.call(last, "").await, (200, expected));
+    let (_, all) = api.call("GET /v1/state/os-upgrade/runs/r1", "").await;
+    assert_eq!((all["facts"].as_array().unwrap().len(), &all["facts-next"]), (12, &Value::Null));
+    let (_, some) = api.call("GET /v1/state/os-upgrade/runs/r1?facts-limit=2", "").await;
+    assert_eq!((some["facts"].as_array().unwrap().len(), &some["facts-next"]), (2, &json!("4.0")));
+}
+
+#[tokio::test]
+async fn health() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
+    assert_eq!(api.call("GET /readyz", "").await, (200, json!({"ready": true})));
+    let (api, _calls) = TestApi::silent(Readiness::default()).await;
+    assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
+    assert_eq!(api.call("GET /readyz", "").await, (503, error("starting")));
+}
+
+/// Large answers are written out on other threads, and are the same.
+#[tokio::test]
+async fn a_large_site() {
+    let names: Vec<String> = (0..500).map(|number| format!("h{number:02}")).collect();
+    let mut site = TestSite::new(names.iter().map(String::as_str));
+    let records = [site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    let api = TestApi::new(site, &records).await;
+    let (_, state) = api.call(STATE, "").await;
+    let listed = |value: &Value| value.as_array().unwrap().len();
+    assert_eq!(listed(&state["scheduled-workers"]), 500);
+    assert_eq!(listed(&state["current-upgrade-info"]["hosts"]), 500);
+    assert_eq!(listed(&api.call(HOSTS, "").await.1), 500);
+}

@@ -1,0 +1,287 @@
+//! Windows from configuration to state: the specification's samples, and what is to be expected.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_api_types::config::sample;
+use os_upgrade_kernel::View;
+use os_upgrade_test_site::put_config;
+
+use super::super::fields::Keep;
+use super::*;
+
+const CONFIG: &str = "/v1/config/os-upgrade";
+const STATE: &str = "GET /v1/state/os-upgrade";
+const WINDOWS: &str = "GET /v1/state/os-upgrade/windows";
+
+/// The specification's sample of a configuration, to the letter.
+const SAMPLE: &str = "worker-applications:
+  - name: os-upgrade-debian
+maintenance-windows:
+  - days-of-week: Friday, Saturday
+    start-time: 01:00
+    timezone: site-local
+    duration: 4h
+";
+
+fn reading(path: &str, accept: &str) -> Request<Body> {
+    Request::get(path).header("accept", accept).body(Body::empty()).unwrap()
+}
+
+/// A site of two hosts that were upgraded, with the sample configured since.
+async fn upgraded() -> TestApi {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    records.extend(site.whole_run("r1"));
+    let api = TestApi::new(site, &records).await;
+    let put = format!("PUT {CONFIG}");
+    assert_eq!(api.send(build(&put, "application/yaml", SAMPLE)).await.0, 204);
+    api
+}
+
+/// The state as it is at `now`.
+fn at(api: &TestApi, now: &str) -> Value {
+    let now: DateTime<Utc> = now.parse().unwrap();
+    serde_json::from_slice(&state::write(&api.site.present(), &Keep::All, now).unwrap()).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[tokio::test]
+async fn the_configuration_of_the_specification() {
+    for (content_type, body) in [("application/yaml", SAMPLE), ("application/json", &sample().to_string())] {
+        let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+        let put = format!("PUT {CONFIG}");
+        assert_eq!(api.send(build(&put, content_type, body)).await.0, 201, "{content_type}");
+        assert_eq!(api.call(&format!("GET {CONFIG}"), "").await, (200, sample()));
+        let (status, _, yaml) = api.send(reading(CONFIG, "application/yaml")).await;
+        assert_eq!((status, serde_saphyr::from_str::<Value>(&yaml).unwrap()), (200, sample()));
+        let patch = format!("PATCH {CONFIG}");
+        assert_eq!(api.send(build(&patch, content_type, body)).await.0, 204, "{content_type}");
+        assert_eq!(api.call(&format!("GET {CONFIG}"), "").await, (200, sample()));
+    }
+}
+
+#[tokio::test]
+async fn the_state_of_the_specification() {
+    let api = upgraded().await;
+    let state = at(&api, "2026-11-25T20:59:42Z");
+    assert_eq!(state["worker-applications"], sample()["worker-applications"]);
+    assert_eq!(state["maintenance-windows"], sample()["maintenance-windows"]);
+    assert_eq!((&state["status"], &state["next-upgrade-in"]), (&json!("idle"), &json!("1d4h18s")));
+    let workers = ["h01", "h02"].map(|host| json!({"host": host, "application": "os-upgrade-debian"}));
+    assert_eq!(state["scheduled-workers"], json!(workers));
+    let last = &state["last-upgrade-info"];
+    for key in ["start-time", "end-time", "result", "hosts"] {
+        assert!(keys(last).contains(&key), "{key}: {last}");
+    }
+    assert_eq!(last["result"], "completed");
+    for (host, name) in last["hosts"].as_array().unwrap().iter().zip(["h01", "h02"]) {
+        assert_eq!((&host["hostname"], &host["status"]), (&json!(name), &json!("upgraded")));
+    }
+    // What is ours.
+    let next = "2026-11-27T01:00:00Z";
+    assert_eq!(state["next-upgrade-at"], next);
+    let why = format!("no run is active; the next starts by itself at {next}");
+    let blockers = json!([{"kind": "no-run", "until": next}]);
+    let hosts =
+        ["h01", "h02"].map(|host| json!({"hostname": host, "why": why, "until": next, "blockers": blockers}));
+    assert_eq!(state["hosts"], json!(hosts));
+
+    // The same in either form; the time until the next run goes on in between.
+    let (_, mut json) = api.call(STATE, "").await;
+    let (_, _, yaml) = api.send(reading("/v1/state/os-upgrade", "application/yaml")).await;
+    let mut yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
+    for state in [&mut json, &mut yaml] {
+        let left = state.as_object_mut().unwrap().remove("next-upgrade-in").unwrap();
+        assert!(left.as_str().unwrap().parse::<os_upgrade_kernel::duration::Duration>().is_ok(), "{left}");
+    }
+    assert_eq!(yaml, json);
+}
+
+#[tokio::test]
+async fn metrics_say_of_the_next_run_what_the_state_says() {
+    let api = upgraded().await;
+    let present = Present { is_read: true, ..api.site.present().as_ref().clone() };
+    let lines = |present: &Present, now: &str| {
+        let (answers, gate, options) = (metrics::Answers::default(), Gate::default(), Options::default());
+        let text = metrics::text(&answers, present, &gate, &options, now.parse().unwrap()).unwrap();
+        let said = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
+        text.lines().filter(said).map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    // 2026-11-27T01:00:00Z.
+    let at = "os_upgrade_next_upgrade_seconds 1795741200";
+    assert_eq!(lines(&present, "2026-11-25T20:59:42Z"), [at]);
+    let unseen = Present { view: View::default(), ..present.clone() };
+    let blocked = r#"os_upgrade_next_upgrade_blocked{reason="no-hosts"} 1"#;
+    assert_eq!(lines(&unseen, "2026-11-27T01:00:00Z"), [at, blocked]);
+    let unread = Present { is_read: false, ..present };
+    assert_eq!(lines(&unread, "2026-11-25T20:59:42Z"), [""; 0]);
+}
+
+#[tokio::test]
+async fn only_what_is_wanted_of_the_state() {
+    let api = upgraded().await;
+    let of = async |query: &str| api.call(&format!("{STATE}?{query}"), "").await;
+    assert_eq!(of("content=config").await, (200, sample()));
+    let (_, rest) = of("content=nonconfig").await;
+    let others =
+        ["hosts", "last-upgrade-info", "next-upgrade-at", "next-upgrade-in", "scheduled-workers", "status"];
+    assert_eq!(keys(&rest), others);
+    for (query, expected) in [
+        ("fields=status", json!({"status": "idle"})),
+        (
+            "fields=last-upgrade-info/result,status",
+            json!({"status": "idle", "last-upgrade-info": {"result": "completed"}}),
+        ),
+        (
+            "fields=last-upgrade-info/counts/upgraded",
+            json!({"last-upgrade-info": {"counts": {"upgraded": 2}}}),
+        ),
+        ("fields=hosts/hostname", json!({"hosts": [{"hostname": "h01"}, {"hostname": "h02"}]})),
+        ("fields=maintenance-windows/duration", json!({"maintenance-windows": [{"duration": "4h"}]})),
+        (
+            "fields=maintenance-windows/duration,status&content=config",
+            json!({"maintenance-windows": [{"duration": "4h"}]}),
+        ),
+        ("fields=maintenance-windows/duration,status&content=nonconfig", json!({"status": "idle"})),
+        ("fields=status&content=config", json!({})),
+        ("fields=current-upgrade-info/id,rollout,next-upgrade-reason", json!({})),
+    ] {
+        let (status, found) = of(query).await;
+        assert_eq!((status, found), (200, expected), "{query}");
+    }
+    for query in ["content=all", "fields=colour", "fields=hosts/colour", "content=", "depth=1"] {
+        assert_eq!(of(query).await.0, 400, "{query}");
+    }
+}
+
+/// A state in which everything is there has no field that cannot be asked for, each by itself.
+#[tokio::test]
+async fn every_field_can_be_asked_for() {
+    fn paths(value: &Value, above: &str, found: &mut std::collections::BTreeSet<String>) {
+        for value in value.as_array().into_iter().flatten() {
+            paths(value, above, found);
+        }
+        for (name, value) in value.as_object().into_iter().flatten() {
+            let path = if above.is_empty() { name.clone() } else { format!("{above}/{name}") };
+            paths(value, &path, found);
+            found.insert(path);
+        }
+    }
+    let mut site = TestSite::new(["h01", "h02"]);
+    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    records.extend(site.whole_run("r1"));
+    records.push(site.record(&[os_upgrade_test_site::trigger("r2")]));
+    records.push(site.record(&[os_upgrade_test_site::cancel()]));
+    let api = TestApi::new(site, &records).await;
+    let mut whole = sample();
+    whole["deny-windows"] = json!([{"cron": "0 0 0 24 12 *", "duration": "2d", "not-before": "2026-01-01"}]);
+    whole["start-jitter"] = json!("10m");
+    whole["minimum-remaining"] = json!("30m");
+    whole["rollout"] = rollout(json!({"max-concurrent": 2}));
+    let (status, answer) = api.call(&format!("PUT {CONFIG}"), &whole.to_string()).await;
+    assert_eq!(status, 204, "{answer}");
+    let (_, state) = api.call(STATE, "").await;
+    let mut found = std::collections::BTreeSet::new();
+    paths(&state, "", &mut found);
+    for path in found {
+        let (status, part) = api.call(&format!("{STATE}?fields={path}"), "").await;
+        assert_eq!(status, 200, "{path}: {part}");
+        assert_eq!(keys(&part), [path.split('/').next().unwrap()], "{path}");
+    }
+    assert_eq!(api.call(&format!("{STATE}?content=config"), "").await, (200, whole));
+}
+
+#[tokio::test]
+async fn why_none_starts_by_itself() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let now = "2026-11-27T02:00:00Z";
+    assert_eq!(at(&api, now)["next-upgrade-reason"], "no-configuration");
+    let put = format!("PUT {CONFIG}");
+    assert_eq!(api.call(&put, "{}").await.0, 201);
+    assert_eq!(at(&api, now)["next-upgrade-reason"], "no-windows");
+    assert_eq!(api.send(build(&put, "application/yaml", SAMPLE)).await.0, 204);
+    let state = at(&api, now);
+    assert_eq!(state["next-upgrade-reason"], "no-hosts");
+    assert_eq!((&state["next-upgrade-in"], &state["next-upgrade-at"]), (&json!("0s"), &json!(now)));
+    let over = format!("{SAMPLE}    not-after: 2020-01-01\n");
+    assert_eq!(api.send(build(&put, "application/yaml", &over)).await.0, 204);
+    let state = at(&api, now);
+    assert_eq!(state["next-upgrade-reason"], "no-occurrence");
+    assert!(state.get("next-upgrade-in").is_none() && state.get("next-upgrade-at").is_none(), "{state}");
+}
+
+#[tokio::test]
+async fn windows_are_previewed() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    assert_eq!(api.call(WINDOWS, "").await, (404, error("there is no configuration")));
+    let put = format!("PUT {CONFIG}");
+    assert_eq!(api.call(&put, "{}").await.0, 201);
+    assert_eq!(api.call(WINDOWS, "").await, (200, json!({"windows": []})));
+    // A second window that overlaps the first; a day without any.
+    let config = json!({
+        "worker-applications": [],
+        "maintenance-windows": [
+            {"days-of-week": "Friday, Saturday", "start-time": "01:00", "duration": "4h"},
+            {"days-of-week": "Friday", "start-time": "04:00", "duration": "3h"},
+        ],
+        "deny-windows": [
+            {"cron": "0 0 0 28 11 *", "duration": "24h"},
+        ],
+    });
+    let (status, answer) = api.call(&put, &config.to_string()).await;
+    assert_eq!(status, 204, "{answer}");
+    let times = |day: &str, from: u32, to: u32| json!({"start": format!("{day}T{from:02}:00:00Z"), "end": format!("{day}T{to:02}:00:00Z")});
+    let (first, second, third) =
+        (times("2026-11-27", 1, 7), times("2026-12-04", 1, 7), times("2026-12-05", 1, 5));
+    for (query, expected) in [
+        ("count=3&from=2026-11-25T00:00:00Z", json!([first, second, third])),
+        // The one under way is the first.
+        ("count=1&from=2026-11-27T06:59:59Z", json!([first])),
+        ("count=1&from=2026-11-27T08:59:59%2B02:00", json!([first])),
+        ("count=1&from=2026-11-27T07:00:00Z", json!([second])),
+    ] {
+        let found = api.call(&format!("{WINDOWS}?{query}"), "").await;
+        assert_eq!(found, (200, json!({ "windows": expected })), "{query}");
+    }
+    for (query, count) in
+        [("", 10), ("count=1000", 1_000), ("from=0000-01-01T00:00:00Z", 10), ("from=9999-12-31T23:59:59Z", 0)]
+    {
+        let (status, found) = api.call(&format!("{WINDOWS}?{query}"), "").await;
+        assert_eq!((status, found["windows"].as_array().unwrap().len()), (200, count), "{query}");
+    }
+    for query in ["count=0", "count=1001", "count=x", "from=tomorrow", "from=2026-11-27", "from=", "to=x"] {
+        let (status, refused) = api.call(&format!("{WINDOWS}?{query}"), "").await;
+        assert_eq!(status, 400, "{query}: {refused}");
+    }
+}
+
+/// They were judged for the five years that followed.
+#[tokio::test]
+async fn windows_that_cannot_be_worked_out_are_said_to_be_so() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let config = json!({
+        "worker-applications": [{"name": "os-upgrade-debian"}],
+        "maintenance-windows": [
+            {"days-of-week": "Friday", "start-time": "01:00", "duration": "4h"},
+            {"cron": "0 0 0 * * * 2040-2050", "duration": "25h"},
+        ],
+    });
+    assert_eq!(api.call(&format!("PUT {CONFIG}"), &config.to_string()).await.0, 201);
+    let problem = |since: &str| {
+        format!(
+            "maintenance-windows: from {since} on they overlap one another for more than 366 days, so that none begins \
+             after that; shorten their duration, such as every day from 00:00 for 24h, or leave days out"
+        )
+    };
+    let (status, found) = api.call(&format!("{WINDOWS}?from=2039-12-29T00:00:00Z"), "").await;
+    let friday = json!({"start": "2039-12-30T01:00:00Z", "end": "2039-12-30T05:00:00Z"});
+    assert_eq!(status, 200);
+    assert_eq!(found, json!({"windows": [friday], "problem": problem("2040-01-01T00:00:00Z")}));
+    let state = at(&api, "2040-07-01T00:00:00Z");
+    assert_eq!(state["next-upgrade-reason"], "unclear-windows");
+    let why = state["hosts"][0]["why"].as_str().unwrap();
+    let expected = problem("2040-01-01T00:00:00Z");
+    assert_eq!(why, format!("no run is active; none starts by itself: {expected}"));
+}

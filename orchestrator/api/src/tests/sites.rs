@@ -1,0 +1,59 @@
+//! `?site=` where no other site can be reached.
+
+use axum::http::StatusCode;
+use os_upgrade_auth::{Caller, Rights, Role};
+
+use super::*;
+
+/// The router of the site `here`, without a bus; and that which answers other sites.
+async fn routers() -> (TestApi, Router) {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let options = Options { sites: Sites::without_bus("here"), ..Options::default() };
+    let Routers { edge, inner } =
+        Routers::new(api.site.clone(), api.history.clone(), Gate::default(), &options);
+    (TestApi { router: edge, ..api }, inner)
+}
+
+#[tokio::test]
+async fn this_site_is_asked_by_its_name_and_others_are_not_found() {
+    let (api, _) = routers().await;
+    let (status, state) = api.call("GET /v1/state/os-upgrade", "").await;
+    assert_eq!(status, 200);
+    assert_eq!(api.call("GET /v1/state/os-upgrade?site=here", "").await, (200, state));
+    assert_eq!(api.call("GET /v1/state/os-upgrade/runs?limit=1&site=here", "").await.0, 200);
+    for request in [
+        "GET /v1/state/os-upgrade?site=there",
+        "GET /v1/state/os-upgrade/runs/x?site=there",
+        "POST /v1/state/os-upgrade/cancel?site=there",
+    ] {
+        let (status, body) = api.call(request, "").await;
+        let text = body["errors"][0]["error-message"].as_str().unwrap();
+        assert!(status == 404 && text.starts_with("no orchestrator serves the site \"there\""), "{text}");
+    }
+    for request in ["GET /v1/config/os-upgrade?site=here", "GET /v1/state/cluster?site=there"] {
+        assert_eq!(api.call(request, "").await.0, 400, "{request}");
+    }
+    assert_eq!(api.call("GET /v1/state/os-upgrade/nothing?site=there", "").await.0, 404);
+    assert_eq!(api.call("DELETE /v1/state/os-upgrade?site=there", "").await.0, 405);
+}
+
+#[tokio::test]
+async fn what_another_site_passes_on_is_done_as_far_as_its_caller_may() {
+    let (_api, inner) = routers().await;
+    let viewer = Rights::Role(Role::Viewer);
+    let operator = Rights::Role(Role::Operator);
+    for (rights, request, expected) in [
+        (&viewer, "GET /v1/state/os-upgrade", StatusCode::OK),
+        (&viewer, "POST /v1/state/os-upgrade/cancel", StatusCode::FORBIDDEN),
+        (&operator, "POST /v1/state/os-upgrade/cancel", StatusCode::CONFLICT),
+        (&Rights::Nothing, "GET /v1/state/os-upgrade", StatusCode::FORBIDDEN),
+        (&operator, "GET /v1/state/os-upgrade?site=there", StatusCode::BAD_REQUEST),
+    ] {
+        let mut asked = build(request, "application/json", "");
+        let caller = Caller { actor: "token eve at there".to_owned(), rights: rights.clone() };
+        asked.extensions_mut().insert(caller.clone());
+        asked.extensions_mut().insert(super::super::authority::Identity(Ok(caller)));
+        let response = inner.clone().oneshot(asked).await.unwrap();
+        assert_eq!(response.status(), expected, "{request} as {rights:?}");
+    }
+}

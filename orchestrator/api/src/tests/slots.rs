@@ -1,0 +1,276 @@
+//! Who holds slots and who waits for them, and what operators can do about it.
+
+use os_upgrade_kernel::{
+    JobDone, LockOutcome, LockProvider, OnFailure, Reclaim, Settings, SlotJob, SlotOrder,
+};
+use os_upgrade_protocol::{Action, GroupName, Outcome};
+use os_upgrade_test_site::{put_config, trigger};
+
+use super::*;
+
+const STATE: &str = "GET /v1/state/fleet-lock";
+const HOLD: &str = "POST /v1/state/fleet-lock/hold";
+const RELEASE: &str = "POST /v1/state/fleet-lock/release";
+
+/// A site with two slots, whose host h01 has failed in run r1, and the records that led there.
+fn failed() -> (TestSite, Vec<Committed>) {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let groups = [(GroupName::new("default").unwrap(), 2)].into();
+    let settings =
+        Settings { groups, on_failure: OnFailure::Hold, auto_approve: true, ..Settings::default() };
+    let records = [Input::Settings(settings), put_config()].map(|input| site.record(&[input]));
+    let mut records = Vec::from(records);
+    records.push(site.fence());
+    records.push(site.record(&[trigger("r1")]));
+    records.push(site.send());
+    records.push(site.reply(["h01", "h02"], Action::Prepare, &Outcome::Done));
+    records.push(site.send());
+    records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("no space left")));
+    (site, records)
+}
+
+fn about(id: &str, reason: &str) -> String {
+    json!({ "group": "default", "id": id, "reason": reason }).to_string()
+}
+
+fn claim(id: &str) -> String {
+    json!({ "client_params": { "id": id, "group": "default" } }).to_string()
+}
+
+fn shown(state: &os_upgrade_kernel::State, now: chrono::DateTime<chrono::Utc>) -> Value {
+    serde_json::to_value(crate::slots::slots(state, now)).unwrap()
+}
+
+impl TestApi {
+    async fn lock(&self, id: &str) -> u16 {
+        let request = Request::post("/v1/pre-reboot").header("fleet-lock-protocol", "true");
+        self.send(request.body(Body::from(claim(id))).unwrap()).await.0
+    }
+
+    async fn ids(&self, what: &str) -> Vec<String> {
+        let (_, state) = self.call(STATE, "").await;
+        let entries = state["groups"][0][what].as_array().unwrap().iter();
+        entries.map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[tokio::test]
+async fn who_holds_a_slot_since_when_and_why_and_who_waits() {
+    let (site, records) = failed();
+    let api = TestApi::new(site, &records).await;
+    assert_eq!(api.call(HOLD, &about("rack-7", "a new disk")).await, (204, Value::Null));
+    assert_eq!(api.lock("rack-7").await, 200);
+    // The test's clock is behind, so that everything is held for long, and who waits is forgotten.
+    assert_eq!(api.lock("node-7").await, 409);
+    let (status, state) = api.call(STATE, "").await;
+    let failed = "failed in run r1 (upgrade failed: no space left)";
+    let hold = json!({ "actor": "api", "reason": "a new disk", "since": "2026-11-21T05:00:09Z" });
+    let expected = json!({
+        "provider": "embedded",
+        "reclaim": "never",
+        "groups": [{
+            "group": "default",
+            "slots": 2,
+            "held": 2,
+            "excess": 0,
+            "holders": [
+                {
+                    "id": "h01", "since": "2026-11-21T05:00:06Z", "on-behalf-of": ["run"], "run": "r1",
+                    "reason": failed, "stuck": false
+                },
+                {
+                    "id": "rack-7", "since": "2026-11-21T05:00:09Z", "on-behalf-of": ["client", "operator"],
+                    "hold": hold, "reason": "taken by a FleetLock client; held by api: a new disk", "stuck": false
+                },
+            ],
+            "waiters": [{
+                "id": "node-7", "kind": "client", "since": "2026-11-21T05:00:11Z",
+                "last-asked": "2026-11-21T05:00:11Z"
+            }],
+        }],
+    });
+    let at = "2026-11-21T05:01:00Z".parse().unwrap();
+    let present = api.site.present();
+    assert_eq!(status, 200);
+    assert_eq!(state["groups"][0]["held"], 2);
+    assert_eq!(shown(&present.state, at), expected);
+    let late = at + chrono::TimeDelta::hours(2);
+    let later = shown(&present.state, late);
+    assert_eq!(later["groups"][0]["holders"][0]["stuck"], true);
+    assert_eq!(later["groups"][0]["waiters"], json!([]));
+}
+
+#[tokio::test]
+async fn an_operator_releases_what_nobody_else_will() {
+    let (site, records) = failed();
+    let api = TestApi::new(site, &records).await;
+    assert_eq!(api.ids("holders").await, ["h01"]);
+    let bad = |message: &str| (400, error(message));
+    assert_eq!(api.call(RELEASE, &about("h01", " ")).await, bad("reason: say why, for the audit"));
+    let long = about("h01", &"x".repeat(1_001));
+    assert_eq!(api.call(RELEASE, &long).await, bad("reason: one line of at most 1000 bytes is expected"));
+    let (status, missing) = api.call(RELEASE, r#"{"group":"default","id":"h01"}"#).await;
+    let message = missing["errors"][0]["error-message"].as_str().unwrap();
+    assert_eq!((status, message), (400, "missing field `reason` at line 1 column 30"));
+    assert_eq!(api.call(RELEASE, &about("h01", "it burnt")).await, (204, Value::Null));
+    assert_eq!(api.ids("holders").await, [""; 0]);
+    let (status, none) = api.call(RELEASE, &about("h01", "it burnt")).await;
+    let message = none["errors"][0]["error-message"].as_str().unwrap();
+    assert_eq!((status, message), (404, "h01 neither holds a slot of group default nor waits for one"));
+    let nowhere = json!({ "group": "nowhere", "id": "h01", "reason": "x" }).to_string();
+    assert_eq!(api.call(RELEASE, &nowhere).await.0, 404);
+    assert_eq!(api.call(HOLD, &nowhere).await.0, 404);
+    for id in ["a", "b"] {
+        assert_eq!(api.call(HOLD, &about(id, "maintenance")).await.0, 204);
+    }
+    let (status, full) = api.call(HOLD, &about("c", "maintenance")).await;
+    assert_eq!(
+        (status, &full["errors"][0]["error-info"]["lock-kind"]),
+        (409, &json!("failed_lock_semaphore_full"))
+    );
+}
+
+/// A lock server elsewhere counts the slots; what hosts hold there is shown all the same, with since and stuck.
+#[tokio::test]
+async fn slots_of_another_lock_server() {
+    let mut site = TestSite::new(["h01"]);
+    let provider = LockProvider::External;
+    let settings = Settings { provider, groups: [].into(), auto_approve: true, ..Settings::default() };
+    let group = GroupName::new("default").unwrap();
+    let job = SlotJob { order: SlotOrder::Lock, host: host("h01"), group };
+    let granted = Input::JobDone(JobDone::LockServer(job, LockOutcome::Granted));
+    let mut records = Vec::from([Input::Settings(settings), put_config()].map(|input| site.record(&[input])));
+    records.push(site.fence());
+    records.push(site.record(&[trigger("r1")]));
+    records.push(site.send());
+    records.push(site.reply(["h01"], Action::Prepare, &Outcome::Done));
+    records.push(site.record(&[granted]));
+    records.push(site.send());
+    records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("no space left")));
+    let api = TestApi::new(site, &records).await;
+    let since = "2026-11-21T05:00:07Z";
+    let holder = |reason: &str, stuck: bool| {
+        json!({
+            "provider": "external", "reclaim": "never",
+            "groups": [{
+                "group": "default", "held": 1, "excess": 0, "waiters": [],
+                "holders": [{
+                    "id": "h01", "since": since, "on-behalf-of": ["run"], "run": "r1", "reason": reason, "stuck": stuck
+                }],
+            }],
+        })
+    };
+    let at: chrono::DateTime<chrono::Utc> = since.parse().unwrap();
+    let (soon, late) = (at + chrono::TimeDelta::minutes(119), at + chrono::TimeDelta::minutes(120));
+    let failed = "failed in run r1 (upgrade failed: no space left)";
+    assert_eq!(shown(&api.site.present().state, soon), holder(failed, false));
+    assert_eq!(api.call(RELEASE, &about("h01", "it burnt")).await.0, 204);
+    // Its server has not taken it back: it has been held since it was granted.
+    let state = &api.site.present().state;
+    assert_eq!(shown(state, late), holder("being given back: operator", true));
+    let text = metrics::text(
+        &metrics::Answers::default(),
+        &api.site.present(),
+        &Gate::default(),
+        &Options::default(),
+        late,
+    )
+    .unwrap();
+    assert!(text.contains("os_upgrade_fleet_lock_stuck_holders{group=\"default\"} 1\n"), "{text}");
+    assert!(!text.contains("os_upgrade_fleet_lock_slots{"), "{text}");
+    let (status, refused) = api.call(HOLD, &about("a", "x")).await;
+    assert_eq!(
+        (status, &refused["errors"][0]["error-info"]["lock-kind"]),
+        (409, &json!("other_lock_server"))
+    );
+}
+
+#[tokio::test]
+async fn what_operators_did_is_listed_newest_first() {
+    let (site, records) = failed();
+    let api = TestApi::new(site, &records).await;
+    let history = async |query: &str| api.call(&format!("GET /v1/state/fleet-lock/history{query}"), "").await;
+    assert_eq!(history("").await, (200, json!({ "items": [] })));
+    assert_eq!(api.lock("node-7").await, 200);
+    assert_eq!(api.call(RELEASE, &about("node-7", "it burnt")).await.0, 204);
+    assert_eq!(api.call(HOLD, &about("rack-7", "a new disk")).await.0, 204);
+    let (_, page) = history("?limit=1").await;
+    let next = page["next"].as_str().unwrap();
+    let item = &page["items"][0];
+    assert_eq!(
+        (&item["type"], &item["actor"], &item["fact"]["reason"]),
+        (&json!("hold-placed"), &json!("api"), &json!("a new disk"))
+    );
+    let (_, page) = history(&format!("?after={next}")).await;
+    assert_eq!(page["items"].as_array().unwrap().len(), 1);
+    assert_eq!(page["items"][0]["fact"]["reason"], "it burnt");
+    let cursor = |item: &Value| json!(format!("{}.{}", item["sequence"], item["place"]));
+    let keys = json!({ "items": [next, cursor(&page["items"][0])] });
+    assert_eq!(history("?keys=true").await, (200, keys));
+    assert_eq!(history("?count=true").await, (200, json!({"count": 2})));
+    assert_eq!(history("?count=true&clients=true").await, (200, json!({"count": 3})));
+    let (_, page) = history("?clients=true").await;
+    let item = &page["items"][2];
+    assert_eq!(
+        (&item["type"], &item["actor"], &item["fact"]["id"]),
+        (&json!("lock-granted"), &json!("api"), &json!("node-7"))
+    );
+    assert_eq!(history("?limit=501").await.0, 400);
+    assert_eq!(history("?after=x").await.0, 400);
+}
+
+#[tokio::test]
+async fn one_that_left_the_inventory_loses_its_slot_where_the_settings_say_so() {
+    let (mut site, mut records) = failed();
+    let reclaim = |id: &str| format!("DELETE /v1/state/fleet-lock/default/{id}");
+    let api = TestApi::new(site.clone(), &records).await;
+    let (status, refused) = api.call(&reclaim("h01"), "").await;
+    assert_eq!((status, &refused["errors"][0]["error-info"]["kind"]), (409, &json!("reclaims-nothing")));
+    let settings = Settings { reclaim: Reclaim::Inventory, ..(*site.state.settings).clone() };
+    records.push(site.record(&[Input::Settings(settings)]));
+    let api = TestApi::new(site.clone(), &records).await;
+    let (status, refused) = api.call(&reclaim("h01"), "").await;
+    assert_eq!((status, &refused["errors"][0]["error-info"]["kind"]), (409, &json!("in-inventory")));
+    site.view.hosts.remove(&host("h01"));
+    site.view.left.insert(host("h01"));
+    let api = TestApi::new(site, &records).await;
+    assert_eq!(api.call(&reclaim("h01"), "").await, (204, Value::Null));
+    assert_eq!(api.call(&reclaim("h01"), "").await.0, 404);
+    let (status, bad) = api.call("DELETE /v1/state/fleet-lock/a_b/h01", "").await;
+    assert_eq!((status, bad), (400, error("group: a group must match ^[a-zA-Z0-9.-]+$")));
+    assert_eq!(api.call(&reclaim("h%0a1"), "").await.0, 400);
+}
+
+#[tokio::test]
+async fn numbers_for_a_prometheus() {
+    let (site, records) = failed();
+    let api = TestApi::new(site, &records).await;
+    assert_eq!((api.lock("a").await, api.lock("b").await), (200, 409));
+    let (status, headers, text) = api.send(build("GET /metrics", "text/plain", "")).await;
+    assert_eq!(status, 200);
+    assert_eq!(headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    for line in [
+        r#"os_upgrade_fleet_lock_answers_total{operation="lock",kind="granted"} 1"#,
+        r#"os_upgrade_fleet_lock_answers_total{operation="lock",kind="failed_lock_semaphore_full"} 1"#,
+        r#"os_upgrade_fleet_lock_slots{group="default"} 2"#,
+        r#"os_upgrade_fleet_lock_holders{group="default"} 2"#,
+        r#"os_upgrade_fleet_lock_excess_holders{group="default"} 0"#,
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+    }
+    let present = api.site.present();
+    let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
+    for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
+        let at = at + chrono::TimeDelta::hours(hours);
+        let text =
+            metrics::text(&metrics::Answers::default(), &present, &Gate::default(), &Options::default(), at)
+                .unwrap();
+        for line in [
+            format!("os_upgrade_fleet_lock_stuck_holders{{group=\"default\"}} {stuck}"),
+            format!("os_upgrade_fleet_lock_waiters{{group=\"default\"}} {waiters}"),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Writes: what they answer, and what they change.
+
+use os_upgrade_test_site::put_config;
+
+use super::*;
+
+const CONFIG: &str = "PUT /v1/config/os-upgrade";
+const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
+const CANCEL: &str = "POST /v1/state/os-upgrade/cancel";
+const GIVE_UP: &str = "POST /v1/state/os-upgrade/give-up-host";
+const BODY: &str = r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#;
+
+#[tokio::test]
+async fn the_configuration_is_created_replaced_and_read() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let read = "GET /v1/config/os-upgrade";
+    assert_eq!(api.call(&format!("{CONFIG}?validate=true"), BODY).await, (204, Value::Null));
+    assert_eq!(api.call(read, "").await, (404, error("there is no configuration")));
+    assert_eq!(api.call(CONFIG, BODY).await, (201, Value::Null));
+    assert_eq!(api.call(CONFIG, BODY).await, (204, Value::Null));
+    assert_eq!(api.call(read, "").await, (200, serde_json::from_str(BODY).unwrap()));
+    // The rollout is shown where it is not the default, and then whole. That form is promised here, in the only place of
+    // the API's tests where all its settings are written out.
+    let other = r#"{"worker-applications":[],"rollout":{"max-concurrent":2}}"#;
+    assert_eq!(api.call(CONFIG, other).await, (204, Value::Null));
+    let expected = json!({
+        "worker-applications": [],
+        "rollout": {"max-concurrent": 2, "max-failures": 0, "unreachable": "skip", "boot-timeout": "30m"},
+    });
+    assert_eq!(api.call(read, "").await, (200, expected));
+}
+
+#[tokio::test]
+async fn a_run_is_triggered_once_and_cancelled() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    assert_eq!(api.call(CONFIG, BODY).await.0, 201);
+    assert_eq!(api.call(&format!("{TRIGGER}?validate=true"), "").await, (204, Value::Null));
+    assert!(api.site.present().state.run.is_none(), "validate starts nothing");
+    assert_eq!(api.call(TRIGGER, r#"{"timeout":"10m"}"#).await, (204, Value::Null));
+    let state = &api.site.present().state;
+    let run = state.run.as_ref().unwrap();
+    assert_eq!((run.not_after - run.started_at).num_minutes(), 10);
+    let active =
+        error_with(&format!("run {} is active", run.id), &json!({"kind": "run-active", "run": run.id}));
+    assert_eq!(api.call(TRIGGER, "").await, (409, active));
+    assert_eq!(api.call(CANCEL, "").await, (204, Value::Null));
+    let none = error_with("no run is active", &json!({"kind": "no-run"}));
+    assert_eq!(api.call(CANCEL, "").await, (409, none));
+    let (status, body) = api.call("GET /v1/state/os-upgrade/runs", "").await;
+    let items: Vec<_> = body["items"].as_array().unwrap().iter().map(|run| &run["result"]).collect();
+    assert_eq!((status, items), (200, vec![&json!("cancelled")]));
+}
+
+#[tokio::test]
+async fn a_trigger_without_a_body_takes_four_hours() {
+    for body in ["", " \n", "{}"] {
+        let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+        assert_eq!(api.call(CONFIG, BODY).await.0, 201);
+        assert_eq!(api.call(TRIGGER, body).await, (204, Value::Null), "{body:?}");
+        let run = api.site.present().state.run.clone().unwrap();
+        assert_eq!((run.not_after - run.started_at).num_minutes(), 240);
+    }
+}
+
+#[tokio::test]
+async fn a_trigger_that_cannot_be_done() {
+    let mut site = TestSite::new([]);
+    let records = [site.record(&[put_config()])];
+    let api = TestApi::new(site.clone(), &records).await;
+    let message = "no host has announced a worker of the configured applications (os-upgrade-debian)";
+    let info = json!({"kind": "no-hosts", "applications": "os-upgrade-debian"});
+    assert_eq!(api.call(TRIGGER, "").await, (409, error_with(message, &info)));
+    let short = error_with("timeout: must be at least 1s", &json!({"kind": "timeout-too-short"}));
+    assert_eq!(api.call(TRIGGER, r#"{"timeout":"0s"}"#).await, (400, short));
+
+    site.view.clock_skew = Some(chrono::TimeDelta::seconds(-60));
+    let api = TestApi::new(site, &records).await;
+    let message = "the clocks of orchestrator and bus differ by -60 s; nothing is started until they agree";
+    let info = json!({"kind": "clock-skew", "seconds": -60});
+    assert_eq!(api.call(TRIGGER, "").await, (503, error_with(message, &info)));
+}
+
+#[tokio::test]
+async fn a_core_that_does_not_answer() {
+    let (api, calls) = TestApi::silent(Readiness::NotReady("the bus is away".to_owned())).await;
+    for (request, body) in [(CONFIG, BODY), (TRIGGER, ""), (CANCEL, "")] {
+        let unknown = NotDone::unknown("the bus is away");
+        assert_eq!(api.call(request, body).await, (503, not_done(&unknown)), "{request}");
+    }
+    // What cannot be meant is said at once, whoever is away.
+    assert_eq!(api.call(TRIGGER, "[").await.0, 400);
+    assert_eq!(api.call(TRIGGER, r#"["4h"]"#).await.0, 400);
+    drop(calls);
+    let unchanged = NotDone::unchanged("the orchestrator has stopped");
+    assert_eq!(api.call(TRIGGER, "").await, (503, not_done(&unchanged)));
+
+    let (api, _calls) = TestApi::silent(Readiness::Ready).await;
+    let unknown = NotDone::unknown("the journal did not confirm the change in time");
+    assert_eq!(api.call(TRIGGER, "").await, (503, not_done(&unknown)));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_a_host_that_is_given_up() {
+    let api = TestApi::new(TestSite::new(["h01", "h02"]), &[]).await;
+    let body = |host: &str| json!({ "host": host, "reason": " it burnt " }).to_string();
+    let info = async |host: &str| {
+        let (status, answer) = api.call(GIVE_UP, &body(host)).await;
+        (status, answer["errors"][0]["error-info"]["kind"].clone())
+    };
+    assert_eq!(info("h01").await, (409, json!("no-run")));
+    assert_eq!(api.call(CONFIG, BODY).await.0, 201);
+    assert_eq!(api.call(TRIGGER, "").await.0, 204);
+    assert_eq!(info("h03").await, (404, json!("not-in-run")));
+    assert_eq!(api.call(GIVE_UP, r#"{"host":"h01","reason":" "}"#).await.0, 400);
+    let status = async || api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["status"].clone();
+    assert_eq!(api.call(&format!("{GIVE_UP}?validate=true"), &body("h01")).await, (204, Value::Null));
+    assert_eq!(status().await, "pending");
+    assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null));
+    assert_eq!(status().await, "cancelled");
+    let why = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["why"].clone();
+    assert_eq!(why, "given up by api: it burnt");
+    assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null), "it is so");
+    // Without the other there is nothing left.
+    assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null));
+    assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null), "it is so");
+    assert_eq!(info("h03").await, (409, json!("no-run")));
+}

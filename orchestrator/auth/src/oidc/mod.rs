@@ -1,0 +1,137 @@
+//! JSON web tokens of an identity provider: whether they are its own, for us, and valid now, and which role they give.
+//!
+//! Signatures are of the asymmetric algorithms in [`ALGORITHMS`] and no others, whatever a token says of itself.
+
+mod crypto;
+mod keys;
+
+use std::sync::Arc;
+
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
+use os_upgrade_settings::{ApiOidc, Words};
+use os_upgrade_shell::fleetlock::one_line;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use self::keys::Keys;
+use super::{Caller, Denied, Rights, Role};
+
+/// What a signature may be made with.
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::EdDSA,
+];
+
+/// By how much the provider's clock may differ from ours, in seconds.
+const LEEWAY_SECS: u64 = 30;
+
+/// Most characters of a subject in the audit.
+const SUBJECT_CHARS_MAX: usize = 128;
+
+/// An identity provider.
+#[derive(Debug)]
+pub struct Oidc {
+    issuer: String,
+    audience: String,
+    role_claim: String,
+    roles: [(Role, Words); 3],
+    keys: Arc<Keys>,
+}
+
+impl Oidc {
+    /// The provider that `settings` name, if they do.
+    ///
+    /// # Errors
+    /// No HTTP client can be made.
+    pub fn of_settings(settings: &ApiOidc) -> Result<Option<Self>, reqwest::Error> {
+        let (Some(issuer), Some(audience), Some(jwks)) =
+            (&settings.issuer, &settings.audience, &settings.jwks)
+        else {
+            return Ok(None);
+        };
+        crypto::install();
+        let ApiOidc { viewers, operators, admins, role_claim, .. } = settings.clone();
+        Ok(Some(Self {
+            issuer: issuer.as_str().to_owned(),
+            audience: audience.as_str().to_owned(),
+            role_claim: role_claim.as_str().to_owned(),
+            roles: [(Role::Admin, admins), (Role::Operator, operators), (Role::Viewer, viewers)],
+            keys: Arc::new(Keys::new(jwks.clone())?),
+        }))
+    }
+
+    /// Keeps the provider's keys up to date until `shutdown`.
+    pub(super) async fn follow(&self, shutdown: CancellationToken) {
+        Arc::clone(&self.keys).follow(shutdown).await;
+    }
+
+    /// Whose `token` it is.
+    pub(super) async fn caller(&self, token: &str) -> Result<Caller, Denied> {
+        let refused = |error: &jsonwebtoken::errors::Error| {
+            tracing::debug!(%error, "a JSON web token is refused");
+            if matches!(error.kind(), ErrorKind::ExpiredSignature) {
+                Denied::Expired
+            } else {
+                Denied::Invalid
+            }
+        };
+        let header = decode_header(token).map_err(|error| refused(&error))?;
+        // What a token calls critical would have to be understood.
+        if !ALGORITHMS.contains(&header.alg) || header.crit.is_some() {
+            return Err(Denied::Invalid);
+        }
+        let key = self.keys.find(header.kid.as_deref(), header.alg).await?;
+        let decoded = decode::<Map<String, Value>>(token, &key, &self.validation(header.alg));
+        let claims = decoded.map_err(|error| refused(&error))?.claims;
+        let subject = claims.get("sub").and_then(Value::as_str).ok_or(Denied::Invalid)?;
+        let actor = format!("oidc {}", one_line(subject, SUBJECT_CHARS_MAX));
+        Ok(Caller { actor, rights: self.role(&claims).map_or(Rights::Nothing, Rights::Role) })
+    }
+
+    fn validation(&self, algorithm: Algorithm) -> Validation {
+        let mut validation = Validation::new(algorithm);
+        validation.leeway = LEEWAY_SECS;
+        validation.validate_nbf = true;
+        validation.set_issuer(&[&self.issuer]);
+        validation.set_audience(&[&self.audience]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        validation
+    }
+
+    /// The highest role that `claims` give.
+    fn role(&self, claims: &Map<String, Value>) -> Option<Role> {
+        let words = words(claim(claims, &self.role_claim)?);
+        let given =
+            |(role, known): &(Role, Words)| words.iter().any(|word| known.contains(word)).then_some(*role);
+        self.roles.iter().filter_map(given).max()
+    }
+}
+
+/// The claim of this name, or the one that its dots lead to.
+fn claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    claims.get(name).or_else(|| {
+        let mut parts = name.split('.');
+        let first = claims.get(parts.next()?)?;
+        parts.try_fold(first, |value, part| value.get(part))
+    })
+}
+
+/// The texts of a list, or of one text that blanks divide.
+fn words(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => text.split_whitespace().collect(),
+        Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Whether journal and control stream hold what is known to have been acknowledged, and where to begin to read.
+
+use std::net::IpAddr;
+
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, Stream};
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::subject;
+use os_upgrade_shell::journal::codec::{APPEND_ID, Kind, Message, PREVIOUS_ID, snapshot_start};
+use os_upgrade_shell::journal::{AppendId, JournalError};
+use os_upgrade_shell::node::{Known, StreamFacts, Streams};
+
+use super::{StreamsError, unusable};
+use crate::{ANSWER_WITHIN, Bus, header};
+
+/// Who can get into a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Openness {
+    /// Only who shows credentials.
+    pub wants_credentials: bool,
+    /// Only over TLS.
+    pub wants_tls: bool,
+    /// It listens on a loopback address.
+    pub is_loopback: bool,
+}
+
+impl Bus {
+    /// Journal and control stream as they are, and where to begin to follow the journal.
+    ///
+    /// # Errors
+    /// The bus does not answer, or the last snapshot cannot be read.
+    pub async fn inspect(&self, known: &Known) -> Result<Streams, StreamsError> {
+        let journal = self.find_stream(subject::JOURNAL_STREAM).await?;
+        let control = self.find_stream(subject::CONTROL_STREAM).await?;
+        let at_known = match &journal {
+            Some(journal) => at_known(journal, known).await?,
+            None => None,
+        };
+        let at_mark = match (&control, &known.mark) {
+            (Some(control), Some(mark)) => message(control, mark.sequence).await?,
+            (Some(_) | None, _) => None,
+        };
+        let follow_from = match &journal {
+            Some(journal) => follow_from(journal, known.stored).await?,
+            None => 1,
+        };
+        Ok(Streams {
+            journal: journal.as_ref().map(facts),
+            control: control.as_ref().map(facts),
+            at_known,
+            at_mark: at_mark.map(|message| message.subject.to_string()),
+            follow_from,
+        })
+    }
+}
+
+impl Bus {
+    /// The sequence of the last message of the stream `name`, 0 if there is none.
+    ///
+    /// # Errors
+    /// The bus does not answer.
+    pub async fn last_sequence(&self, name: &str) -> Result<u64, StreamsError> {
+        let stream = self.find_stream(name).await?;
+        Ok(stream.map_or(0, |stream| stream.cached_info().state.last_sequence))
+    }
+
+    /// The server's time, as it says with what it knows of the stream `name`; `None` when it does not.
+    pub async fn server_time(&self, name: &str) -> Option<DateTime<Utc>> {
+        #[derive(serde::Deserialize)]
+        struct Answer {
+            ts: DateTime<Utc>,
+        }
+        let request = self.client.request(format!("$JS.API.STREAM.INFO.{name}"), bytes::Bytes::new());
+        let answer = tokio::time::timeout(ANSWER_WITHIN, request).await.ok()?.ok()?;
+        serde_json::from_slice::<Answer>(&answer.payload).ok().map(|answer| answer.ts)
+    }
+
+    /// The server that answers, with its version.
+    pub fn server(&self) -> String {
+        let info = self.client.server_info();
+        format!("{} at {}:{}, version {}", info.server_name, info.host, info.port, info.version)
+    }
+
+    /// Who can get in, as the server says.
+    pub fn openness(&self) -> Openness {
+        let info = self.client.server_info();
+        Openness {
+            wants_credentials: info.auth_required,
+            wants_tls: info.tls_required,
+            is_loopback: info.host.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+        }
+    }
+
+    /// When the control stream was created.
+    ///
+    /// # Errors
+    /// The bus does not answer, or has no such stream.
+    pub async fn control_created(&self) -> Result<DateTime<Utc>, StreamsError> {
+        Ok(self.stream(subject::CONTROL_STREAM).await?.cached_info().created)
+    }
+
+    /// The subject of the message at `sequence` of the stream `name`, if there is one.
+    ///
+    /// # Errors
+    /// The bus does not answer.
+    pub async fn subject_at(&self, name: &str, sequence: u64) -> Result<Option<String>, StreamsError> {
+        let Some(stream) = self.find_stream(name).await? else { return Ok(None) };
+        Ok(message(&stream, sequence).await?.map(|message| message.subject.to_string()))
+    }
+}
+
+fn facts(stream: &Stream) -> StreamFacts {
+    let info = stream.cached_info();
+    StreamFacts {
+        created: info.created,
+        first_sequence: info.state.first_sequence,
+        last_sequence: info.state.last_sequence,
+    }
+}
+
+/// The message at `sequence`, if one stands there.
+pub(crate) async fn message(stream: &Stream, sequence: u64) -> Result<Option<StreamMessage>, StreamsError> {
+    match stream.get_raw_message(sequence).await {
+        Ok(message) => Ok(Some(message)),
+        Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(unusable(&stream.cached_info().config.name, error)),
+    }
+}
+
+/// The id of the last known append as the journal has it; when that message has been trimmed, as the next one has it.
+async fn at_known(journal: &Stream, known: &Known) -> Result<Option<AppendId>, StreamsError> {
+    let sequence = known.journal.sequence;
+    if sequence == 0 {
+        return Ok(None);
+    }
+    if let Some(found) = message(journal, sequence).await? {
+        return Ok(header(&found.headers, APPEND_ID).map(AppendId::new));
+    }
+    let next = message(journal, sequence + 1).await?;
+    Ok(next.and_then(|next| header(&next.headers, PREVIOUS_ID).map(AppendId::new)))
+}
+
+/// The start of the newest complete snapshot that the store has reached, so that the store misses nothing; else the
+/// beginning.
+async fn follow_from(journal: &Stream, stored: Option<u64>) -> Result<u64, StreamsError> {
+    let beginning = journal.cached_info().state.first_sequence.max(1);
+    let Some(stored) = stored else { return Ok(beginning) };
+    let unusable = |source| unusable(subject::JOURNAL_STREAM, source);
+    let last = match journal.get_last_raw_message_by_subject(subject::JOURNAL_SNAPSHOT).await {
+        Ok(message) => message,
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => return Ok(beginning),
+        Err(error) => return Err(unusable(async_nats::Error::from(error))),
+    };
+    let mut candidate = snapshot_start(last.sequence, &self::stored(&last)?);
+    while let Some(start) = candidate {
+        if start <= stored + 1 {
+            return Ok(start);
+        }
+        let first =
+            journal.get_raw_message(start).await.map_err(|error| unusable(async_nats::Error::from(error)))?;
+        candidate = match self::stored(&first)?.kind {
+            Kind::Snapshot { previous } => (previous > 0).then_some(previous),
+            Kind::Record => None,
+        };
+    }
+    Ok(beginning)
+}
+
+/// A message of the journal as it is stored.
+pub(crate) fn stored(stored: &StreamMessage) -> Result<Message, JournalError> {
+    let lookup = |name: &str| header(&stored.headers, name);
+    Message::read(stored.sequence, stored.subject.as_str(), lookup, stored.payload.clone())
+}

@@ -1,0 +1,154 @@
+//! The files that say who may call, and keep that secret: tokens, the API's certificate and key, clients' authorities, and
+//! the key of the strongbox.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use nix::unistd::geteuid;
+use os_upgrade_auth::{self as auth, FileError, Tokens};
+use os_upgrade_kernel::State;
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::time;
+use os_upgrade_settings::{ApiTls, Settings};
+use os_upgrade_site::strongbox::Strongbox;
+use os_upgrade_tls::pem_file::{PemError, PemFile, not_after};
+use os_upgrade_tls::server_files::{Tls, WARN_BEFORE};
+
+use super::Check;
+
+/// The state is the one that the store leads to, if it does.
+pub(super) fn examine(settings: &Settings, state: Option<&State>, now: DateTime<Utc>) -> Vec<Check> {
+    let mut checks: Vec<Check> = asked_as(&settings.store.path).into_iter().collect();
+    checks.extend(settings.api.tokens.as_deref().map(|path| token_file(path, now)));
+    checks.extend(certificate(&settings.api_tls, now));
+    checks.extend(settings.api_tls.key.as_deref().and_then(|path| private_key("certificate's key", path)));
+    checks.extend(settings.api_tls.client_ca.as_deref().map(|path| client_authorities(path, now)));
+    let lock_key = settings.fleet_lock.key.as_deref();
+    checks.extend(lock_key.and_then(|path| private_key("key for the lock server", path)));
+    checks.extend(strongbox(settings, state));
+    checks
+}
+
+/// Root can read what the service cannot.
+fn asked_as(data: &Path) -> Option<Check> {
+    let owner = fs::metadata(data).ok()?.uid();
+    (geteuid().is_root() && owner != 0).then(|| {
+        let found = format!("root, and the data directory belongs to user {owner}");
+        Check::warning("asked as", found, "ask as that user: what root can read it may not be able to")
+    })
+}
+
+fn token_file(path: &Path, now: DateTime<Utc>) -> Check {
+    const NAME: &str = "token file";
+    // A server would not be asked as root for the file of another user.
+    let read = if geteuid().is_root() { auth::read(path) } else { auth::read_trusted(path) };
+    match read {
+        Ok(tokens) => tokens_of(&tokens, now),
+        Err(missing @ FileError::Missing { .. }) => {
+            Check::problem(NAME, missing.to_string(), "make a token: until then none is valid")
+        }
+        Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or [api] tokens"),
+    }
+}
+
+fn tokens_of(tokens: &Tokens, now: DateTime<Utc>) -> Check {
+    const NAME: &str = "token file";
+    let count = |matches: &dyn Fn(DateTime<Utc>) -> bool| {
+        tokens.iter().filter(|token| token.expires.is_some_and(matches)).count()
+    };
+    let expired = count(&|end| end <= now);
+    let soon = count(&|end| end > now && end - now <= WARN_BEFORE);
+    let found = format!(
+        "{} tokens are valid, {expired} have expired, {soon} expire within {} days",
+        tokens.len() - expired,
+        WARN_BEFORE.num_days()
+    );
+    if tokens.len() == expired {
+        Check::warning(NAME, found, "make one with `os-upgrade token create`: nobody may call with a token")
+    } else if soon > 0 {
+        Check::warning(NAME, found, "make their successors with `os-upgrade token create`")
+    } else {
+        Check::ok(NAME, found)
+    }
+}
+
+/// The certificate of the API, where it has one.
+fn certificate(settings: &ApiTls, now: DateTime<Utc>) -> Option<Check> {
+    const NAME: &str = "certificate";
+    match Tls::of_settings(settings) {
+        Ok(None) => None,
+        Ok(Some(tls)) => Some(match tls.ends_soon(now) {
+            None => Check::ok(NAME, format!("valid until {}", time::format(tls.not_after()))),
+            Some(warning) if tls.not_after() > now => Check::warning(NAME, warning, RENEW),
+            Some(problem) => Check::problem(NAME, problem, RENEW),
+        }),
+        Err(error) => Some(Check::problem(
+            NAME,
+            with_causes(&error),
+            "correct the file, or the key of [api.tls] that names it",
+        )),
+    }
+}
+
+const RENEW: &str =
+    "have a new one made and put it and its key in their files: they are read again without a restart";
+
+/// Who else can read or write the key. Whether it can be used is said with the certificate.
+fn private_key(name: &str, path: &Path) -> Option<Check> {
+    let mode = fs::metadata(path).ok()?.mode() & 0o777;
+    let shown = path.display();
+    Some(if mode & 0o026 == 0 {
+        Check::ok(name, format!("{shown} is nobody else's (mode {mode:03o})"))
+    } else {
+        let found = format!("{shown} can be read or written by others (mode {mode:03o})");
+        let advice = "chmod 0600 it, or 0640 with a group that is the service's alone, and have a new one made if others \
+                      have had it";
+        Check::warning(name, found, advice)
+    })
+}
+
+/// The authorities that clients' certificates are checked against.
+fn client_authorities(path: &Path, now: DateTime<Utc>) -> Check {
+    const NAME: &str = "clients' authorities";
+    const ADVICE: &str = "put its successor into the file, beside it: both are trusted until it ends";
+    match first_end(path) {
+        Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or [api.tls] client-ca"),
+        Ok(end) => {
+            let at = time::format(end);
+            if end <= now {
+                let found = format!("one has expired at {at}: certificates that it has signed are refused");
+                Check::warning(NAME, found, ADVICE)
+            } else if end - now <= WARN_BEFORE {
+                Check::warning(NAME, format!("one expires at {at}"), ADVICE)
+            } else {
+                Check::ok(NAME, format!("valid until {at}"))
+            }
+        }
+    }
+}
+
+fn first_end(path: &Path) -> Result<DateTime<Utc>, PemError> {
+    let file = PemFile::read_plain("`client-ca` of [api.tls]", path)?;
+    let ends: Result<Vec<_>, _> = file.authorities()?.iter().map(not_after).collect();
+    let ends = ends.map_err(|why| file.unfit(why))?;
+    Ok(ends.into_iter().min().unwrap_or(DateTime::<Utc>::MAX_UTC))
+}
+
+/// The key file, where one is named.
+fn strongbox(settings: &Settings, state: Option<&State>) -> Option<Check> {
+    const NAME: &str = "strongbox's key";
+    let path = settings.strongbox.key_file.as_ref()?;
+    let sealed = |strongbox: Strongbox| state.and_then(|state| strongbox.sealed(&state.strongbox));
+    Some(match Strongbox::of_settings(settings).map(sealed) {
+        Ok(None) => Check::ok(NAME, format!("{} can be used", path.display())),
+        Ok(Some(sealed)) => {
+            Check::problem(NAME, sealed.to_string(), "bring the key that they were sealed with")
+        }
+        Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or [strongbox] key-file"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

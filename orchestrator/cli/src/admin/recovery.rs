@@ -1,0 +1,191 @@
+//! `os-upgrade backup` and `os-upgrade restore`: what operators are told before, and of what was done.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use os_upgrade_recovery::plan::{Plan, Source, Summary, Work};
+use os_upgrade_recovery::restore::{self, Step};
+use os_upgrade_recovery::site::Site;
+use os_upgrade_recovery::{RecoveryError, backup};
+use os_upgrade_settings::Settings;
+use serde_json::json;
+
+use crate::output::{Output, errln, outln};
+
+/// How many hosts are named before it is said how many more there are.
+const NAMED_MAX: usize = 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// The file to write
+    file: PathBuf,
+    /// The configuration, a TOML file; without it every key has its default
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long)]
+    force: bool,
+    /// How to print what was written
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+#[command(group(clap::ArgGroup::new("source").required(true).args(["file", "from_store"])))]
+pub(crate) struct Restore {
+    /// The backup to restore
+    file: Option<PathBuf>,
+    /// Go on from this instance's store, after NATS has lost what it had acknowledged
+    #[arg(long)]
+    from_store: bool,
+    /// Replace what stands at the site; it is saved to a file first
+    #[arg(long, conflicts_with = "from_store")]
+    replace: bool,
+    /// The configuration, a TOML file; without it every key has its default
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    yes: bool,
+    /// How to print the plan and what was done
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// Writes a backup.
+pub(crate) async fn back_up(settings: Settings, options: Backup) -> anyhow::Result<()> {
+    let Backup { file, config: _, force, output } = options;
+    let manifest = backup::backup(settings, &file, force).await?;
+    match output {
+        Output::Json => outln!("{}", json!({ "file": file, "manifest": manifest })),
+        Output::Text => {
+            let at = manifest.position.as_ref().map_or(0, |at| at.journal);
+            outln!("{}: site {}, journal up to message {at}", file.display(), manifest.site);
+        }
+    }
+    Ok(())
+}
+
+/// Restores a backup, or goes on from the store.
+pub(crate) async fn restore(settings: Settings, options: Restore) -> anyhow::Result<()> {
+    if options.from_store && !settings.store.path.is_dir() {
+        return Err(RecoveryError::NoDirectory(settings.store.path).into());
+    }
+    let site = Site::open(settings).await?;
+    let restored = restore_at(&site, &options).await;
+    site.close().await;
+    restored
+}
+
+async fn restore_at(site: &Site, options: &Restore) -> anyhow::Result<()> {
+    let source = match &options.file {
+        Some(file) => Source::Backup { file: file.clone(), replace: options.replace },
+        None => Source::Store,
+    };
+    let plan = match Plan::make(site, &source).await? {
+        Work::Nothing(why) => {
+            report(options.output, &json!({ "outcome": "nothing-missing", "reason": why }), &why);
+            return Ok(());
+        }
+        Work::Unmark => {
+            if !options.dry_run {
+                restore::unmark(site).await?;
+            }
+            let done = "the restoration that was cut off is finished; start the orchestrator";
+            report(options.output, &json!({ "outcome": "finished" }), done);
+            return Ok(());
+        }
+        Work::Restore(plan) => plan,
+    };
+    if options.dry_run {
+        report(
+            options.output,
+            &json!({ "outcome": "planned", "plan": plan.summary }),
+            &describe(&plan.summary),
+        );
+        return Ok(());
+    }
+    confirm(options, &plan.summary)?;
+    let mut saved = None;
+    restore::carry_out(site, &plan, |step| {
+        if let Step::Saved(path) = step {
+            saved = Some(path.clone());
+            // Said at once: whatever happens next, this is where everything is.
+            errln!("saved what stood there to {}", path.display());
+        }
+        Ok(())
+    })
+    .await?;
+    let done = json!({ "outcome": "restored", "plan": plan.summary, "saved": saved });
+    report(
+        options.output,
+        &done,
+        "restored; start the orchestrator, then start a run for the hosts that are left",
+    );
+    Ok(())
+}
+
+fn report(output: Output, json: &serde_json::Value, text: &str) {
+    match output {
+        Output::Json => outln!("{json}"),
+        Output::Text => outln!("{text}"),
+    }
+}
+
+/// Shows the plan and asks, unless that has been answered.
+fn confirm(options: &Restore, summary: &Summary) -> anyhow::Result<()> {
+    if options.output == Output::Text || !options.yes {
+        errln!("{}", describe(summary));
+    }
+    if options.yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        bail!("nothing was done: `--yes` confirms it where nobody can be asked");
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "Type the name of the site, {}, to go on: ", summary.site)?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).context("no answer")?;
+    if answer.trim() != summary.site {
+        bail!("nothing was done");
+    }
+    Ok(())
+}
+
+fn describe(summary: &Summary) -> String {
+    let mut lines = vec![format!("Restoration of site {} from its {}:", summary.site, summary.source)];
+    lines.extend(summary.because.iter().map(|because| format!("  because {because}")));
+    lines.push(format!(
+        "  the state after journal message {} ({} facts) is gone on from; the journal is made anew from {} on",
+        summary.known_to, summary.facts, summary.journal_from
+    ));
+    lines.push(if summary.control_kept {
+        "  the control stream stays; commands in it that no worker has been given are retracted".to_owned()
+    } else {
+        format!("  the control stream is emptied and goes on at {}", summary.control_from)
+    });
+    if let Some(run) = &summary.run_ended {
+        lines.push(format!("  run {run} ends as failed; under way were: {}", names(&summary.under_way)));
+    }
+    lines.push(format!("  slots stay held for: {}", names(&summary.held)));
+    lines.push("  what stands there now is saved to a file in the data directory first".to_owned());
+    lines.join("\n")
+}
+
+fn names(hosts: &[os_upgrade_protocol::HostName]) -> String {
+    if hosts.is_empty() {
+        return "nobody".to_owned();
+    }
+    let named: Vec<_> = hosts.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    let more = hosts.len() - named.len();
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    named.join(", ") + &rest
+}

@@ -1,0 +1,287 @@
+//! `os-upgrade token`: who may call the API, in the token file.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use chrono::{DateTime, Utc};
+use clap::{ArgGroup, Args, Subcommand};
+use os_upgrade_auth::{
+    self as auth, FileError, Proof, Rights, Role, Salted, Secret, Token, TokenName, Tokens,
+};
+use os_upgrade_protocol::{GroupName, time};
+use os_upgrade_settings as settings;
+use serde::Serialize;
+
+use crate::Failure;
+use crate::output::{Output, errln, outln, table};
+
+/// Shortest time for which a token is made: less is a mistake.
+const VALIDITY_MIN: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Add a token and print its secret, which is kept nowhere else
+    ///
+    /// The file is made if there is none. A running orchestrator takes the token within two seconds.
+    Create(Create),
+    /// Show which tokens there are
+    List(List),
+    /// Take a token out; requests with it are refused within two seconds
+    Revoke(Revoke),
+}
+
+/// Which file.
+#[derive(Debug, Args)]
+struct Place {
+    /// The token file; by default that of `[api] tokens` in the configuration
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The configuration, a TOML file
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("for").required(true).args(["role", "group"]))]
+pub(crate) struct Create {
+    /// Its name, in the audit and in `token list`; a FleetLock client's is the user of HTTP Basic
+    #[arg(long)]
+    name: TokenName,
+    /// viewer: read; operator: also start and cancel upgrades, hold and release slots; admin: everything
+    #[arg(long)]
+    role: Option<Role>,
+    /// For a FleetLock client: the group whose slots it may take
+    #[arg(long)]
+    group: Option<GroupName>,
+    /// The client shows a certificate with this common or DNS name in place of a secret
+    #[arg(long, value_name = "NAME", requires = "group", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    certificate: Option<String>,
+    /// After what time it is not valid any more, such as 90d; without it never
+    #[arg(long, value_name = "TIME", value_parser = validity)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    place: Place,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Revoke {
+    /// The token
+    name: TokenName,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Reads how long a token is valid.
+fn validity(text: &str) -> Result<Duration, String> {
+    let Ok(validity) = humantime::parse_duration(text) else {
+        let wanted =
+            "write how long it is valid, such as 90d or 12h; leave --expires out for one that never expires";
+        return Err(wanted.to_owned());
+    };
+    if validity < VALIDITY_MIN {
+        return Err("the token would expire at once; write how long it is valid, such as 90d".to_owned());
+    }
+    Ok(validity)
+}
+
+/// Carries the command out.
+pub(crate) fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Create(options) => create(options),
+        Command::List(options) => list(options),
+        Command::Revoke(options) => revoke(options),
+    }
+}
+
+impl Place {
+    fn path(self) -> Result<PathBuf, Failure> {
+        if let Some(file) = self.file {
+            return Ok(file);
+        }
+        let settings = settings::load(self.config.as_deref(), std::env::vars_os())?;
+        let missing = "which token file? Give --file, or a --config with [api] tokens";
+        settings.api.tokens.ok_or_else(|| Failure::Usage(missing.to_owned()))
+    }
+}
+
+fn create(options: Create) -> Result<(), Failure> {
+    let Create { name, role, group, certificate, expires, place } = options;
+    let path = place.path()?;
+    let rights = match (role, group) {
+        (Some(role), _) => Rights::Role(role),
+        (None, Some(group)) => Rights::Group(group),
+        (None, None) => return Err(Failure::Usage("give --role or --group".to_owned())),
+    };
+    let secret = Secret::random().map_err(anyhow::Error::from)?;
+    let proof = match &certificate {
+        Some(name) => Proof::Certificate(name.clone()),
+        None => Proof::Secret(Salted::of(&secret).map_err(anyhow::Error::from)?),
+    };
+    let token = Token::new(name.clone(), rights, proof, Utc::now(), expires);
+    auth::edit(&path, |found| {
+        let mut tokens = match found {
+            Err(FileError::Missing { .. }) => Tokens::new(),
+            found => found?,
+        };
+        if tokens.iter().any(|other| other.name == token.name) {
+            bail!("there is a token {} already: revoke it first, or give another name", token.name);
+        }
+        tokens.push(token);
+        Ok(tokens)
+    })?;
+    if certificate.is_none() {
+        writeln!(io::stdout(), "{}", secret.reveal()).with_context(|| {
+            format!("nobody knows the secret of {name}: revoke the token and create it again, where its secret can be written")
+        })?;
+    }
+    Ok(())
+}
+
+fn revoke(options: Revoke) -> Result<(), Failure> {
+    let Revoke { name, place } = options;
+    let path = place.path()?;
+    auth::edit(&path, |found| {
+        let mut tokens = found?;
+        let before = tokens.len();
+        tokens.retain(|token| token.name != name);
+        if tokens.len() == before {
+            return Err(anyhow!("there is no token {name} in {}", path.display()));
+        }
+        Ok(tokens)
+    })?;
+    errln!("revoked: {name}");
+    Ok(())
+}
+
+fn list(options: List) -> Result<(), Failure> {
+    let List { place, output } = options;
+    let tokens = auth::read(&place.path()?).map_err(anyhow::Error::from)?;
+    let rows: Vec<Row> = tokens.iter().map(|token| Row::of(token, Utc::now())).collect();
+    match output {
+        Output::Json => {
+            let text = serde_json::to_string_pretty(&serde_json::json!({ "tokens": rows }));
+            outln!("{}", text.context("cannot write JSON")?);
+        }
+        Output::Text => outln!("{}", text(&rows)),
+    }
+    Ok(())
+}
+
+/// A token as it is shown.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: TokenName,
+    #[serde(flatten)]
+    rights: Rights,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<String>,
+    created: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+    expired: bool,
+}
+
+impl Row {
+    fn of(token: &Token, now: DateTime<Utc>) -> Self {
+        let certificate = match &token.proof {
+            Proof::Certificate(name) => Some(name.clone()),
+            Proof::Secret(_) => None,
+        };
+        Self {
+            name: token.name.clone(),
+            rights: token.rights.clone(),
+            certificate,
+            created: time::format(token.created),
+            expires: token.expires.map(time::format),
+            expired: token.has_expired(now),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let rights = match &self.rights {
+            Rights::Role(role) => role.to_string(),
+            Rights::Group(group) => format!("slots of {group}"),
+            // Of callers only.
+            Rights::Groups(_) | Rights::Nothing => "nothing".to_owned(),
+        };
+        let proof = self
+            .certificate
+            .as_ref()
+            .map_or_else(|| "secret".to_owned(), |name| format!("certificate {name}"));
+        let expires = self.expires.clone().unwrap_or_else(|| "never".to_owned());
+        let remark = if self.expired { "expired" } else { "" };
+        vec![self.name.to_string(), rights, proof, self.created.clone(), expires, remark.to_owned()]
+    }
+}
+
+fn text(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "there are no tokens".to_owned();
+    }
+    let heads = ["NAME", "MAY", "BY", "CREATED", "EXPIRES", ""];
+    table(&heads, rows.iter().map(Row::cells).collect()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_a_token_is_valid() {
+        let hours = |hours| Ok(Duration::from_hours(hours));
+        let refused = |message: &str| Err(message.to_owned());
+        let at_once = "the token would expire at once; write how long it is valid, such as 90d";
+        let wanted =
+            "write how long it is valid, such as 90d or 12h; leave --expires out for one that never expires";
+        for (text, expected) in [
+            ("90d", hours(90 * 24)),
+            ("12h", hours(12)),
+            ("1s", Ok(Duration::from_secs(1))),
+            ("0s", refused(at_once)),
+            ("999ms", refused(at_once)),
+            ("never", refused(wanted)),
+            ("2027-01-31", refused(wanted)),
+            ("", refused(wanted)),
+        ] {
+            assert_eq!(validity(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_in_a_table() {
+        let now: DateTime<Utc> = "2026-11-21T12:00:00Z".parse().unwrap();
+        let token = |name: &str, rights, proof, expires| {
+            Row::of(&Token::new(name.parse().unwrap(), rights, proof, now, expires), now)
+        };
+        let secret = || Proof::Secret(Salted::of(&Secret::random().unwrap()).unwrap());
+        let group = || Rights::Group(GroupName::new("workers").unwrap());
+        let rows = [
+            token("ci", Rights::Role(Role::Operator), secret(), Some(Duration::from_hours(24))),
+            token("old", Rights::Role(Role::Admin), secret(), Some(Duration::ZERO)),
+            token("n1", group(), Proof::Certificate("n1.example".to_owned()), None),
+        ];
+        let expected = "\
+NAME  MAY               BY                      CREATED               EXPIRES
+ci    operator          secret                  2026-11-21T12:00:00Z  2026-11-22T12:00:00Z
+old   admin             secret                  2026-11-21T12:00:00Z  2026-11-21T12:00:00Z  expired
+n1    slots of workers  certificate n1.example  2026-11-21T12:00:00Z  never";
+        assert_eq!(text(&rows), expected);
+        assert_eq!(text(&[]), "there are no tokens");
+        let json = serde_json::json!({
+            "name": "n1", "group": "workers", "certificate": "n1.example", "created": "2026-11-21T12:00:00Z",
+            "expired": false,
+        });
+        assert_eq!(serde_json::to_value(&rows[2]).unwrap(), json);
+    }
+}

@@ -1,0 +1,58 @@
+//! `os-upgrade lock hold`, `release` and `forget`: what operators do about slots.
+
+use clap::Args;
+use os_upgrade_api_types::route::Route;
+use os_upgrade_api_types::slots::{self, AboutSlot};
+use os_upgrade_kernel::ClientId;
+use os_upgrade_protocol::GroupName;
+
+use super::client_id;
+use crate::output::outln;
+use crate::rest::{self, Server};
+
+#[derive(Debug, Args)]
+pub(crate) struct Slot {
+    /// The group
+    #[arg(long, default_value = "default")]
+    group: GroupName,
+    /// In whose name the slot is held, a host's or a FleetLock client's
+    #[arg(long, value_parser = client_id)]
+    id: ClientId,
+    #[command(flatten)]
+    server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Order {
+    #[command(flatten)]
+    slot: Slot,
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+/// Holds a slot until it is released.
+pub(super) async fn hold(order: Order) -> anyhow::Result<()> {
+    send(order, &slots::HOLD, "held").await
+}
+
+/// Releases a slot, whoever holds it for whatever reason.
+pub(super) async fn release(order: Order) -> anyhow::Result<()> {
+    send(order, &slots::RELEASE, "released").await
+}
+
+async fn send(order: Order, route: &Route<AboutSlot>, done: &str) -> anyhow::Result<()> {
+    let Order { slot: Slot { group, id, server }, reason } = order;
+    let body = AboutSlot { group: group.clone(), id: id.clone(), reason };
+    rest::send(&server, route, &body).await?;
+    outln!("{done}: {id}, group {group}");
+    Ok(())
+}
+
+/// Releases the slot of a host that has left the inventory.
+pub(super) async fn forget(slot: Slot) -> anyhow::Result<()> {
+    let Slot { group, id, server } = slot;
+    rest::ask(&server, slots::RECLAIM.named([group.as_str(), id.as_str()])).await?;
+    outln!("released: {id}, group {group}");
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! `os-upgrade strongbox`: its key, and the secrets in it.
+
+use std::io::Read as _;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use os_upgrade_api_types::strongbox::{self as routes, SecretValue, StrongboxKey};
+use os_upgrade_kernel::SecretName;
+use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
+use os_upgrade_site::strongbox::key::Key;
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use crate::output::{Output, outln, table};
+use crate::rest::{self, Server};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print a new key
+    ///
+    /// Keep it well: without it the secrets are lost. It belongs into the file of `[strongbox] key-file` of every instance,
+    /// or is given to `unseal` after each start.
+    Key,
+    /// Show whether an instance can use the secrets
+    Status(Asked),
+    /// Give an instance the key, which is read from standard input
+    Unseal(Server),
+    /// Keep a secret, which is read from standard input; one line break at its end does not count
+    Put(Named),
+    /// List the secrets, without their values
+    List(Asked),
+    /// Keep a secret no longer
+    Remove(Named),
+    /// List who had which secrets kept and removed, newest first
+    History(Past),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Asked {
+    #[command(flatten)]
+    server: Server,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Past {
+    /// How many to show, the newest first
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    #[command(flatten)]
+    server: Server,
+    /// What the secret is called
+    #[arg(value_name = "NAME", value_parser = SecretName::new)]
+    name: SecretName,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Key => outln!("{}", *Key::random()?.reveal()),
+        Command::Status(Asked { server, output }) => {
+            show(&rest::ask(&server, &routes::READ).await?, output, status)?;
+        }
+        Command::Unseal(server) => {
+            let key = standard_input()?;
+            let body = StrongboxKey { key: key.trim().to_owned() };
+            rest::send(&server, &routes::UNSEAL, &body).await?;
+            outln!("unsealed");
+        }
+        Command::Put(Named { server, name }) => {
+            let value = standard_input()?;
+            let value = value.strip_suffix('\n').unwrap_or(&value);
+            let body = SecretValue { value: value.to_owned() };
+            rest::send(&server, routes::PUT.named([name.as_str()]), &body).await?;
+            outln!("kept: {name}");
+        }
+        Command::List(Asked { server, output }) => {
+            show(&rest::ask(&server, &routes::LIST).await?, output, list)?;
+        }
+        Command::Remove(Named { server, name }) => {
+            rest::ask(&server, routes::REMOVE.named([name.as_str()])).await?;
+            outln!("removed: {name}");
+        }
+        Command::History(Past { limit, asked: Asked { server, output } }) => {
+            let call = routes::HISTORY.call().with("limit", limit.to_string());
+            show(&rest::ask(&server, call).await?, output, history)?;
+        }
+    }
+    Ok(())
+}
+
+fn standard_input() -> anyhow::Result<Zeroizing<String>> {
+    let mut text = Zeroizing::new(String::new());
+    let limit = SECRET_BYTES_MAX as u64 + 2;
+    std::io::stdin().take(limit).read_to_string(&mut text).context("cannot read standard input")?;
+    if text.trim().is_empty() {
+        bail!("there is nothing on standard input");
+    }
+    Ok(text)
+}
+
+fn show(answer: &Value, output: Output, text: fn(&Value) -> String) -> anyhow::Result<()> {
+    match output {
+        Output::Json => outln!("{}", serde_json::to_string_pretty(answer)?),
+        Output::Text => outln!("{}", text(answer).trim_end()),
+    }
+    Ok(())
+}
+
+fn status(answer: &Value) -> String {
+    let secrets = &answer["secrets"];
+    match answer["reason"].as_str() {
+        Some(reason) => format!("{secrets} secrets; {reason}"),
+        None => format!("{secrets} secrets; not sealed"),
+    }
+}
+
+fn list(answer: &Value) -> String {
+    table(&["NAME", "KEPT BY", "SINCE"], rows(&answer["secrets"], ["name", "actor", "since"]))
+}
+
+fn history(answer: &Value) -> String {
+    let mut rows = rows(&answer["items"], ["time", "actor", "type", "name"]);
+    if rows.is_empty() {
+        return "nobody has had a secret kept or removed".to_owned();
+    }
+    for did in rows.iter_mut().filter_map(|row| row.get_mut(2)) {
+        let word = match did.as_str() {
+            "secret-kept" => "kept",
+            "secret-removed" => "removed",
+            "strongbox-made" => "new key",
+            other => other,
+        };
+        *did = word.to_owned();
+    }
+    table(&["TIME", "WHO", "DID", "SECRET"], rows)
+}
+
+fn rows<const N: usize>(entries: &Value, fields: [&str; N]) -> Vec<Vec<String>> {
+    let row =
+        |entry: &Value| fields.map(|field| entry[field].as_str().unwrap_or_default().to_owned()).to_vec();
+    entries.as_array().into_iter().flatten().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_table_of_what_was_done() {
+        let item = |kind: &str| json!({"time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "name": "x"});
+        let made = json!({"time": "2026-11-21T01:00:00.000Z", "type": "strongbox-made"});
+        let answer = json!({"items": [item("secret-removed"), item("secret-kept"), made], "next": "9.0"});
+        let expected = "\
+TIME                      WHO  DID      SECRET
+2026-11-21T01:00:00.000Z  api  removed  x
+2026-11-21T01:00:00.000Z  api  kept     x
+2026-11-21T01:00:00.000Z       new key";
+        assert_eq!(history(&answer).trim_end(), expected);
+        assert_eq!(history(&json!({"items": []})), "nobody has had a secret kept or removed");
+    }
+}

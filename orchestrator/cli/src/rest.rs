@@ -1,0 +1,253 @@
+//! An instance's API as the commands ask it: one request, and what it answers or why not.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use os_upgrade_api_types::route::Call;
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_settings::HttpUrl;
+use os_upgrade_shell::not_done::NotDone;
+use os_upgrade_tls::client_files::TlsFiles;
+use os_upgrade_tls::http_client::{self, beginning};
+use reqwest::{Method, StatusCode, Url};
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
+
+/// Where an instance listens unless it is told otherwise.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:8646";
+
+/// How long the answer may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// The largest answer that is read, in bytes: far more than the state of a large site takes.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The variable with the token to send. What stands on a command line can be read by everybody on the machine.
+const TOKEN_VARIABLE: &str = "OS_UPGRADE_TOKEN";
+
+/// A read has no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unread(String);
+
+/// An instance, and how it is asked.
+#[derive(Debug, Args)]
+pub struct Server {
+    /// The API of an instance
+    #[arg(long, value_name = "URL", env = "OS_UPGRADE_URL", default_value = DEFAULT_URL, value_parser = http_url)]
+    url: HttpUrl,
+    /// A file with the token to send; by default that of the variable `OS_UPGRADE_TOKEN`, if there is one
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Authorities to trust in place of the system's, PEM
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+impl Server {
+    fn token(&self) -> anyhow::Result<Option<String>> {
+        if let Some(path) = &self.token_file {
+            return token_of_file(path).map(Some);
+        }
+        let variable = std::env::var(TOKEN_VARIABLE).ok();
+        let token = variable.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
+        Ok(token)
+    }
+}
+
+fn token_of_file(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read the file of --token-file, {}", path.display()))?;
+    let token = text.trim();
+    if token.is_empty() || token.contains(char::is_whitespace) {
+        bail!("the file of --token-file, {}, holds no token", path.display());
+    }
+    Ok(token.to_owned())
+}
+
+/// Reads a URL from the command line.
+pub fn http_url(text: &str) -> Result<HttpUrl, String> {
+    text.parse().map_err(|_| "an http:// or https:// URL is expected".to_owned())
+}
+
+/// Asks by a route to which nothing is sent; the JSON that it answers, if any.
+pub async fn ask(server: &Server, call: impl Into<Call>) -> anyhow::Result<Value> {
+    answer(server, &call.into(), None::<&()>).await
+}
+
+/// Sends `body` by its route.
+pub async fn send<B: Serialize>(server: &Server, call: impl Into<Call<B>>, body: &B) -> anyhow::Result<()> {
+    answer(server, &call.into(), Some(body)).await.map(drop)
+}
+
+/// Where `call` goes. The API is at the server's root, also where the URL is the one given to FleetLock clients.
+pub fn url<B>(base: &Url, call: &Call<B>) -> anyhow::Result<Url> {
+    if call.segments().iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
+        bail!("neither . nor .. can stand in a path");
+    }
+    let mut url = base.join("/")?;
+    let mut path = url.path_segments_mut().ok().context("an http:// or https:// URL is expected")?;
+    path.clear().extend(call.segments());
+    drop(path);
+    if !call.query().is_empty() {
+        url.query_pairs_mut().extend_pairs(call.query());
+    }
+    Ok(url)
+}
+
+async fn answer<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>) -> anyhow::Result<Value> {
+    let Server { url: base, ca, .. } = server;
+    let url = url(base.url(), call)?;
+    let method = Method::from_bytes(call.method().as_str().as_bytes())?;
+    if ca.is_some() && url.scheme() != "https" {
+        bail!("--ca needs a --url that begins with https://");
+    }
+    let roles = ["file of --ca", "certificate", "key"];
+    let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: true };
+    let http = tls.use_in(http_client::builder(&url).timeout(ANSWER_WITHIN))?.build()?;
+    let is_change = !method.is_safe();
+    let request = http.request(method, url);
+    let request = server.token()?.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
+    let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
+    let unanswered = |error: reqwest::Error| -> anyhow::Error {
+        // The URL is said, and without its password.
+        let error = error.without_url();
+        let text = with_causes(&error);
+        let is_asked = !error.is_connect() && !error.is_builder();
+        let what = if is_asked { format!("{base} has not answered") } else { format!("cannot ask {base}") };
+        let why = format!("{what}: {text}{}", advice(&text));
+        match (is_change, is_asked) {
+            (false, _) => Unread(why).into(),
+            (true, false) => NotDone::unchanged(why).into(),
+            (true, true) => NotDone::unknown(why).into(),
+        }
+    };
+    let response = request.send().await.map_err(unanswered)?;
+    let status = response.status();
+    let answer = beginning(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
+    if answer.len() > ANSWER_BYTES_MAX {
+        let why = format!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
+        return Err(if is_change { NotDone::unknown(why).into() } else { anyhow!(why) });
+    }
+    match status {
+        StatusCode::OK => serde_json::from_slice(&answer).context("an unexpected answer"),
+        StatusCode::CREATED | StatusCode::NO_CONTENT => Ok(Value::Null),
+        StatusCode::UNAUTHORIZED => {
+            let refusal = refusal(status, &answer, is_change);
+            bail!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
+        }
+        _ => Err(refusal(status, &answer, is_change)),
+    }
+}
+
+/// What is said when a change has not even been asked for, because what is read before it has no answer.
+pub fn before_change(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Unread>() {
+        Ok(Unread(why)) => NotDone::unchanged(why).into(),
+        Err(refused) => refused,
+    }
+}
+
+/// What to do about an API that could not be reached. The client's errors are seen in their text only.
+fn advice(error: &str) -> &'static str {
+    let advice = [
+        ("InvalidContentType", ": it does not speak TLS; give a --url that begins with http://"),
+        ("UnknownIssuer", ": give the certificate of its authority with --ca"),
+        ("Connection refused", ": is it running? --url says where it listens"),
+    ];
+    advice.into_iter().find(|(sign, _)| error.contains(sign)).map_or("", |(_, advice)| advice)
+}
+
+/// What the API says, or at least its status. Of a change a [`NotDone`] where it says what became of it, and where
+/// something has failed without saying so.
+fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error {
+    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
+    let error = &answer["errors"][0];
+    let message = error["error-message"].as_str();
+    let message = message.map_or_else(|| format!("it answers {status}"), str::to_owned);
+    match NotDone::deserialize(&error["error-info"]) {
+        Ok(not_done) if is_change => not_done.into(),
+        Err(_) if is_change && status.is_server_error() && error["error-info"].is_null() => {
+            NotDone::unknown(message).into()
+        }
+        Ok(_) | Err(_) => anyhow!(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_api_types::runs::{self, NoFields};
+    use os_upgrade_api_types::{hosts, slots, state};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_api_refuses_is_said_in_its_words() {
+        let body = br#"{"errors":[{"error-message":"there is no group x"}]}"#;
+        assert_eq!(refusal(StatusCode::NOT_FOUND, body, true).to_string(), "there is no group x");
+        let gateway = |is_change| refusal(StatusCode::BAD_GATEWAY, b"<html>", is_change);
+        assert_eq!(gateway(false).to_string(), "it answers 502 Bad Gateway");
+        assert_eq!(gateway(true).downcast_ref(), Some(&NotDone::unknown("it answers 502 Bad Gateway")));
+        let not_done = NotDone::unknown("the bus is away");
+        let body = json!({ "errors": [{ "error-message": "x", "error-info": not_done }] }).to_string();
+        let refused = |is_change| refusal(StatusCode::SERVICE_UNAVAILABLE, body.as_bytes(), is_change);
+        assert_eq!(refused(true).downcast_ref(), Some(&not_done));
+        assert_eq!(refused(false).to_string(), "x");
+    }
+
+    /// What is said when the API at `url` is asked.
+    async fn told(url: String) -> String {
+        let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
+        format!("{:#}", ask(&server, &state::READ).await.unwrap_err())
+    }
+
+    #[tokio::test]
+    async fn unanswered_change_has_an_outcome() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
+        let change = async || {
+            let error = send(&server, &runs::CANCEL, &NoFields {}).await.unwrap_err();
+            error.downcast::<NotDone>().unwrap()
+        };
+        let (asked, ()) = tokio::join!(change(), async { drop(listener.accept().await.unwrap()) });
+        assert!(matches!(asked, NotDone::Unknown { .. }), "{asked}");
+        drop(listener);
+        let not_asked = change().await;
+        assert!(matches!(not_asked, NotDone::Unchanged { .. }), "{not_asked}");
+    }
+
+    #[tokio::test]
+    async fn an_api_that_cannot_be_reached_is_told_with_what_to_do() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answering = tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut [0; 1]).await.unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+            stream.read_to_end(&mut Vec::new()).await.ok();
+        });
+        let said = told(format!("https://{address}")).await;
+        assert!(said.ends_with("it does not speak TLS; give a --url that begins with http://"), "{said}");
+        answering.await.unwrap();
+        let said = told(format!("http://{address}")).await;
+        assert!(said.starts_with(&format!("cannot ask http://{address}")), "{said}");
+        assert!(said.ends_with("is it running? --url says where it listens"), "{said}");
+    }
+
+    #[test]
+    fn the_api_is_at_the_root() {
+        let base: HttpUrl = "http://h:1/fleetlock/?x".parse().unwrap();
+        let url = |call: Call| url(base.url(), &call).map(String::from);
+        assert_eq!(url(slots::READ.call()).unwrap(), "http://h:1/v1/state/fleet-lock");
+        let reclaim = slots::RECLAIM.named(["default", "a/b c"]);
+        assert_eq!(url(reclaim).unwrap(), "http://h:1/v1/state/fleet-lock/default/a%2Fb%20c");
+        let list = hosts::LIST.call().with("pending", "true").with("after", "a&b");
+        assert_eq!(url(list).unwrap(), "http://h:1/v1/state/os-upgrade/hosts?pending=true&after=a%26b");
+        assert!(url(hosts::READ.named([".."])).is_err());
+    }
+}

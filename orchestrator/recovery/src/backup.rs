@@ -1,0 +1,130 @@
+//! A backup of a site that runs: the store, brought up to the end that the journal had when the backup began, so that
+//! history and state are of one moment and everything that had been answered by then is in it.
+
+use std::path::Path;
+
+use chrono::Utc;
+use os_upgrade_bus::Bus;
+use os_upgrade_platform::managed_nats;
+use os_upgrade_protocol::subject;
+use os_upgrade_settings::{NatsMode, Settings};
+use os_upgrade_shell::journal::Tip;
+use os_upgrade_shell::journal::follow::Follower;
+use os_upgrade_shell::node::{Known, losses};
+use os_upgrade_store::{self as store, Folded, Projector};
+
+use super::archive::{self, At, Kind, Manifest};
+use super::plan::knowledge;
+use super::site::{Site, connect_to, layout};
+use super::{RecoveryError, collect};
+
+/// Records that are taken in at once.
+const BATCH_MAX: usize = 256;
+
+/// Writes a backup of the site to `path`.
+///
+/// # Errors
+/// Store or bus cannot be read, the bus has lost something, or `path` cannot be written.
+pub async fn backup(settings: Settings, path: &Path, replace: bool) -> Result<Manifest, RecoveryError> {
+    if !replace && path.exists() {
+        return Err(archive::ArchiveError::Exists(path.to_owned()).into());
+    }
+    let directory = &settings.store.path;
+    if !directory.is_dir() {
+        return Err(RecoveryError::NoDirectory(directory.clone()));
+    }
+    if let Some(bus) = running_bus(&settings).await {
+        return of_bus(&settings, &bus?, path, replace).await;
+    }
+    // Nobody runs the managed server: it is started for as long as this takes.
+    let site = Site::open(settings).await?;
+    let written = of_bus(&site.settings, &site.bus, path, replace).await;
+    site.close().await;
+    written
+}
+
+/// The bus, unless it is a managed one that does not run.
+async fn running_bus(settings: &Settings) -> Option<Result<Bus, RecoveryError>> {
+    match settings.nats.mode() {
+        NatsMode::External { .. } => Some(connect_to(settings, None).await),
+        NatsMode::Managed => {
+            match managed_nats::running(&settings.store.nats()).await.map_err(anyhow::Error::from) {
+                Ok(url) => Some(connect_to(settings, Some(url?)).await),
+                Err(error) => Some(Err(error.into())),
+            }
+        }
+    }
+}
+
+async fn of_bus(
+    settings: &Settings,
+    bus: &Bus,
+    path: &Path,
+    replace: bool,
+) -> Result<Manifest, RecoveryError> {
+    let site = layout(settings).site;
+    let database = settings.store.database();
+    let workshop = archive::workshop(archive::parent(path))?;
+    let copy = workshop.path().join(archive::STORE);
+    store::copy(&database, site, &copy).await?;
+    let folded = store::fold(&copy, site).await?.ok_or_else(|| RecoveryError::EmptyStore(database))?;
+
+    let known = Known::of_store(&knowledge(&folded.position)).with(&Tip::default(), &folded.state);
+    let streams = bus.inspect(&known).await?;
+    let lost: Vec<_> = losses(&known, &streams).iter().map(ToString::to_string).collect();
+    if !lost.is_empty() {
+        return Err(RecoveryError::Lost(format!("NATS has lost data: {}", lost.join("; "))));
+    }
+    let folded = catch_up(bus, site, &copy, folded).await?;
+
+    let write = |name: &str, bytes: &[u8]| {
+        let path = workshop.path().join(name);
+        std::fs::write(&path, bytes).map_err(|source| RecoveryError::File { path, source })
+    };
+    let state = serde_json::to_vec_pretty(&folded.state).expect("a state serialises");
+    write(archive::STATE, &state)?;
+    // Passwords in URLs are not displayed, and credentials are named by their file.
+    write(archive::SETTINGS, format!("{settings:#?}\n").as_bytes())?;
+    let manifest = Manifest {
+        format: archive::FORMAT,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        kind: Kind::Backup,
+        site: site.to_owned(),
+        made_at: Utc::now(),
+        position: Some(At {
+            journal: folded.position.sequence,
+            append_id: folded.position.append_id.to_string(),
+            control: folded.position.control,
+            control_end: bus.last_sequence(subject::CONTROL_STREAM).await?,
+        }),
+        files: std::collections::BTreeMap::new(),
+    };
+    Ok(archive::write(path, replace, manifest, workshop.path())?)
+}
+
+/// Brings the copy up to the journal's end: the store of a running site is a little behind.
+///
+/// # Errors
+/// The journal cannot be read from there on, or the store not be written.
+pub(super) async fn catch_up(
+    bus: &Bus,
+    site: &str,
+    copy: &Path,
+    folded: Folded,
+) -> Result<Folded, RecoveryError> {
+    let Folded { state, position, .. } = folded;
+    let tip = Tip { sequence: position.sequence, append_id: Some(position.append_id.clone()) };
+    let mut follower = Follower::resume(state, tip);
+    let mut records = Vec::new();
+    collect::follow(bus, &mut follower, |record| records.push(record)).await?;
+    let mut projector = Projector::open(copy, site).await?;
+    let mut follows = position.sequence;
+    for batch in records.chunks(BATCH_MAX) {
+        projector.apply(&position.streams, Some(follows), batch).await?;
+        follows = batch.last().map_or(follows, |last| last.sequence);
+    }
+    projector.sync().await?;
+    projector.close().await?;
+    let folded = store::fold(copy, site).await?;
+    folded.ok_or_else(|| RecoveryError::EmptyStore(copy.to_owned()))
+}

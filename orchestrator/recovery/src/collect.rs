@@ -1,0 +1,158 @@
+//! What stands in the streams: messages as lines of JSON, the journal followed to its end, and commands that no reply
+//! has answered.
+
+use std::collections::{BTreeMap, btree_map};
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use os_upgrade_bus::Bus;
+use os_upgrade_bus::scan::{ScanError, Scanned};
+use os_upgrade_kernel::slot::SentCommand;
+use os_upgrade_kernel::{ControlMessage, Outstanding, State};
+use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, subject};
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::control;
+use os_upgrade_shell::journal::JournalError;
+use os_upgrade_shell::journal::follow::Follower;
+use serde_json::json;
+
+use super::RecoveryError;
+
+/// Writes every message of `stream` to `path`, one a line: sequence, time, subject, headers, payload in base64.
+pub(super) async fn messages(bus: &Bus, stream: &str, path: &Path) -> Result<(), RecoveryError> {
+    let failed = |source| RecoveryError::File { path: path.to_owned(), source };
+    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
+    bus.scan(stream, 1, |message| Ok(write_line(&mut file, message)?)).await?;
+    file.flush().map_err(failed)
+}
+
+fn write_line(file: &mut impl std::io::Write, message: &Scanned<'_>) -> std::io::Result<()> {
+    let line = json!({
+        "sequence": message.sequence,
+        "time": message.time().map(|time| time.to_rfc3339()),
+        "subject": message.subject(),
+        "headers": message.headers(),
+        "payload": STANDARD.encode(message.payload()),
+    });
+    writeln!(file, "{line}")
+}
+
+/// Follows the journal after `follower` to its present end; `take` is handed each record.
+pub(super) async fn follow(
+    bus: &Bus,
+    follower: &mut Follower,
+    mut take: impl FnMut(Committed),
+) -> Result<(), RecoveryError> {
+    let from = follower.tip.sequence + 1;
+    let mut broken = None;
+    let scanned = bus.scan(subject::JOURNAL_STREAM, from, |message| {
+        match message.as_journal().and_then(|read| follower.read(message.sequence, &read)) {
+            Ok(committed) => {
+                committed.into_iter().for_each(&mut take);
+                Ok(())
+            }
+            Err(error) => {
+                let text = error.to_string();
+                broken = Some(error);
+                Err(text.into())
+            }
+        }
+    });
+    match (scanned.await, broken) {
+        (_, Some(error)) => Err(error.into()),
+        (Err(error), None) => Err(error.into()),
+        (Ok(()), None) => Ok(()),
+    }
+}
+
+/// Reads the journal from its beginning to its end, and folds it.
+pub async fn fold_journal(bus: &Bus) -> Result<Result<Follower, JournalError>, RecoveryError> {
+    let mut follower = Follower::default();
+    match follow(bus, &mut follower, |_| {}).await {
+        Ok(()) => Ok(Ok(follower)),
+        Err(RecoveryError::Journal(error)) => Ok(Err(error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Commands in the control stream that may still be carried out, or be under way, as far as `state` cannot tell: those
+/// of its active run, and those after its position. `known_stream` says whether its position is one in this stream.
+pub(super) async fn outstanding(
+    bus: &Bus,
+    state: &State,
+    known_stream: bool,
+) -> Result<Vec<Outstanding>, ScanError> {
+    let from = if known_stream { first_unaccounted(state) } else { 1 };
+    let mut open = OpenCommands::default();
+    bus.scan(subject::CONTROL_STREAM, from, |message| {
+        open.take(message);
+        Ok(())
+    })
+    .await?;
+    let open = open.0.into_iter().map(|((host, _), (sequence, id))| Outstanding {
+        group: group_of(state, &host),
+        host,
+        run: id.run,
+        action: id.action,
+        sequence,
+    });
+    Ok(open.collect())
+}
+
+/// The first command that may be outstanding: of those before, `state` knows what has become.
+fn first_unaccounted(state: &State) -> u64 {
+    let hosts = state.run.iter().flat_map(|run| run.hosts().values());
+    let sent = hosts.filter_map(|host| host.command?.sequence);
+    sent.min().unwrap_or(u64::MAX).min(state.control + 1)
+}
+
+/// The last command of every host that no reply has settled: of `prepare`, and of what changes the host.
+#[derive(Default)]
+struct OpenCommands(BTreeMap<(HostName, bool), (u64, CommandId)>);
+
+impl OpenCommands {
+    fn take(&mut self, message: &Scanned<'_>) {
+        let Some(raw) = message.as_control() else { return };
+        let sequence = message.sequence;
+        match control::read(&raw) {
+            ControlMessage::Command { host, id: Some(id) } => {
+                self.0.insert((host, id.action == Action::Prepare), (sequence, id));
+            }
+            ControlMessage::Reply { host, reply: Ok(reply), in_reply_to } => {
+                let key = (host, reply.action == Action::Prepare);
+                let settled = |(command, id): &mut (u64, CommandId)| {
+                    let command = SentCommand { action: id.action, sequence: *command };
+                    command.answered_by(reply.action, in_reply_to, sequence) && is_through(&reply)
+                };
+                if let btree_map::Entry::Occupied(mut open) = self.0.entry(key)
+                    && settled(open.get_mut())
+                {
+                    open.remove();
+                }
+            }
+            // Not ours, or not to be read: it says nothing of a command of ours.
+            ControlMessage::Command { id: None, .. }
+            | ControlMessage::Reply { reply: Err(_), .. }
+            | ControlMessage::Leader
+            | ControlMessage::Unknown { .. } => {}
+        }
+    }
+}
+
+/// Whether the host is certainly not at work any more, nor in a state that keeps its slot.
+fn is_through(reply: &Reply) -> bool {
+    match reply.action {
+        Action::Prepare => true,
+        Action::Upgrade | Action::Reboot => reply.result == Outcome::Done,
+    }
+}
+
+fn group_of(state: &State, host: &HostName) -> os_upgrade_protocol::GroupName {
+    let of_run =
+        state.run.iter().chain(&state.last_run).find_map(|run| run.host(host)).map(|host| &host.group);
+    let of_slot = state.slots.get(host).map(|slot| &slot.group);
+    of_slot.or(of_run).unwrap_or(&state.settings.default_group).clone()
+}

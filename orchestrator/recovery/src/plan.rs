@@ -1,0 +1,313 @@
+//! What a restoration would do, told before it is done. Nothing is changed here.
+
+use std::path::{Path, PathBuf};
+
+use chrono::Utc;
+use os_upgrade_kernel::{
+    ApplyError, HostStatus, Record, Restoration, RestoreSource, Standing, State, restoration,
+};
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::{HostName, RunId, subject};
+use os_upgrade_shell::journal::JournalError;
+use os_upgrade_shell::node::{Known, Loss, StoreKnowledge, Stream, Streams, losses};
+use os_upgrade_store::{self as store, Folded, History, Position};
+use serde::Serialize;
+
+use super::archive::{self, Kind, Manifest};
+use super::backup::catch_up;
+use super::site::Site;
+use super::{RecoveryError, collect};
+use crate::loss;
+
+/// Who is said to have restored a site: whoever may start the program there.
+const ACTOR: &str = "os-upgrade restore";
+/// What an unfinished restoration from the store is known by.
+const FROM_STORE: &str = "store";
+
+/// What a restoration goes on from.
+#[derive(Debug)]
+pub enum Source {
+    /// The store of this instance.
+    Store,
+    /// A backup.
+    Backup {
+        /// The file.
+        file: PathBuf,
+        /// Whether what stands at the site may be replaced.
+        replace: bool,
+    },
+}
+
+/// What there is to do.
+#[derive(Debug)]
+pub enum Work {
+    /// Nothing is missing.
+    Nothing(String),
+    /// An earlier restoration was cut off at its very end: only its mark is left.
+    Unmark,
+    /// This.
+    Restore(Box<Plan>),
+}
+
+/// A restoration, ready to be carried out.
+#[derive(Debug)]
+pub struct Plan {
+    /// What operators are told.
+    pub summary: Summary,
+    /// The state that is gone on from.
+    pub(super) state: State,
+    /// Where it is in the old journal.
+    pub(super) position: Position,
+    /// The record that makes it one that nothing is taken for granted in.
+    pub(super) record: Record,
+    /// The id that tells it from other restorations.
+    pub(super) id: String,
+    /// The store to put in the place of the present one, from a backup.
+    pub(super) unpacked: Option<tempfile::TempDir>,
+}
+
+/// A restoration in words and numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Summary {
+    /// The site.
+    pub site: String,
+    /// What it goes on from.
+    pub source: String,
+    /// What is missing, or stands in the way: why there is something to do.
+    pub because: Vec<String>,
+    /// The last journal message that is known.
+    pub known_to: u64,
+    /// How many facts lead there.
+    pub facts: u64,
+    /// The sequence of the new journal's first message.
+    pub journal_from: u64,
+    /// Whether the control stream stays as it is; else it is emptied and goes on at `control-from`.
+    pub control_kept: bool,
+    /// The sequence of the control stream's next message.
+    pub control_from: u64,
+    /// The active run, which ends as failed.
+    pub run_ended: Option<RunId>,
+    /// Hosts of it that were under way.
+    pub under_way: Vec<HostName>,
+    /// Hosts whose slot is held, because they may be at work.
+    pub held: Vec<HostName>,
+}
+
+impl Plan {
+    /// What there is to do at `site`.
+    ///
+    /// # Errors
+    /// An orchestrator is at work, the source cannot be used, or the site is not to be replaced.
+    pub async fn make(site: &Site, source: &Source) -> Result<Work, RecoveryError> {
+        if let Some(holder) = site.bus.lease_holder().await?
+            && holder.instance != site.directory.instance()
+        {
+            return Err(RecoveryError::Led(holder.instance));
+        }
+        match source {
+            Source::Store => from_store(site).await,
+            Source::Backup { file, replace } => from_backup(site, file, *replace).await,
+        }
+    }
+}
+
+async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
+    let database = site.settings.store.database();
+    let folded = store::fold(&database, site.layout().site).await?;
+    let folded = folded.ok_or_else(|| RecoveryError::EmptyStore(database.clone()))?;
+    let mark = site.bus.unfinished_restoration().await?;
+    let found = Found::of(site, &folded).await?;
+    // A journal that has lost nothing may have more than the store, which is behind it. That must not be forgotten.
+    let folded = if mark.is_none() && found.has_more(&folded) {
+        catch_up(&site.bus, site.layout().site, &database, folded).await?
+    } else {
+        folded
+    };
+    let mut because = found.describe(site).await?;
+    if because.is_empty() {
+        if mark.is_some() {
+            return Ok(Work::Unmark);
+        }
+        match collect::fold_journal(&site.bus).await? {
+            Ok(_) => return Ok(Work::Nothing(nothing_missing(&folded))),
+            // What another version wrote is not lost, and not to be replaced.
+            Err(error @ JournalError::OtherFormat { .. }) => return Err(error.into()),
+            Err(error) => because.push(with_causes(&error)),
+        }
+    }
+    let restored = Restored { folded, source: RestoreSource::Store, because, id: FROM_STORE.to_owned() };
+    restored.plan(site, &found, None).await
+}
+
+fn nothing_missing(folded: &Folded) -> String {
+    let sequence = folded.position.sequence;
+    format!("nothing is missing: the journal has everything that the store has, up to message {sequence}")
+}
+
+async fn from_backup(site: &Site, file: &Path, replace: bool) -> Result<Work, RecoveryError> {
+    let (unpacked, manifest, folded) = unpack(site, file).await?;
+    let id = archive::id(file)?;
+    let resumed = site.bus.unfinished_restoration().await?.as_ref() == Some(&id);
+    let present = store::fold(&site.settings.store.database(), site.layout().site).await;
+    if resumed
+        && let Ok(Some(present)) = &present
+        && Found::of(site, present).await?.losses.is_empty()
+    {
+        return Ok(Work::Unmark);
+    }
+    let found = Found::of(site, &folded).await?;
+    let in_the_way = in_the_way(&found.streams, matches!(present, Ok(None)));
+    if let Some(in_the_way) = in_the_way.filter(|_| !replace && !resumed) {
+        return Err(RecoveryError::NotEmpty(in_the_way));
+    }
+    let kind = match manifest.kind {
+        Kind::Backup => "backup",
+        Kind::Saved => "file saved before a restoration",
+    };
+    let made = os_upgrade_protocol::time::format(manifest.made_at);
+    let because = vec![format!("the {kind} {} of {made} is to be restored", file.display())];
+    let restored = Restored { folded, source: RestoreSource::Backup, because, id };
+    restored.plan(site, &found, Some(unpacked)).await
+}
+
+/// The content of a backup, in a directory next to the store, and what its history leads to.
+async fn unpack(site: &Site, file: &Path) -> Result<(tempfile::TempDir, Manifest, Folded), RecoveryError> {
+    let unpacked = archive::workshop(&site.settings.store.path)?;
+    let manifest = archive::read(file, site.layout().site, unpacked.path())?;
+    let store = unpacked.path().join(archive::STORE);
+    let folded = store::fold(&store, site.layout().site).await?;
+    let folded = folded.ok_or_else(|| archive::ArchiveError::NoStore(file.to_owned()))?;
+    let state = std::fs::read(unpacked.path().join(archive::STATE));
+    if let Ok(state) = state {
+        let state = serde_json::from_slice::<State>(&state);
+        if !state.is_ok_and(|state| state == folded.state) {
+            return Err(RecoveryError::Inconsistent(file.to_owned()));
+        }
+    }
+    Ok((unpacked, manifest, folded))
+}
+
+/// What would be replaced, if anything.
+fn in_the_way(streams: &Streams, store_is_empty: bool) -> Option<String> {
+    let journal = streams.journal.filter(|journal| journal.last_sequence >= journal.first_sequence.max(1));
+    let journal = journal.map(|journal| format!("its journal has messages up to {}", journal.last_sequence));
+    let store = (!store_is_empty).then(|| "its store is not empty".to_owned());
+    let both: Vec<_> = journal.into_iter().chain(store).collect();
+    (!both.is_empty()).then(|| both.join(", "))
+}
+
+/// The streams, compared with what is to be gone on from.
+struct Found {
+    streams: Streams,
+    losses: Vec<Loss>,
+}
+
+impl Found {
+    async fn of(site: &Site, folded: &Folded) -> Result<Self, RecoveryError> {
+        let store = knowledge(&folded.position);
+        let tip = os_upgrade_shell::journal::Tip::default();
+        let known = Known::of_store(&store).with(&tip, &folded.state);
+        let streams = site.bus.inspect(&known).await?;
+        let losses = losses(&known, &streams);
+        Ok(Self { streams, losses })
+    }
+
+    /// Whether the journal is whole and goes beyond what the store has, while something else is missing.
+    fn has_more(&self, folded: &Folded) -> bool {
+        let of_journal = |loss: &Loss| loss.stream == Stream::Journal;
+        let last = self.streams.journal.map_or(0, |journal| journal.last_sequence);
+        !self.losses.is_empty() && !self.losses.iter().any(of_journal) && last > folded.position.sequence
+    }
+
+    fn control_kept(&self) -> bool {
+        !self.losses.iter().any(|loss| loss.stream == Stream::Control)
+    }
+
+    /// Each loss, and what the store has of it.
+    async fn describe(&self, site: &Site) -> Result<Vec<String>, RecoveryError> {
+        let mut because: Vec<_> = self.losses.iter().map(ToString::to_string).collect();
+        if !because.is_empty() {
+            let history = History::open(&site.settings.store.database()).await?;
+            because.extend(loss::what_is_lost(&site.bus, &history, &self.losses).await);
+        }
+        Ok(because)
+    }
+}
+
+/// What the node is told of the store.
+pub fn knowledge(position: &Position) -> StoreKnowledge {
+    StoreKnowledge {
+        sequence: position.sequence,
+        append_id: position.append_id.clone(),
+        control: position.control,
+        journal_created: position.streams.journal_created_at,
+        control_created: position.streams.control_created_at,
+    }
+}
+
+/// A state to go on from.
+struct Restored {
+    folded: Folded,
+    source: RestoreSource,
+    because: Vec<String>,
+    id: String,
+}
+
+impl Restored {
+    async fn plan(
+        self,
+        site: &Site,
+        found: &Found,
+        unpacked: Option<tempfile::TempDir>,
+    ) -> Result<Work, RecoveryError> {
+        let Self { folded, source, because, id } = self;
+        let Folded { state, position, facts } = folded;
+        let control_kept = found.control_kept();
+        let outstanding = collect::outstanding(&site.bus, &state, control_kept).await?;
+        let control_end = found.streams.control.map_or(0, |control| control.last_sequence);
+        // What is sent anew must not be mistaken for what was sent before.
+        let control = if control_kept { control_end } else { control_end.max(state.control) };
+        let at = Utc::now();
+        let restoration_of = Restoration { source, actor: ACTOR.to_owned(), control_kept, outstanding };
+        let record = Record { at, control, facts: restoration(&state, restoration_of) };
+        let after = after(&state, &record, &position)?;
+        let journal_end = found.streams.journal.map_or(0, |journal| journal.last_sequence);
+        // Nor must another message ever stand where a known one stood.
+        let journal_from = match source {
+            RestoreSource::Store => position.sequence + 1,
+            RestoreSource::Backup => position.sequence.max(journal_end) + 1,
+        };
+        let under_way = state.run.iter().flat_map(|run| {
+            let hosts = run.hosts().iter();
+            hosts.filter(|(_, host)| HostStatus::is_under_way(host.status)).map(|(name, _)| name.clone())
+        });
+        let held = after.slots.iter().filter(|(_, slot)| slot.standing == Standing::Held);
+        let summary = Summary {
+            site: site.layout().site.to_owned(),
+            source: source.as_str().to_owned(),
+            because,
+            known_to: position.sequence,
+            facts,
+            journal_from,
+            control_kept,
+            control_from: control + 1,
+            run_ended: state.run.as_ref().map(|run| run.id.clone()),
+            under_way: under_way.collect(),
+            held: held.map(|(host, _)| host.clone()).collect(),
+        };
+        Ok(Work::Restore(Box::new(Plan { summary, state, position, record, id, unpacked })))
+    }
+}
+
+fn after(state: &State, record: &Record, position: &Position) -> Result<State, RecoveryError> {
+    let mut after = state.clone();
+    let applied: Result<(), ApplyError> = after.apply_record(record);
+    let sequence = position.sequence + 1;
+    applied.map_err(|source| JournalError::Unfit { sequence, source })?;
+    Ok(after)
+}
+
+/// The streams whose messages a restoration saves before it replaces or empties them.
+pub(super) const SAVED: [(&str, &str); 2] =
+    [(subject::JOURNAL_STREAM, archive::JOURNAL), (subject::CONTROL_STREAM, archive::CONTROL)];

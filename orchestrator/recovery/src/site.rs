@@ -1,0 +1,164 @@
+//! A site as a restoration needs it: the data directory locked, the bus up, and the lease held, so that no orchestrator
+//! is at work meanwhile.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use os_upgrade_bus::Bus;
+use os_upgrade_bus::connect::connect;
+use os_upgrade_bus::streams::Layout;
+use os_upgrade_platform::data_directory::DataDirectory;
+use os_upgrade_platform::managed_nats::{self, ManagedNats};
+use os_upgrade_platform::nats_server;
+use os_upgrade_settings::{NatsMode, Settings};
+use os_upgrade_shell::lease::{LeaseAction, LeaseHolder, LeaseOutcome};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::RecoveryError;
+
+/// Time between two renewals of the lease: a third of what it lasts.
+const RENEW_EVERY: Duration = Duration::from_secs(2);
+
+/// A site that no orchestrator on this machine runs.
+#[derive(Debug)]
+pub struct Site {
+    /// Its settings.
+    pub settings: Settings,
+    /// Its bus.
+    pub bus: Bus,
+    /// Locked.
+    pub directory: DataDirectory,
+    /// The bus ends with this when it is a managed one.
+    nats: Option<ManagedNats>,
+}
+
+impl Site {
+    /// Locks the data directory and connects to the bus; a managed one is started.
+    ///
+    /// # Errors
+    /// An orchestrator has the directory, or there is no bus.
+    pub async fn open(settings: Settings) -> Result<Self, RecoveryError> {
+        let directory = DataDirectory::lock(&settings.store.path).map_err(anyhow::Error::from)?;
+        let nats = match settings.nats.mode() {
+            NatsMode::Managed => Some(start_managed(&settings).await?),
+            NatsMode::External { .. } => None,
+        };
+        let bus = connect_to(&settings, nats.as_ref().map(ManagedNats::url)).await?;
+        Ok(Self { settings, bus, directory, nats })
+    }
+
+    /// What its streams are made with.
+    pub fn layout(&self) -> Layout<'_> {
+        layout(&self.settings)
+    }
+
+    /// Ends what was started.
+    pub async fn close(self) {
+        if let Some(nats) = &self.nats {
+            nats.stop().await;
+        }
+    }
+}
+
+/// What the streams of a site are made with.
+pub fn layout(settings: &Settings) -> Layout<'_> {
+    Layout { site: settings.site.name.as_str(), replicas: settings.nats.replicas.get() as usize }
+}
+
+async fn start_managed(settings: &Settings) -> Result<ManagedNats, RecoveryError> {
+    let port = settings.nats.managed_port.map(|port| u16::try_from(port.get())).transpose();
+    let port = port.map_err(anyhow::Error::from)?;
+    let options = managed_nats::Options { directory: settings.store.nats(), port };
+    let server = nats_server::find().await.map_err(anyhow::Error::from)?;
+    Ok(ManagedNats::start(server, &options).await.map_err(anyhow::Error::from)?)
+}
+
+/// Connects to the servers of the settings, or to `managed`.
+pub async fn connect_to(settings: &Settings, managed: Option<String>) -> Result<Bus, RecoveryError> {
+    let servers = match settings.nats.mode() {
+        NatsMode::External { urls } => urls.servers().to_vec(),
+        NatsMode::Managed => managed.into_iter().collect(),
+    };
+    let name = format!("os-upgrade {} (recovery)", settings.site.name.as_str());
+    let (bus, _) = connect(&servers, settings.nats.access(), &name).await.map_err(anyhow::Error::from)?;
+    Ok(bus)
+}
+
+/// The lease, held and renewed until it is given back, or until this is dropped and it runs out.
+#[derive(Debug)]
+pub struct Held {
+    bus: Bus,
+    revision: watch::Receiver<Option<u64>>,
+    renewing: JoinHandle<()>,
+}
+
+impl Held {
+    /// Takes the lease in the name of `instance`, which has it already if an earlier process of it was killed.
+    ///
+    /// # Errors
+    /// Another instance has it, or the bus does not answer.
+    pub async fn take(bus: &Bus, replicas: usize, instance: &str) -> Result<Self, RecoveryError> {
+        bus.ensure_lease(replicas).await?;
+        let nonce = uuid::Uuid::new_v4().simple().to_string();
+        let me = LeaseHolder { instance: instance.to_owned(), nonce };
+        let mut outcome = bus.lease(&LeaseAction::Create(me.clone())).await;
+        if let LeaseOutcome::Taken { holder, revision } = &outcome
+            && holder.instance == me.instance
+        {
+            // The data directory is locked, so that process is gone.
+            let action = LeaseAction::Update { holder: me.clone(), revision: *revision };
+            outcome = bus.lease(&action).await;
+        }
+        let revision = match outcome {
+            LeaseOutcome::Written { revision, .. } => revision,
+            LeaseOutcome::Taken { holder, .. } => return Err(RecoveryError::Led(holder.instance)),
+            LeaseOutcome::Released | LeaseOutcome::Failed => {
+                return Err(anyhow!("the bus does not give the lease").into());
+            }
+        };
+        let (sender, receiver) = watch::channel(Some(revision));
+        let renewing = tokio::spawn(renew(bus.clone(), me, revision, sender));
+        Ok(Self { bus: bus.clone(), revision: receiver, renewing })
+    }
+
+    /// That nobody else can have begun to lead.
+    ///
+    /// # Errors
+    /// The lease could not be renewed.
+    pub fn check(&self) -> Result<(), RecoveryError> {
+        self.revision.borrow().map(drop).ok_or(RecoveryError::LeaseLost)
+    }
+
+    /// Gives it back, so that whoever starts next need not wait.
+    pub async fn give_back(self) {
+        self.renewing.abort();
+        let revision = *self.revision.borrow();
+        if let Some(revision) = revision {
+            // One that cannot be given back runs out.
+            self.bus.lease(&LeaseAction::Release { revision }).await;
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.renewing.abort();
+    }
+}
+
+async fn renew(bus: Bus, me: LeaseHolder, mut revision: u64, held: watch::Sender<Option<u64>>) {
+    loop {
+        tokio::time::sleep(RENEW_EVERY).await;
+        match bus.lease(&LeaseAction::Update { holder: me.clone(), revision }).await {
+            LeaseOutcome::Written { revision: renewed, .. } => {
+                revision = renewed;
+                held.send_replace(Some(renewed));
+            }
+            LeaseOutcome::Taken { .. } | LeaseOutcome::Released | LeaseOutcome::Failed => {
+                held.send_replace(None);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the API needs of the running orchestrator: the present state to read, and a way to ask for changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{Answer, Family, Request, View};
+use os_upgrade_shell::not_done::NotDone;
+use tokio::sync::mpsc;
+
+use crate::call::Call;
+use crate::instances::Cluster;
+use crate::snapshot::Present;
+
+/// How long a request may take before its asker is told that the orchestrator is not available.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A handle to the running orchestrator. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SiteHandle {
+    present: Arc<ArcSwap<Present>>,
+    calls: mpsc::Sender<Call>,
+    // Behind one pointer, because a handle is cloned for every request.
+    cluster: Arc<Cluster>,
+    timeout: Duration,
+}
+
+impl SiteHandle {
+    /// A handle that reads from `present` and sends to `calls`.
+    pub fn new(present: Arc<ArcSwap<Present>>, calls: mpsc::Sender<Call>) -> Self {
+        Self { present, calls, cluster: Arc::default(), timeout: REQUEST_TIMEOUT }
+    }
+
+    /// The same handle, whose requests may take `timeout` before their asker is told that nothing was heard.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// The same handle, which also shows the other instances.
+    #[must_use]
+    pub fn with_cluster(self, cluster: Cluster) -> Self {
+        Self { cluster: Arc::new(cluster), ..self }
+    }
+
+    /// The instances of the site.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The present state. It never shows what is not durable yet.
+    pub fn present(&self) -> Arc<Present> {
+        self.present.load_full()
+    }
+
+    /// The same with what the leader says of it, where another leads: to be shown, and for nothing else.
+    pub fn shown(&self, now: DateTime<Utc>) -> Arc<Present> {
+        let present = self.present();
+        let leader_says = self.cluster.leader_says(&present.leadership, now);
+        if leader_says.is_none() {
+            return present;
+        }
+        let present = present.as_ref().clone();
+        Arc::new(Present { view: View { leader_says, ..present.view }, ..present })
+    }
+
+    /// Asks for a change and waits until it is durable, or refused.
+    ///
+    /// # Errors
+    /// The bus or the journal is away, or nothing was heard in time.
+    pub async fn request<O: Family>(&self, request: Request<O>) -> Result<Answer<O::Refusal>, NotDone> {
+        self.request_within(request, self.timeout).await
+    }
+
+    /// As [`Self::request`], for an asker who waits no longer than `limit`.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub async fn request_within<O: Family>(
+        &self,
+        request: Request<O>,
+        limit: Duration,
+    ) -> Result<Answer<O::Refusal>, NotDone> {
+        let stopped = "the orchestrator has stopped";
+        let ask = async {
+            let (call, outcome) = Call::new(request.into(), None);
+            self.calls.send(call).await.map_err(|_| NotDone::unchanged(stopped))?;
+            // Whoever had it is gone, and may have begun with it.
+            outcome.await.unwrap_or_else(|_| Err(NotDone::unknown(stopped)))
+        };
+        let in_time = tokio::time::timeout(limit.min(self.timeout), ask).await;
+        // It may have been begun, whatever is the matter now.
+        let outcome = in_time.unwrap_or_else(|_| Err(NotDone::unknown(self.why_silent())));
+        match outcome?.answer {
+            Ok(accepted) => Ok(Ok(accepted)),
+            Err(refusal) => match refusal.try_into() {
+                Ok(refusal) => Ok(Err(refusal)),
+                Err(other) => Err(NotDone::unknown(format!("the answer is to another request ({other})"))),
+            },
+        }
+    }
+
+    fn why_silent(&self) -> String {
+        let present = self.present();
+        present.readiness.why_not().unwrap_or("the journal did not confirm the change in time").to_owned()
+    }
+}

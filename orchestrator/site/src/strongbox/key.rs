@@ -1,0 +1,190 @@
+//! The key of a strongbox, and what is done with it: AES-256 in GCM, with the secret's name as associated data, so that
+//! nobody puts one secret in another's place.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use os_upgrade_kernel::SecretName;
+use os_upgrade_platform::random::{self, RandomError};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac::{self, HMAC_SHA256};
+use zeroize::Zeroizing;
+
+const KEY_BYTES: usize = 32;
+/// What the check is made of; no name of a secret has a space.
+const CHECK: &str = "strongbox check";
+
+/// A key: 32 random bytes, in base64 as text. It is never displayed, and overwritten when it is dropped.
+pub struct Key(Zeroizing<[u8; KEY_BYTES]>);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+/// A text is no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is no key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them")]
+pub struct NoKey;
+
+/// It was sealed with another key, under another name, or was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the key does not open it")]
+pub struct CannotOpen;
+
+impl Key {
+    /// A new one.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn random() -> Result<Self, RandomError> {
+        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+        random::fill(&mut bytes[..])?;
+        Ok(Self(bytes))
+    }
+
+    /// Reads a key; white space around it does not count.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(text: &str) -> Result<Self, NoKey> {
+        let bytes = Zeroizing::new(BASE64_STANDARD.decode(text.trim()).map_err(|_| NoKey)?);
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        if bytes.len() != KEY_BYTES {
+            return Err(NoKey);
+        }
+        key.copy_from_slice(&bytes);
+        Ok(Self(key))
+    }
+
+    /// The key as text, for its owner.
+    pub fn reveal(&self) -> Zeroizing<String> {
+        Zeroizing::new(BASE64_STANDARD.encode(&self.0[..]))
+    }
+
+    /// Something by which this key is known from others, and from which nothing is learnt of it. It is always the same, so
+    /// that two who keep a first secret at the same time say the same.
+    pub fn check(&self) -> String {
+        BASE64_STANDARD.encode(hmac::sign(&self.authenticator(), CHECK.as_bytes()))
+    }
+
+    /// Whether `check` is this key's.
+    pub fn is_of(&self, check: &str) -> bool {
+        let tag = BASE64_STANDARD.decode(check).unwrap_or_default();
+        // Earlier versions sealed nothing with a random nonce.
+        hmac::verify(&self.authenticator(), CHECK.as_bytes(), &tag).is_ok()
+            || self.open_under(CHECK, check).is_ok()
+    }
+
+    /// `value`, sealed under `name`.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn seal(&self, name: &SecretName, value: &str) -> Result<String, RandomError> {
+        self.seal_under(name.as_str(), value.as_bytes())
+    }
+
+    /// What was sealed under `name`.
+    ///
+    /// # Errors
+    /// It was not, or not with this key.
+    pub fn open(&self, name: &SecretName, sealed: &str) -> Result<Zeroizing<String>, CannotOpen> {
+        let opened = self.open_under(name.as_str(), sealed)?;
+        let text = std::str::from_utf8(&opened).map_err(|_| CannotOpen)?;
+        Ok(Zeroizing::new(text.to_owned()))
+    }
+
+    fn authenticator(&self) -> hmac::Key {
+        hmac::Key::new(HMAC_SHA256, &self.0[..])
+    }
+
+    fn cipher(&self) -> Option<LessSafeKey> {
+        UnboundKey::new(&AES_256_GCM, &self.0[..]).ok().map(LessSafeKey::new)
+    }
+
+    /// Nonce, ciphertext and tag, in base64. A site's few secrets are far from the 2^32 at which random nonces meet.
+    fn seal_under(&self, name: &str, value: &[u8]) -> Result<String, RandomError> {
+        let mut nonce = [0; NONCE_LEN];
+        random::fill(&mut nonce)?;
+        let cipher = self.cipher().ok_or(RandomError)?;
+        let mut sealed = Vec::with_capacity(value.len() + AES_256_GCM.tag_len());
+        sealed.extend_from_slice(value);
+        let associated = Aad::from(name.as_bytes());
+        cipher
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), associated, &mut sealed)
+            .map_err(|_| RandomError)?;
+        Ok(BASE64_STANDARD.encode([&nonce[..], &sealed].concat()))
+    }
+
+    fn open_under(&self, name: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, CannotOpen> {
+        let bytes = BASE64_STANDARD.decode(sealed).map_err(|_| CannotOpen)?;
+        let (nonce, rest) = bytes.split_first_chunk::<NONCE_LEN>().ok_or(CannotOpen)?;
+        let mut value = Zeroizing::new(rest.to_vec());
+        let cipher = self.cipher().ok_or(CannotOpen)?;
+        let associated = Aad::from(name.as_bytes());
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let length = cipher.open_in_place(nonce, associated, &mut value).map_err(|_| CannotOpen)?.len();
+        value.truncate(length);
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> SecretName {
+        SecretName::new(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_sealed_is_opened_with_its_key_under_its_name_only() {
+        let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
+        let sealed = key.seal(&name("a"), "user:päss").unwrap();
+        assert!(!sealed.contains("user"), "{sealed}");
+        assert_eq!(**key.open(&name("a"), &sealed).unwrap(), *"user:päss");
+        assert_ne!(sealed, key.seal(&name("a"), "user:päss").unwrap(), "nonces are random");
+        assert_eq!(key.open(&name("b"), &sealed).unwrap_err(), CannotOpen);
+        assert_eq!(other.open(&name("a"), &sealed).unwrap_err(), CannotOpen);
+        let mut bytes = BASE64_STANDARD.decode(&sealed).unwrap();
+        for place in 0..bytes.len() {
+            bytes[place] ^= 1;
+            let changed = BASE64_STANDARD.encode(&bytes);
+            assert_eq!(key.open(&name("a"), &changed).unwrap_err(), CannotOpen, "{place}");
+            bytes[place] ^= 1;
+        }
+        for text in ["", "AAAA", "no base64!"] {
+            assert_eq!(key.open(&name("a"), text).unwrap_err(), CannotOpen);
+        }
+    }
+
+    #[test]
+    fn a_key_is_known_by_its_check() {
+        let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
+        let as_earlier_versions_made_it = key.seal_under(CHECK, b"").unwrap();
+        for check in [key.check(), as_earlier_versions_made_it] {
+            assert!(key.is_of(&check) && !other.is_of(&check), "{check}");
+        }
+        assert_eq!(key.check(), Key::parse(&key.reveal()).unwrap().check());
+        let secret = key.seal(&name("a"), "").unwrap();
+        for text in ["", "AAAA", "no base64!", &secret, &key.reveal()] {
+            assert!(!key.is_of(text), "{text}");
+        }
+        // As it stands in journals, whatever the library is.
+        let zeros = Key::parse(&BASE64_STANDARD.encode([0; 32])).unwrap();
+        assert_eq!(zeros.check(), "knmiGeaf2RBpU67FHLVm4kwanSJU0mCYMHaYBZRvNHQ=");
+    }
+
+    #[test]
+    fn keys_as_text() {
+        let key = Key::random().unwrap();
+        let text = format!(" {}\n", *key.reveal());
+        assert!(Key::parse(&text).unwrap().is_of(&key.check()));
+        assert_eq!(format!("{key:?}"), "Key");
+        for bad in ["", "AAAA", "no base64", &BASE64_STANDARD.encode([0; 33])] {
+            assert_eq!(Key::parse(bad).unwrap_err(), NoKey, "{bad}");
+        }
+    }
+}

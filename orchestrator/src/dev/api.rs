@@ -1,0 +1,171 @@
+//! The REST API as a client sees it: the calls that an upgrade needs. Which, in what order, is [`super::upgrade`]'s.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::runs::Trigger;
+use os_upgrade_api_types::{config, health, runs, state};
+use os_upgrade_cli::rest;
+use os_upgrade_kernel::Config;
+use os_upgrade_kernel::config::WorkerApplication;
+use os_upgrade_protocol::ApplicationName;
+use os_upgrade_tls::http_client;
+use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What `GET /v1/state/os-upgrade` says that is of use here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(super) struct State {
+    pub(super) scheduled_workers: Vec<ScheduledWorker>,
+}
+
+/// A host that would be upgraded.
+#[derive(Debug, Deserialize)]
+pub(super) struct ScheduledWorker {
+    pub(super) host: String,
+}
+
+/// A page of runs, the newest first.
+#[derive(Debug, Deserialize)]
+struct Page {
+    items: Vec<RunItem>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunItem {
+    id: String,
+}
+
+/// A run. `result` is absent while it goes on.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Run {
+    #[serde(default)]
+    pub(super) result: Option<String>,
+    #[serde(default)]
+    pub(super) hosts: Vec<RunHost>,
+}
+
+/// How a host fares in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct RunHost {
+    pub(super) hostname: String,
+    pub(super) status: String,
+    #[serde(default)]
+    pub(super) reason: Option<Value>,
+}
+
+impl RunHost {
+    /// Status and reason in words.
+    pub(super) fn words(&self) -> String {
+        match &self.reason {
+            None | Some(Value::Null) => self.status.clone(),
+            Some(Value::String(reason)) => format!("{} ({reason})", self.status),
+            Some(reason) => format!("{} ({reason})", self.status),
+        }
+    }
+}
+
+/// Whether a run was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Triggered {
+    /// A new one.
+    Started,
+    /// One is under way already.
+    Active,
+}
+
+/// A client of the orchestrator's API.
+#[derive(Debug, Clone)]
+pub(super) struct Api {
+    http: Client,
+    base: Url,
+}
+
+impl Api {
+    /// A client of the orchestrator that listens on `address`.
+    pub(super) fn new(address: SocketAddr) -> anyhow::Result<Self> {
+        let reachable = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+        };
+        let base = Url::parse(&format!("http://{}", SocketAddr::new(reachable, address.port())))?;
+        let http = http_client::builder(&base).timeout(REQUEST_TIMEOUT).build()?;
+        Ok(Self { http, base })
+    }
+
+    /// The address of the API.
+    pub(super) fn base(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// Whether the instance takes writes.
+    pub(super) async fn ready(&self) -> bool {
+        let asked = self.send(&health::READY.call(), None::<&()>).await;
+        asked.is_ok_and(|(status, _)| status == StatusCode::OK)
+    }
+
+    /// The state of the site.
+    pub(super) async fn state(&self) -> anyhow::Result<State> {
+        self.get(&state::READ.call()).await
+    }
+
+    /// Makes `application` the only one whose hosts are upgraded.
+    pub(super) async fn configure(&self, application: &str) -> anyhow::Result<()> {
+        let name = ApplicationName::new(application)?;
+        let config = Config { worker_applications: vec![WorkerApplication { name }], ..Config::default() };
+        let (status, answer) = self.send(&config::REPLACE.call(), Some(&config)).await?;
+        if !status.is_success() {
+            bail!("cannot configure: {status}: {answer}");
+        }
+        Ok(())
+    }
+
+    /// Starts a run that may take `timeout`.
+    pub(super) async fn trigger(&self, timeout: &str) -> anyhow::Result<Triggered> {
+        let body = Trigger { timeout: Some(timeout.parse()?) };
+        match self.send(&runs::TRIGGER.call(), Some(&body)).await? {
+            (StatusCode::NO_CONTENT, _) => Ok(Triggered::Started),
+            (StatusCode::CONFLICT, _) => Ok(Triggered::Active),
+            (status, answer) => bail!("cannot start a run: {status}: {answer}"),
+        }
+    }
+
+    /// The id of the newest run, if there is any.
+    pub(super) async fn newest_run(&self) -> anyhow::Result<Option<String>> {
+        let page: Page = self.get(&runs::LIST.call().with("limit", "1")).await?;
+        Ok(page.items.into_iter().next().map(|run| run.id))
+    }
+
+    /// A run with its hosts.
+    pub(super) async fn run(&self, id: &str) -> anyhow::Result<Run> {
+        self.get(&runs::READ.named([id])).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, call: &Call) -> anyhow::Result<T> {
+        let (status, answer) = self.send(call, None::<&()>).await?;
+        let path = call.segments().join("/");
+        if status != StatusCode::OK {
+            bail!("GET /{path}: {status}: {answer}");
+        }
+        serde_json::from_str(&answer).with_context(|| format!("GET /{path}: an unexpected answer"))
+    }
+
+    async fn send<B: Serialize>(
+        &self,
+        call: &Call<B>,
+        body: Option<&B>,
+    ) -> anyhow::Result<(StatusCode, String)> {
+        let method = Method::from_bytes(call.method().as_str().as_bytes())?;
+        let request = self.http.request(method, rest::url(&self.base, call)?);
+        let response = body.into_iter().fold(request, RequestBuilder::json).send().await?;
+        Ok((response.status(), response.text().await?))
+    }
+}

@@ -1,0 +1,60 @@
+//! How each host of a run fares: a line per host that changes in place on a terminal, else a line per change.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use os_upgrade_cli::output::outln;
+
+use super::api::RunHost;
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// The hosts of a run as shown last.
+pub(super) struct Progress {
+    /// On a terminal, by host.
+    bars: Option<BTreeMap<String, ProgressBar>>,
+    shown: BTreeMap<String, String>,
+}
+
+impl Progress {
+    /// Shows `hosts` before anything is known of them.
+    pub(super) fn new<'a>(hosts: impl Iterator<Item = &'a str>) -> Self {
+        let bars = io::stderr().is_terminal().then(|| {
+            let all = MultiProgress::new();
+            hosts.map(|host| (host.to_owned(), all.add(bar(host)))).collect()
+        });
+        Self { bars, shown: BTreeMap::new() }
+    }
+
+    /// Shows what has changed.
+    pub(super) fn show(&mut self, hosts: &[RunHost]) {
+        for host in hosts {
+            let words = host.words();
+            if self.shown.get(&host.hostname) == Some(&words) {
+                continue;
+            }
+            if let Some(bar) = self.bars.as_ref().and_then(|bars| bars.get(&host.hostname)) {
+                bar.set_message(words.clone());
+            } else {
+                outln!("{}: {words}", host.hostname);
+            }
+            self.shown.insert(host.hostname.clone(), words);
+        }
+    }
+
+    /// Leaves what was shown last.
+    pub(super) fn finish(&self) {
+        for bar in self.bars.iter().flat_map(BTreeMap::values) {
+            bar.abandon();
+        }
+    }
+}
+
+fn bar(host: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {prefix}: {wide_msg}");
+    let bar = ProgressBar::new_spinner().with_prefix(host.to_owned());
+    bar.enable_steady_tick(TICK);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+}

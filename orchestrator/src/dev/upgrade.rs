@@ -1,0 +1,101 @@
+//! One upgrade of the demo site, over the API alone: configure, trigger, watch, and say how it ended.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use os_upgrade_cli::output::outln;
+use tokio::time::Instant;
+
+use super::APPLICATION;
+use super::api::{Api, Run, Triggered};
+use super::host::DemoHost;
+use super::progress::Progress;
+
+/// How long the orchestrator may take until it is ready, and again until it knows all workers.
+const READY_WAIT: Duration = Duration::from_mins(1);
+/// The timeout that the run is given, ten minutes.
+const RUN_TIMEOUT: &str = "10m";
+/// How long the run is watched; it ends by itself before.
+const RUN_WAIT: Duration = Duration::from_mins(11);
+/// Time between two looks.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Waits until the orchestrator is ready, tells it of the demo's application, and waits for all hosts.
+pub(super) async fn set_up(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
+    poll("the orchestrator is not ready", READY_WAIT, async || Ok(api.ready().await.then_some(()))).await?;
+    api.configure(APPLICATION).await?;
+    poll("not all workers have announced themselves", READY_WAIT, async || {
+        let known = api.state().await?.scheduled_workers;
+        let all = hosts.iter().all(|host| known.iter().any(|worker| worker.host == host.name));
+        Ok(all.then_some(()))
+    })
+    .await
+}
+
+/// Upgrades all hosts once and prints how it goes. An error unless the run completes.
+pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
+    let before: Vec<_> = hosts.iter().map(|host| (host, host.release(), host.boot_id())).collect();
+    let previous = api.newest_run().await?;
+    let previous = match api.trigger(RUN_TIMEOUT).await? {
+        Triggered::Started => previous,
+        Triggered::Active => {
+            outln!("a run is under way already; this is how it goes");
+            None
+        }
+    };
+    let started = Instant::now();
+    // The history follows the trigger, it is not there at once.
+    let id = poll("the run does not appear in the history", READY_WAIT, async || {
+        Ok(api.newest_run().await?.filter(|id| Some(id) != previous.as_ref()))
+    })
+    .await?;
+    let mut progress = Progress::new(hosts.iter().map(|host| host.name.as_str()));
+    let run = poll("the run does not end", RUN_WAIT, async || {
+        let run = api.run(&id).await?;
+        progress.show(&run.hosts);
+        Ok(run.result.is_some().then_some(run))
+    })
+    .await?;
+    progress.finish();
+
+    let result = run.result.clone().unwrap_or_default();
+    outln!("run {id}: {result} after {:.1} s", started.elapsed().as_secs_f64());
+    for (host, release, boot_id) in before {
+        outln!("{}", summary(&run, host, &release, &boot_id));
+    }
+    if result != "completed" {
+        bail!("the run has ended {result}");
+    }
+    Ok(())
+}
+
+/// What has become of `host`: what the API says, and what is on the disk.
+fn summary(run: &Run, host: &DemoHost, release: &str, boot_id: &str) -> String {
+    let status = run.hosts.iter().find(|entry| entry.hostname == host.name);
+    let status = status.map_or_else(|| "not in the run".to_owned(), super::api::RunHost::words);
+    let rebooted = if host.boot_id() == boot_id { "not rebooted" } else { "rebooted" };
+    format!("  {}: {status}, release {release} -> {}, {rebooted}", host.name, host.release())
+}
+
+/// Asks `probe` until it answers, at most for `wait`. Its last error is named if it never does.
+async fn poll<T>(
+    missing: &str,
+    wait: Duration,
+    mut probe: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<T> {
+    let deadline = Instant::now() + wait;
+    loop {
+        let outcome = probe().await;
+        if let Ok(Some(answer)) = outcome {
+            return Ok(answer);
+        }
+        if Instant::now() >= deadline {
+            let missing = format!("{missing} after {} s", wait.as_secs());
+            return match outcome {
+                Err(error) => Err(error.context(missing)),
+                Ok(_) => bail!(missing),
+            };
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}

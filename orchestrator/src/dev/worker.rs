@@ -1,0 +1,163 @@
+//! The workers of the demo hosts: a process each, started again when it ends, as a machine boots again.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use futures::future::join_all;
+use os_upgrade_credentials::Access;
+use os_upgrade_platform::child::{self, Child};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::APPLICATION;
+use super::host::DemoHost;
+
+const PROGRAM: &str = "os-upgrade-worker";
+/// How long a worker may take to end after SIGTERM.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+/// The pause before a worker that has failed is started again, doubled each time in a row up to
+/// [`FAILURE_PAUSE_MAX`]. One that was killed, by a reboot, waits for nothing.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+/// See [`FAILURE_PAUSE`].
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The worker program, which is built next to this one.
+pub(super) fn find_program() -> anyhow::Result<PathBuf> {
+    let this = env::current_exe().context("cannot find out where this program is")?;
+    let program = this.with_file_name(PROGRAM);
+    if !program.is_file() {
+        bail!(
+            "{} is missing; build it with `make build` (cargo build --workspace --bins)",
+            program.display()
+        );
+    }
+    Ok(program)
+}
+
+/// All workers, until [`Workers::stop`].
+pub(super) struct Workers {
+    end: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts a worker for each host, which shows its `access` to NATS.
+    pub(super) fn start(program: &Path, nats: &str, hosts: &[DemoHost], access: &[Access]) -> Self {
+        let end = CancellationToken::new();
+        let supervise = |(host, access): (&DemoHost, &Access)| {
+            let start = Start {
+                program: program.to_owned(),
+                nats: nats.to_owned(),
+                host: host.clone(),
+                access: access.clone(),
+            };
+            tokio::spawn(supervise(start, end.clone()))
+        };
+        Self { tasks: hosts.iter().zip(access).map(supervise).collect(), end }
+    }
+
+    /// Ends all workers and waits until they have.
+    pub(super) async fn stop(self) {
+        self.end.cancel();
+        join_all(self.tasks).await;
+    }
+}
+
+/// How a worker is started.
+struct Start {
+    program: PathBuf,
+    nats: String,
+    host: DemoHost,
+    access: Access,
+}
+
+/// Keeps a worker running until `end`.
+async fn supervise(start: Start, end: CancellationToken) {
+    let mut pause = FAILURE_PAUSE;
+    let host = &start.host;
+    loop {
+        match start.run_once(&end).await {
+            Ended::Told => return,
+            Ended::Rebooted => {
+                tracing::info!(host = host.name, "the host reboots");
+                pause = FAILURE_PAUSE;
+            }
+            Ended::Failed(failure) => {
+                let log = host.dir.join("worker.log");
+                tracing::warn!(host = host.name, log = %log.display(), "the worker has failed: {failure}");
+                tokio::select! {
+                    () = end.cancelled() => return,
+                    () = tokio::time::sleep(pause) => pause = FAILURE_PAUSE_MAX.min(pause * 2),
+                }
+            }
+        }
+    }
+}
+
+/// Why a worker does not run any more.
+enum Ended {
+    /// It was told to.
+    Told,
+    /// By a signal: its host has been rebooted.
+    Rebooted,
+    /// By itself: it could not start or go on.
+    Failed(String),
+}
+
+impl Start {
+    async fn run_once(&self, end: &CancellationToken) -> Ended {
+        let worker = match self.start() {
+            Ok(worker) => worker,
+            Err(error) => return Ended::Failed(format!("{error:#}")),
+        };
+        tokio::select! {
+            () = end.cancelled() => {
+                worker.stop(STOP_GRACE).await;
+                Ended::Told
+            }
+            status = worker.exited() => match status.code() {
+                Some(_) => Ended::Failed(status.to_string()),
+                None => Ended::Rebooted,
+            },
+        }
+    }
+
+    fn start(&self) -> anyhow::Result<Child> {
+        let Self { program, nats, host, access } = self;
+        let file = |name: &str| host.dir.join(name);
+        let log = File::options().create(true).append(true).open(file("worker.log"))?;
+        let mut command = child::command(program);
+        command
+            .args(["exec", "--host", &host.name, "--application", APPLICATION])
+            // There is a password in it, and a command line can be read by everybody on the machine.
+            .env("OS_UPGRADE_NATS_URL", nats)
+            .arg("--dir")
+            .arg(file("scripts"))
+            .arg("--state-dir")
+            .arg(file("state"))
+            .arg("--boot-id-file")
+            .arg(file("boot-id"))
+            .current_dir(&host.dir)
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        for (name, file) in [
+            ("OS_UPGRADE_NATS_CREDENTIALS", &access.credentials),
+            ("OS_UPGRADE_NATS_CA", &access.ca),
+            ("OS_UPGRADE_NATS_CERTIFICATE", &access.certificate),
+            ("OS_UPGRADE_NATS_KEY", &access.key),
+        ] {
+            match file {
+                Some(file) => command.env(name, file),
+                // What is meant for another worker of this machine.
+                None => command.env_remove(name),
+            };
+        }
+        let worker = Child::start(command)?;
+        // The reboot script ends the process that it finds here.
+        fs::write(file("worker.pid"), worker.pid().to_string())?;
+        Ok(worker)
+    }
+}

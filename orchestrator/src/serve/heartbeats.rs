@@ -1,0 +1,47 @@
+//! The task that says of this instance how it is, and hears the same of others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use chrono::Utc;
+use os_upgrade_bus::LateBus;
+use os_upgrade_site::instances::{Cluster, Heartbeat};
+use os_upgrade_site::snapshot::Present;
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+/// Time between two heartbeats.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// Heartbeats that wait to be noted.
+const WAITING_MAX: usize = 64;
+
+/// Sends and notes heartbeats until `stop`, once there is a bus.
+pub(super) async fn run(
+    cluster: Cluster,
+    bus: LateBus,
+    present: Arc<ArcSwap<Present>>,
+    stop: CancellationToken,
+) {
+    let Some(bus) = stop.run_until_cancelled(bus.wait()).await.cloned() else { return };
+    let (sender, mut heard) = mpsc::channel(WAITING_MAX);
+    let reader = {
+        let (bus, stop) = (bus.clone(), stop.clone());
+        tokio::spawn(async move { bus.read_instances(stop, sender).await })
+    };
+    let mut beat = tokio::time::interval(BEAT_EVERY);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            Some(payload) = heard.recv() => {
+                if let Some(heartbeat) = Heartbeat::read(&payload) {
+                    cluster.note(heartbeat, Utc::now());
+                }
+            }
+            _ = beat.tick() => bus.send_heartbeat(&cluster.heartbeat(&present.load(), Utc::now())).await,
+        }
+    }
+    reader.abort();
+}

@@ -1,0 +1,133 @@
+//! What the settings name beside themselves: files, the clients made with them, the address of the API. A mistake in one
+//! is a mistake in the settings, and is found before anything is started or written.
+
+use std::io;
+use std::net::SocketAddr;
+
+use os_upgrade_adapters::fleetlock::FleetLockClient;
+use os_upgrade_auth::{FileError, Gate, KeptTokens, Oidc};
+use os_upgrade_bus::connect::{ConnectError, check_access};
+use os_upgrade_cli::Failure;
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_settings::Settings;
+use os_upgrade_site::strongbox::Strongbox;
+use os_upgrade_site::strongbox::key_file::KeyFileError;
+use os_upgrade_tls::http_client::BuildError;
+use os_upgrade_tls::pem_file::PemError;
+use os_upgrade_tls::server_files::Tls;
+use tokio::net::TcpListener;
+
+use super::open_files::{self, FilesError};
+
+/// Settings that can be read and cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Anybody could call the API.
+    #[error(
+        "the API would be open to everybody who reaches {address}: make a token with `os-upgrade token create`, name \
+         its file in [api] tokens, or listen on loopback"
+    )]
+    OpenToAll {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
+    /// It cannot be told who may call the API.
+    #[error(transparent)]
+    Tokens(#[from] FileError),
+    /// The identity provider cannot be asked.
+    #[error("cannot use the identity provider of [api.oidc]")]
+    Oidc(#[source] reqwest::Error),
+    /// A file of `[api.tls]` cannot be used.
+    #[error("cannot serve HTTPS")]
+    Tls(#[from] PemError),
+    /// The key of the strongbox cannot be used.
+    #[error(transparent)]
+    Strongbox(#[from] KeyFileError),
+    /// The lock server cannot be asked.
+    #[error("cannot use the lock server")]
+    LockServer(#[from] BuildError),
+    /// NATS cannot be asked.
+    #[error(transparent)]
+    Nats(#[from] ConnectError),
+    /// Too few files may be open.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// The API's address cannot be had.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Unusable {
+    /// Whether it may be otherwise without anybody's doing, so that trying again is worth it: an address that this host
+    /// does not have yet.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Listen { source, .. } => source.kind() == io::ErrorKind::AddrNotAvailable,
+            Self::OpenToAll { .. }
+            | Self::Tokens(_)
+            | Self::Oidc(_)
+            | Self::Tls(_)
+            | Self::Strongbox(_)
+            | Self::LockServer(_)
+            | Self::Nats(_)
+            | Self::Files(_) => false,
+        }
+    }
+}
+
+impl From<Unusable> for Failure {
+    fn from(unusable: Unusable) -> Self {
+        Self::Unusable { why: with_causes(&unusable), may_pass: unusable.may_pass() }
+    }
+}
+
+/// What an instance has by its settings, before it opens anything in its data directory.
+#[derive(Debug)]
+pub(crate) struct Means {
+    pub(super) gate: Gate,
+    pub(super) tls: Option<Tls>,
+    pub(super) strongbox: Strongbox,
+    pub(super) locks: Option<FleetLockClient>,
+    pub(super) listener: TcpListener,
+}
+
+impl Means {
+    /// Reads what `settings` name, allows itself as many open files as it may, and listens. Nothing is written.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub(crate) async fn of_settings(settings: &Settings) -> Result<Self, Unusable> {
+        check_access(&settings.nats.access())?;
+        Ok(Self {
+            gate: gate(settings)?,
+            tls: Tls::of_settings(&settings.api_tls)?,
+            strongbox: Strongbox::of_settings(settings)?,
+            locks: FleetLockClient::of_settings(&settings.fleet_lock)?,
+            listener: {
+                open_files::allow(settings.api.connections.get().into())?;
+                listen(settings.api.listen).await?
+            },
+        })
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Unusable> {
+    TcpListener::bind(address).await.map_err(|source| Unusable::Listen { address, source })
+}
+
+/// Who may call the API. Where nobody is asked who he is, only those on this host may.
+fn gate(settings: &Settings) -> Result<Gate, Unusable> {
+    let tokens = settings.api.tokens.clone().map(KeptTokens::open).transpose()?;
+    let oidc = Oidc::of_settings(&settings.api_oidc).map_err(Unusable::Oidc)?;
+    let gate = Gate::new(tokens, oidc);
+    let address = settings.api.listen;
+    if gate.is_open() && !address.ip().is_loopback() {
+        return Err(Unusable::OpenToAll { address });
+    }
+    Ok(gate)
+}

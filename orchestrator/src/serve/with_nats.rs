@@ -1,0 +1,99 @@
+//! The orchestrator with its message bus: a managed nats-server, if one is wanted, is up as long as it runs.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use os_upgrade_kernel as kernel;
+use os_upgrade_platform::managed_nats::{self, ManagedNats};
+use os_upgrade_platform::nats_server;
+use os_upgrade_settings::{NatsMode, NatsUrls, Settings};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Means;
+
+/// How often a managed nats-server may end within [`RESTARTS_WITHIN`] before its orchestrator gives up.
+const RESTARTS_MAX: usize = 5;
+/// See [`RESTARTS_MAX`].
+const RESTARTS_WITHIN: Duration = Duration::from_mins(1);
+
+/// How long after `shutdown` a managed nats-server that has not ended is killed; what it has acknowledged is synced.
+const NATS_ENDS_WITHIN: Duration = Duration::from_secs(4);
+
+/// Runs an orchestrator until `shutdown`, with a nats-server of its own if `settings` want one managed. Each of
+/// `changes` is put in force as it comes.
+pub(crate) async fn run(
+    mut settings: Settings,
+    means: Means,
+    changes: watch::Receiver<kernel::Settings>,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let bus = tokio::select! {
+        bus = start(&mut settings) => bus?,
+        // What has been started ends with its handle.
+        () = shutdown.cancelled() => return Ok(()),
+    };
+    serve(settings, means, changes, bus, shutdown).await
+}
+
+/// Starts the managed nats-server, if `settings` want one, and puts its address into them.
+pub(crate) async fn start(settings: &mut Settings) -> anyhow::Result<Option<ManagedNats>> {
+    let NatsMode::Managed = settings.nats.mode() else {
+        return Ok(None);
+    };
+    let port = settings.nats.managed_port.map(|port| u16::try_from(port.get()));
+    let options = managed_nats::Options { directory: settings.store.nats(), port: port.transpose()? };
+    let nats = ManagedNats::start(nats_server::find().await?, &options).await?;
+    let urls: NatsUrls = nats.url().parse().map_err(anyhow::Error::msg)?;
+    tracing::info!(url = %urls, log = %nats.log().display(), "the managed nats-server is up");
+    settings.nats.use_servers(urls);
+    Ok(Some(nats))
+}
+
+/// Runs an orchestrator whose bus is up, until `shutdown`.
+pub(crate) async fn serve(
+    settings: Settings,
+    means: Means,
+    changes: watch::Receiver<kernel::Settings>,
+    bus: Option<ManagedNats>,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let Some(mut nats) = bus else {
+        return Ok(Box::pin(super::run(settings, means, changes, shutdown)).await?);
+    };
+    let asked = tokio::spawn({
+        let shutdown = shutdown.clone();
+        async move {
+            shutdown.cancelled().await;
+            Instant::now()
+        }
+    });
+    let served = tokio::select! {
+        served = Box::pin(super::run(settings, means, changes, shutdown.clone())) => served.map_err(anyhow::Error::from),
+        lost = keep_up(&mut nats) => lost,
+    };
+    // Last: everything before it may still have something to say to the bus.
+    shutdown.cancel();
+    let taken = asked.await?.elapsed();
+    nats.stop_within(NATS_ENDS_WITHIN.saturating_sub(taken)).await;
+    served
+}
+
+/// Starts the server again whenever it ends; returns when that does not help.
+async fn keep_up(nats: &mut ManagedNats) -> anyhow::Result<()> {
+    let mut ends = VecDeque::new();
+    loop {
+        let status = nats.exited().await;
+        tracing::error!(%status, log = %nats.log().display(), "the managed nats-server has ended, starting it again");
+        let now = Instant::now();
+        ends.push_back(now);
+        ends.retain(|&end| now.duration_since(end) < RESTARTS_WITHIN);
+        if ends.len() > RESTARTS_MAX {
+            let log = nats.log().display();
+            bail!("the managed nats-server keeps ending ({status}), see {log}");
+        }
+        nats.start_again().await.context("the managed nats-server has ended")?;
+    }
+}

@@ -1,0 +1,290 @@
+//! Records in, rows out.
+
+use os_upgrade_kernel::config::Rollout;
+use os_upgrade_protocol::{Action, Outcome};
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_test_site::{TestSite, cancel, put_config, run_id, trigger};
+
+use super::*;
+
+/// Configuration, fence and a run that was completed, on three hosts.
+fn completed_run() -> (TestSite, Vec<Committed>) {
+    let mut site = TestSite::new(["h01", "h02", "h03"]);
+    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    records.extend(site.whole_run("r1"));
+    (site, records)
+}
+
+/// A run in which the only `upgrade` fails, and whose slot stays held.
+fn failed_run() -> Vec<Committed> {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    records.push(site.send());
+    records.push(site.reply(["h01", "h02"], Action::Prepare, &Outcome::Done));
+    records.push(site.send());
+    records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("disk full")));
+    records
+}
+
+#[tokio::test]
+async fn a_failed_run_row_by_row() {
+    let mut store = TestStore::new().await;
+    store.projector.apply(&streams(), None, &failed_run()).await.unwrap();
+    let rollout = serde_json::to_string(&Rollout::default()).unwrap();
+    let run = [
+        "1 | r1 | operator | api | 2026-11-21T05:00:03.000000000Z | 2026-11-21T09:00:03.000000000Z | upgrading",
+        rollout.as_str(),
+        r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | {"cancelled":1,"failed":1}"#,
+    ];
+    assert_eq!(rows(&store.path(), "SELECT * FROM runs").await, [run.join(" | ")]);
+    assert_eq!(
+        rows(&store.path(), "SELECT * FROM run_hosts ORDER BY host").await,
+        [
+            concat!(
+                r#"r1 | h01 | os-upgrade-debian | default | failed | 2026-11-21T05:00:07.000000000Z | "#,
+                r#"upgrade failed: disk full | worker-error | "#,
+                r#"{"kind":"worker-error","action":"upgrade","message":"disk full"} | upgrade | 6 | "#,
+                r#"2026-11-21T05:00:05.000000000Z | 2026-11-21T05:00:07.000000000Z"#,
+            ),
+            concat!(
+                r#"r1 | h02 | os-upgrade-debian | default | cancelled | 2026-11-21T05:00:07.000000000Z | "#,
+                r#"the run was ended by the failure of h01 | run-failed | "#,
+                r#"{"kind":"run-failed","host":"h01"} | prepare | 3 | - | 2026-11-21T05:00:07.000000000Z"#,
+            ),
+        ]
+    );
+    let facts = "SELECT sequence, place, substr(at, 12, 8), type, event, actor, run, host FROM facts";
+    assert_eq!(
+        rows(&store.path(), facts).await,
+        [
+            "1 | 0 | 05:00:01 | config-replaced | - | api | - | -",
+            "2 | 0 | 05:00:02 | fenced | - | - | - | -",
+            "2 | 1 | 05:00:02 | fence-passed | - | - | - | -",
+            "3 | 0 | 05:00:03 | run-started | - | api | r1 | -",
+            "4 | 0 | 05:00:04 | host | command-sent | - | r1 | h01",
+            "4 | 1 | 05:00:04 | host | command-sent | - | r1 | h02",
+            "5 | 0 | 05:00:05 | host | prepared | - | r1 | h01",
+            "5 | 1 | 05:00:05 | host | prepared | - | r1 | h02",
+            "5 | 2 | 05:00:05 | upgrades-began | - | - | r1 | -",
+            "5 | 3 | 05:00:05 | host | slot-granted | - | r1 | h01",
+            "6 | 0 | 05:00:06 | host | command-sent | - | r1 | h01",
+            "7 | 0 | 05:00:07 | host | failed | - | r1 | h01",
+            "7 | 1 | 05:00:07 | run-stopping | - | - | r1 | -",
+            "7 | 2 | 05:00:07 | host | cancelled | - | r1 | h02",
+            "7 | 3 | 05:00:07 | run-ended | - | - | r1 | -",
+        ]
+    );
+    assert_eq!(
+        rows(&store.path(), "SELECT fact FROM facts WHERE event = 'failed'").await,
+        [concat!(
+            r#"{"type":"host","run":"r1","host":"h01","event":{"type":"failed","#,
+            r#""reason":{"kind":"worker-error","action":"upgrade","message":"disk full"}}}"#
+        )]
+    );
+}
+
+#[tokio::test]
+async fn the_position_is_the_last_records() {
+    let mut store = TestStore::new().await;
+    let (_, records) = completed_run();
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+    let last = records.last().unwrap();
+    let expected = Position {
+        sequence: last.sequence,
+        append_id: last.append_id.clone(),
+        control: last.record.control,
+        streams: streams(),
+    };
+    assert_eq!(store.projector.position().await.unwrap(), Some(expected));
+}
+
+/// However the records are cut into batches, and whether the file is opened anew in between, the rows are the same.
+#[tokio::test]
+async fn batches_restarts_and_rebuilds_come_to_the_same() {
+    let (mut site, mut records) = completed_run();
+    // A second and a third run in one record, one of them over at once.
+    records.push(site.record(&[trigger("r2"), cancel(), trigger("r3")]));
+    records.push(site.send());
+    let mut whole = TestStore::new().await;
+    whole.projector.apply(&streams(), None, &records).await.unwrap();
+    let expected = dump(&whole.path()).await;
+    for size in 1..records.len() {
+        let store = TestStore::new().await;
+        let (path, mut follows) = (store.path(), None);
+        for batch in records.chunks(size) {
+            let mut opened = Projector::open(&path, "site").await.unwrap();
+            assert_eq!(opened.position().await.unwrap().map(|position| position.sequence), follows);
+            opened.apply(&streams(), follows, batch).await.unwrap();
+            follows = batch.last().map(|committed| committed.sequence);
+        }
+        assert_eq!(dump(&path).await, expected, "batches of {size}");
+    }
+    whole.projector.reset().await.unwrap();
+    assert_eq!(dump(&whole.path()).await, ["1 | site"]);
+    whole.projector.apply(&streams(), None, &records).await.unwrap();
+    assert_eq!(dump(&whole.path()).await, expected);
+}
+
+#[tokio::test]
+async fn what_does_not_follow_is_refused_whole() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    store.projector.apply(&streams(), None, &records[..3]).await.unwrap();
+    let before = dump(&store.path()).await;
+    let swapped = [records[4].clone(), records[3].clone()];
+    let hole = [records[3].clone(), records[5].clone()];
+    let cases: [(&str, Option<u64>, &[Committed]); 6] = [
+        ("again", None, &records[..3]),
+        ("again from the middle", Some(2), &records[2..4]),
+        ("a gap", Some(4), &records[4..]),
+        ("a gap that is not admitted", Some(3), &records[4..]),
+        ("out of order", Some(3), &swapped),
+        ("a hole", Some(3), &hole),
+    ];
+    for (name, follows, batch) in cases {
+        let error = store.projector.apply(&streams(), follows, batch).await.unwrap_err();
+        assert!(matches!(error, ApplyError::Gap { .. }), "{name}: {error:?}");
+        assert_eq!(dump(&store.path()).await, before, "{name}");
+    }
+    let error = store.projector.apply(&streams(), Some(4), &records[4..]).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the store has the journal up to record 3; it cannot go on with record 5, which follows record 4"
+    );
+    store.projector.apply(&streams(), Some(3), &records[3..]).await.unwrap();
+}
+
+#[tokio::test]
+async fn other_streams_are_refused() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    store.projector.apply(&streams(), None, &records[..3]).await.unwrap();
+    let given = Streams { journal_created_at: "2026-11-20T00:00:00Z".parse().unwrap(), ..streams() };
+    let error = store.projector.apply(&given, Some(3), &records[3..]).await.unwrap_err();
+    assert!(matches!(error, ApplyError::OtherStreams { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_fit_its_state_is_refused_whole() {
+    let (_, mut records) = completed_run();
+    let last = records.len() - 1;
+    records[last].before = records[0].before.clone();
+    records[last].before.control = records[last - 1].record.control;
+    let mut store = TestStore::new().await;
+    let error = store.projector.apply(&streams(), None, &records).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Fact { place: 0, .. }), "{error:?}");
+    assert_eq!(dump(&store.path()).await, ["1 | site"]);
+}
+
+/// The journal was trimmed below a snapshot: what the snapshot knew of runs is there, the facts before are not.
+#[tokio::test]
+async fn an_empty_store_begins_where_the_journal_begins() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    store.projector.apply(&streams(), None, &records[6..]).await.unwrap();
+    let history = store.projector.history().await.unwrap();
+    let detail = history.run(&run_id("r1"), 1_000, None).await.unwrap().unwrap();
+    let statuses: Vec<_> =
+        detail.hosts.iter().map(|host| (host.host.as_str(), host.status.as_str())).collect();
+    assert_eq!(statuses, [("h01", "upgraded"), ("h02", "upgraded"), ("h03", "upgraded")]);
+    assert_eq!(detail.run.counts.get(), r#"{"upgraded":3}"#);
+    assert_eq!(detail.facts.items[0].sequence, 7);
+}
+
+#[tokio::test]
+async fn runs_newest_first_page_by_page() {
+    let mut site = TestSite::new(["h01"]);
+    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    for run in ["r1", "r2", "r3", "r4", "r5"] {
+        records.extend(site.whole_run(run));
+    }
+    let mut store = TestStore::new().await;
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+    let history = store.projector.history().await.unwrap();
+    let mut pages = Vec::new();
+    let mut after = None;
+    loop {
+        let page = history.runs(2, after.as_ref()).await.unwrap();
+        pages.push(page.items.iter().map(|run| run.id.clone()).collect::<Vec<_>>());
+        let Some(next) = page.next else { break };
+        after = Some(run_id(&next));
+    }
+    assert_eq!(pages, [vec!["r5", "r4"], vec!["r3", "r2"], vec!["r1"]]);
+    let unknown = history.runs(2, Some(&run_id("r9"))).await.unwrap_err();
+    assert!(matches!(unknown, StoreError::UnknownRun(id) if id == "r9"));
+    assert!(history.run(&run_id("r9"), 1, None).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn facts_page_by_page() {
+    let mut store = TestStore::new().await;
+    store.projector.apply(&streams(), None, &failed_run()).await.unwrap();
+    let history = store.projector.history().await.unwrap();
+    let mut places = Vec::new();
+    let mut after = None;
+    loop {
+        let detail = history.run(&run_id("r1"), 5, after).await.unwrap().unwrap();
+        places.push(detail.facts.items.iter().map(|fact| (fact.sequence, fact.place)).collect::<Vec<_>>());
+        let Some(next) = detail.facts.next else { break };
+        assert_eq!(next.to_string().parse(), Ok(next));
+        after = Some(next);
+    }
+    assert_eq!(
+        places,
+        [
+            vec![(3, 0), (4, 0), (4, 1), (5, 0), (5, 1)],
+            vec![(5, 2), (5, 3), (6, 0), (7, 0), (7, 1)],
+            vec![(7, 2), (7, 3)],
+        ]
+    );
+}
+
+/// A page of a large table is lost: opening does not read it, using it says so, and nothing panics.
+#[tokio::test]
+async fn a_file_that_is_torn_in_the_middle() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    let path = store.path();
+    store.projector.apply(&streams(), None, &records[..3]).await.unwrap();
+    store.projector.close().await.unwrap();
+    let page =
+        rows(&path, "SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = 'facts'").await;
+    let start = (page[0].parse::<usize>().unwrap() - 1) * 4_096;
+    let mut content = std::fs::read(&path).unwrap();
+    content[start..start + 4_096].fill(0xA5);
+    std::fs::write(&path, content).unwrap();
+    let mut torn = Projector::open(&path, "site").await.unwrap();
+    let error = torn.apply(&streams(), Some(3), &records[3..]).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Store(StoreError::Damaged(_))), "{error:?}");
+    let history = torn.history().await.unwrap();
+    let error = history.run(&run_id("r1"), 10, None).await.unwrap_err();
+    assert!(matches!(error, StoreError::Damaged(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_sync_writes_everything_back_into_the_file() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    store.projector.sync().await.unwrap();
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+    store.projector.sync().await.unwrap();
+    // The file alone, without its write-ahead log, has it all.
+    let copy = store.directory.path().join("copy.sqlite");
+    std::fs::copy(store.path(), &copy).unwrap();
+    assert_eq!(dump(&copy).await, dump(&store.path()).await);
+}
+
+/// A site has far more facts of runs than of any of these.
+#[tokio::test]
+async fn every_audit_is_read_by_an_index_made_for_it() {
+    let store = TestStore::new().await;
+    let mut connection = connect(&store.path()).await;
+    for audit in Audit::ALL {
+        for select in [audit.select(), audit.select_count()] {
+            let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {select}"));
+            let plan = sqlx::query(plan).fetch_all(&mut connection).await.unwrap();
+            let plan: Vec<String> = plan.iter().map(|row| row.get("detail")).collect();
+            assert!(plan.len() == 1 && plan[0].contains("INDEX facts_of_"), "{audit:?}: {plan:?}");
+        }
+    }
+}

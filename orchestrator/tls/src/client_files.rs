@@ -1,0 +1,79 @@
+//! What a client trusts and shows when it speaks TLS: PEM files, read when the client is made.
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use os_upgrade_protocol::error::with_causes;
+use reqwest::{Certificate, ClientBuilder, Identity};
+use rustls::crypto::ring;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::sign::CertifiedKey;
+
+use crate::pem_file::{PemError, PemFile};
+
+/// Files for `https`. Without any, the system's authorities are trusted, and no certificate is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The authorities that are trusted in place of the system's.
+    pub ca: Option<PathBuf>,
+    /// The certificate that is shown to servers that ask for one; it goes with a key.
+    pub certificate: Option<PathBuf>,
+    /// The key of that certificate.
+    pub key: Option<PathBuf>,
+    /// What `ca`, `certificate` and `key` are called where they are named, for what is said about them.
+    pub roles: [&'static str; 3],
+    /// Whether a pipe will do, as a shell makes for `<(command)`: who asks at a terminal waits for it, and a service would
+    /// for ever.
+    pub pipes: bool,
+}
+
+impl TlsFiles {
+    /// Has `builder` use them.
+    ///
+    /// # Errors
+    /// One cannot be read or used.
+    pub fn use_in(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, PemError> {
+        let [ca, certificate, key] = self.roles;
+        let read = if self.pipes { PemFile::read } else { PemFile::read_plain };
+        if let Some(path) = &self.ca {
+            builder = builder.tls_certs_only(authorities(&read(ca, path)?)?);
+        }
+        if let (Some(shown), Some(private)) = (&self.certificate, &self.key) {
+            let (shown, private) = (read(certificate, shown)?, read(key, private)?);
+            builder = builder.identity(identity(&shown, &private)?);
+        }
+        Ok(builder)
+    }
+}
+
+fn authorities(file: &PemFile<'_>) -> Result<Vec<Certificate>, PemError> {
+    let trusted = |certificate| {
+        Certificate::from_der(certificate)
+            .map_err(|error| file.unfit(format!("holds no usable authority: {}", with_causes(&error))))
+    };
+    file.authorities()?.iter().map(|certificate| trusted(certificate)).collect()
+}
+
+/// What is shown is exactly what was checked: each file may hold more, such as the other's content.
+fn identity(certificate: &PemFile<'_>, key: &PemFile<'_>) -> Result<Identity, PemError> {
+    let chain = certificate.certificates()?;
+    let private = key.private_key()?;
+    let mut shown: String = chain.iter().map(|certificate| pem("CERTIFICATE", certificate)).collect();
+    shown.push_str(&match &private {
+        PrivateKeyDer::Pkcs1(key) => pem("RSA PRIVATE KEY", key.secret_pkcs1_der()),
+        PrivateKeyDer::Sec1(key) => pem("EC PRIVATE KEY", key.secret_sec1_der()),
+        PrivateKeyDer::Pkcs8(key) => pem("PRIVATE KEY", key.secret_pkcs8_der()),
+        _ => return Err(key.unfit("holds a private key of an unknown kind")),
+    });
+    CertifiedKey::from_der(chain, private, &ring::default_provider())
+        .map_err(|error| key.unfit(format!("does not go with the certificate: {}", with_causes(&error))))?;
+    Identity::from_pem(shown.as_bytes())
+        .map_err(|error| certificate.unfit(format!("cannot be used: {}", with_causes(&error))))
+}
+
+/// `der` in PEM, in lines of 64 characters.
+fn pem(label: &str, der: &[u8]) -> String {
+    let lines: Vec<String> = der.chunks(48).map(|bytes| BASE64_STANDARD.encode(bytes)).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}

@@ -1,0 +1,138 @@
+//! Files in PEM: certificates, their keys, and authorities. Read within bounds; what is wrong is said with the file and
+//! what it is for.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use chrono::{DateTime, Utc};
+use os_upgrade_platform::plain_file;
+use os_upgrade_protocol::error::with_causes;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// The largest file that is read, in bytes: more than all authorities of a system take.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PemError {
+    /// It cannot be read.
+    #[error("cannot read {}, the {role}", path.display())]
+    Unreadable {
+        /// What it is for, and where it is named.
+        role: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It does not hold what it should.
+    #[error("{}, the {role}, {why}", path.display())]
+    Unfit {
+        /// What it is for, and where it is named.
+        role: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// One file, read.
+pub struct PemFile<'a> {
+    role: &'static str,
+    path: &'a Path,
+    content: Vec<u8>,
+}
+
+impl<'a> PemFile<'a> {
+    /// Reads `path`; `role` says what it is for, and where it is named.
+    ///
+    /// # Errors
+    /// It cannot be read, or is larger than 4 MiB.
+    pub fn read(role: &'static str, path: &'a Path) -> Result<Self, PemError> {
+        Self::of(role, path, fs::File::open(path))
+    }
+
+    /// The same of what must be a file, and may not be a FIFO.
+    ///
+    /// # Errors
+    /// It is something else, cannot be read, or is larger than 4 MiB.
+    pub fn read_plain(role: &'static str, path: &'a Path) -> Result<Self, PemError> {
+        Self::of(role, path, plain_file::open(path).map(|(file, _)| file))
+    }
+
+    fn of(role: &'static str, path: &'a Path, file: io::Result<fs::File>) -> Result<Self, PemError> {
+        let unreadable = |source| PemError::Unreadable { role, path: path.to_owned(), source };
+        let mut content = Vec::new();
+        let file = file.map_err(unreadable)?;
+        // Its size may not be known, as of a device, or change.
+        let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(unreadable)?;
+        if read as u64 > FILE_BYTES_MAX {
+            let message = format!("more than {FILE_BYTES_MAX} bytes");
+            return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
+        }
+        Ok(Self { role, path, content })
+    }
+
+    /// The error that says that the file `why`: "holds no certificate", say.
+    pub fn unfit(&self, why: impl Into<String>) -> PemError {
+        PemError::Unfit { role: self.role, path: self.path.to_owned(), why: why.into() }
+    }
+
+    /// Every certificate, at least one.
+    ///
+    /// # Errors
+    /// There is none, or one cannot be read.
+    pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, PemError> {
+        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.content).collect();
+        match all {
+            Ok(all) if !all.is_empty() => Ok(all),
+            Ok(_) => Err(self.unfit("holds no certificate in PEM")),
+            Err(error) => Err(self.unfit(format!("is not PEM: {}", with_causes(&error)))),
+        }
+    }
+
+    /// The only private key.
+    ///
+    /// # Errors
+    /// There is none, or more than one.
+    pub fn private_key(&self) -> Result<PrivateKeyDer<'static>, PemError> {
+        let mut all = PrivateKeyDer::pem_slice_iter(&self.content);
+        let Some(Ok(private)) = all.next() else {
+            return Err(self.unfit("holds no private key in PEM; one that is encrypted cannot be used"));
+        };
+        match all.next() {
+            None => Ok(private),
+            Some(_) => Err(self.unfit("holds more than one private key")),
+        }
+    }
+
+    /// Every certificate, each of which can be trusted as an authority.
+    ///
+    /// # Errors
+    /// There is none, or one is unfit.
+    pub fn authorities(&self) -> Result<Vec<CertificateDer<'static>>, PemError> {
+        let all = self.certificates()?;
+        for certificate in &all {
+            let checked = RootCertStore::empty().add(certificate.clone());
+            checked
+                .map_err(|error| self.unfit(format!("holds no usable authority: {}", with_causes(&error))))?;
+        }
+        Ok(all)
+    }
+}
+
+/// When `certificate` ends.
+///
+/// # Errors
+/// Why that is not known, as the rest of a sentence about its file.
+pub fn not_after(certificate: &CertificateDer<'_>) -> Result<DateTime<Utc>, String> {
+    let (_, certificate) = X509Certificate::from_der(certificate)
+        .map_err(|error| format!("holds a certificate that cannot be read: {error}"))?;
+    let end = certificate.validity().not_after.timestamp();
+    Ok(DateTime::from_timestamp(end, 0).unwrap_or(DateTime::<Utc>::MAX_UTC))
+}

@@ -1,0 +1,196 @@
+//! TLS on the API's listener: the certificate that is shown and the authorities that clients' are checked against, from
+//! files that are read again when they change.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_platform::file_watch::{self, Version};
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::time;
+use os_upgrade_settings::ApiTls;
+use rustls::crypto::ring;
+use rustls::server::WebPkiClientVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::pem_file::{PemError, PemFile, not_after};
+
+/// How long before its end a certificate is warned of.
+pub const WARN_BEFORE: TimeDelta = TimeDelta::days(14);
+/// How often.
+const WARN_EVERY: TimeDelta = TimeDelta::days(1);
+
+/// TLS as it is in force. Cheap to clone; clones are one.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    files: Arc<Files>,
+    current: Arc<ArcSwap<Loaded>>,
+}
+
+/// What the files give.
+#[derive(Debug)]
+struct Loaded {
+    config: Arc<ServerConfig>,
+    /// When the first of the shown certificates ends.
+    not_after: DateTime<Utc>,
+    /// The files as they were just before they were read.
+    versions: Versions,
+}
+
+/// The files that `[api.tls]` names.
+#[derive(Debug)]
+struct Files {
+    cert: PathBuf,
+    key: PathBuf,
+    client_ca: Option<PathBuf>,
+}
+
+type Versions = [Option<Version>; 3];
+
+impl Tls {
+    /// What `settings` ask for, if anything.
+    ///
+    /// # Errors
+    /// A file cannot be read or used.
+    pub fn of_settings(settings: &ApiTls) -> Result<Option<Self>, PemError> {
+        let ApiTls { cert: Some(cert), key: Some(key), client_ca } = settings.clone() else {
+            return Ok(None);
+        };
+        let files = Files { cert, key, client_ca };
+        let current = Arc::new(ArcSwap::from_pointee(files.load()?));
+        Ok(Some(Self { files: Arc::new(files), current }))
+    }
+
+    /// When the first of the certificates that are shown ends.
+    pub fn not_after(&self) -> DateTime<Utc> {
+        self.current.load().not_after
+    }
+
+    /// What is wrong with the time that the certificates have left, if anything.
+    pub fn ends_soon(&self, now: DateTime<Utc>) -> Option<String> {
+        let not_after = self.not_after();
+        let at = time::format(not_after);
+        if not_after <= now {
+            Some(format!("the API's certificate has expired at {at}: clients refuse it"))
+        } else if not_after - now <= WARN_BEFORE {
+            Some(format!("the API's certificate expires at {at}"))
+        } else {
+            None
+        }
+    }
+
+    /// Takes the next handshake with what is in force now.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.current.load().config))
+    }
+
+    /// Reads the files again whenever they change, until `shutdown`. What cannot be used is logged, and leaves in force
+    /// what was.
+    pub async fn follow_files(self, shutdown: CancellationToken) {
+        let mut follower = Follower::new(self);
+        file_watch::follow("[api.tls]", shutdown, move || follower.look(Utc::now())).await;
+    }
+}
+
+/// What is remembered from look to look. A change is taken in at the second look that finds it, so that a certificate and
+/// its key, written one after the other, are not read in between.
+struct Follower {
+    tls: Tls,
+    /// What was found at the last look.
+    last: Versions,
+    /// What was last read, in vain or not.
+    tried: Versions,
+    warned_at: Option<DateTime<Utc>>,
+}
+
+impl Follower {
+    fn new(tls: Tls) -> Self {
+        let versions = tls.current.load().versions;
+        Self { tls, last: versions, tried: versions, warned_at: None }
+    }
+
+    fn look(&mut self, now: DateTime<Utc>) {
+        let versions = self.tls.files.versions();
+        if versions != self.tried && versions == self.last {
+            self.tried = versions;
+            match self.tls.files.load().and_then(|loaded| self.tls.files.still_valid(loaded, now)) {
+                Ok(loaded) => {
+                    let not_after = time::format(loaded.not_after);
+                    self.tls.current.store(Arc::new(loaded));
+                    self.warned_at = None;
+                    tracing::info!(%not_after, "the certificates of [api.tls] were read again");
+                }
+                Err(error) => {
+                    let why = with_causes(&error);
+                    tracing::error!("the files of [api.tls] have changed and are not put in force: {why}");
+                }
+            }
+        }
+        self.last = versions;
+        if self.warned_at.is_none_or(|at| now - at >= WARN_EVERY)
+            && let Some(warning) = self.tls.ends_soon(now)
+        {
+            self.warned_at = Some(now);
+            tracing::warn!("{warning}");
+        }
+    }
+}
+
+impl Files {
+    fn versions(&self) -> Versions {
+        [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()].map(|path| Version::at(path?))
+    }
+
+    fn load(&self) -> Result<Loaded, PemError> {
+        let versions = self.versions();
+        let cert = PemFile::read_plain("`cert` of [api.tls]", &self.cert)?;
+        let key = PemFile::read_plain("`key` of [api.tls]", &self.key)?;
+        let chain = cert.certificates()?;
+        // Those of authorities after it do not count: one that has expired may stand there for the sake of old clients, and
+        // others know the way around it.
+        let shown = chain.first().ok_or_else(|| cert.unfit("holds no certificate"))?;
+        let not_after = not_after(shown).map_err(|error| cert.unfit(error))?;
+        let provider = Arc::new(ring::default_provider());
+        let shown = CertifiedKey::from_der(chain, key.private_key()?, &provider);
+        let shown = shown.map_err(|error| {
+            key.unfit(format!("does not go with the certificate: {}", with_causes(&error)))
+        })?;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .map_err(|error| cert.unfit(format!("cannot be used: {}", with_causes(&error))))?;
+        let builder = match &self.client_ca {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let file = PemFile::read_plain("`client-ca` of [api.tls]", path)?;
+                let mut roots = RootCertStore::empty();
+                roots.add_parsable_certificates(file.authorities()?);
+                // Operators with tokens have none.
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                    .allow_unauthenticated()
+                    .build();
+                let unfit = |error| file.unfit(format!("holds no usable authority: {}", with_causes(&error)));
+                builder.with_client_cert_verifier(verifier.map_err(unfit)?)
+            }
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Loaded { config: Arc::new(config), not_after, versions })
+    }
+
+    /// One that has expired takes the place of none: what is in force may still be valid, and is no worse.
+    fn still_valid(&self, loaded: Loaded, now: DateTime<Utc>) -> Result<Loaded, PemError> {
+        if loaded.not_after > now {
+            return Ok(loaded);
+        }
+        let why = format!("has expired at {}", time::format(loaded.not_after));
+        Err(PemError::Unfit { role: "`cert` of [api.tls]", path: self.cert.clone(), why })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! When files are read again, and what is said of certificates that end.
+
+use std::fs;
+
+use os_upgrade_test_site::authority::Authority;
+use tempfile::TempDir;
+
+use super::*;
+
+struct Site {
+    directory: TempDir,
+    authority: Authority,
+    settings: ApiTls,
+}
+
+impl Site {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| Some(directory.path().join(name));
+        let settings = ApiTls { cert: path("api.pem"), key: path("api.key"), client_ca: path("ca.pem") };
+        let site = Self { directory, authority: Authority::new("one"), settings };
+        site.write("ca.pem", &site.authority.pem);
+        site.write_pair(&site.authority.certify("localhost"));
+        site
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        let path = self.directory.path().join(name);
+        // A file of its own, as it is when a new one is renamed to the old name.
+        let new = path.with_extension("new");
+        fs::write(&new, content).unwrap();
+        fs::rename(new, path).unwrap();
+    }
+
+    fn write_pair(&self, (cert, key): &(String, String)) {
+        self.write("api.pem", cert);
+        self.write("api.key", key);
+    }
+
+    fn tls(&self) -> Tls {
+        Tls::of_settings(&self.settings).unwrap().unwrap()
+    }
+
+    fn refused(&self) -> String {
+        let error = with_causes(&Tls::of_settings(&self.settings).unwrap_err());
+        error.replace(&format!("{}/", self.directory.path().display()), "")
+    }
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_change_is_taken_in_once_it_has_come_to_rest() {
+    let site = Site::new();
+    let now = at("2026-11-21T12:00:00Z");
+    let tls = site.tls();
+    let mut follower = Follower::new(tls.clone());
+    let first = Arc::clone(&tls.current.load());
+    let mut look = || {
+        let before = tls.current.load_full();
+        follower.look(now);
+        !Arc::ptr_eq(&before, &tls.current.load_full())
+    };
+    assert!(!look() && !look());
+    // Between certificate and key nothing is read.
+    let next = site.authority.certify("localhost");
+    site.write("api.pem", &next.0);
+    assert!(!look());
+    site.write("api.key", &next.1);
+    assert_eq!([look(), look(), look()], [false, true, false]);
+    // Neither a bad pair nor missing files end what works; what comes afterwards is taken.
+    site.write("api.key", &site.authority.certify("localhost").1);
+    assert_eq!([look(), look(), look()], [false; 3]);
+    fs::remove_file(site.directory.path().join("api.pem")).unwrap();
+    assert_eq!([look(), look()], [false; 2]);
+    site.write_pair(&site.authority.certify_until("localhost", 2025));
+    assert_eq!([look(), look()], [false; 2], "it has expired");
+    site.write("ca.pem", "no PEM");
+    site.write_pair(&site.authority.certify("localhost"));
+    assert_eq!([look(), look()], [false; 2]);
+    site.write("ca.pem", &Authority::new("other").pem);
+    assert_eq!([look(), look(), look()], [false, true, false]);
+    assert!(!Arc::ptr_eq(&first, &tls.current.load()));
+}
+
+#[test]
+fn a_certificate_that_ends_is_told() {
+    let site = Site::new();
+    site.write_pair(&site.authority.certify_until("localhost", 2027));
+    let tls = site.tls();
+    assert_eq!(tls.not_after(), at("2027-01-01T00:00:00Z"));
+    assert_eq!(tls.ends_soon(at("2026-12-17T23:59:59Z")), None);
+    assert_eq!(
+        tls.ends_soon(at("2026-12-18T00:00:00Z")).unwrap(),
+        "the API's certificate expires at 2027-01-01T00:00:00Z"
+    );
+    assert_eq!(
+        tls.ends_soon(at("2027-01-01T00:00:00Z")).unwrap(),
+        "the API's certificate has expired at 2027-01-01T00:00:00Z: clients refuse it"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let site = Site::new();
+    let (cert, key) = site.authority.certify("localhost");
+    site.write("api.key", &cert);
+    assert_eq!(
+        site.refused(),
+        "api.key, the `key` of [api.tls], holds no private key in PEM; one that is encrypted cannot be used"
+    );
+    site.write("api.key", &site.authority.certify("localhost").1);
+    assert!(
+        site.refused().starts_with("api.key, the `key` of [api.tls], does not go with the certificate: ")
+    );
+    site.write_pair(&(cert, key));
+    site.write("ca.pem", "");
+    assert_eq!(site.refused(), "ca.pem, the `client-ca` of [api.tls], holds no certificate in PEM");
+    fs::remove_file(site.directory.path().join("ca.pem")).unwrap();
+    let missing = "cannot read ca.pem, the `client-ca` of [api.tls]: No such file or directory (os error 2)";
+    assert_eq!(site.refused(), missing);
+    assert!(Tls::of_settings(&os_upgrade_settings::Settings::default().api_tls).unwrap().is_none());
+}

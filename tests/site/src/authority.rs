@@ -1,0 +1,49 @@
+//! An authority for certificates of tests.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+
+/// An authority of one test alone.
+pub struct Authority {
+    /// Its certificate, in PEM.
+    pub pem: String,
+    der: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// An authority with a key of its own.
+    pub fn new(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.self_signed(&key).unwrap();
+        let issuer = Issuer::new(params, key);
+        Self { pem: certificate.pem(), der: certificate.der().clone(), issuer }
+    }
+
+    /// A certificate for `name`, and its private key, both in PEM.
+    pub fn certify(&self, name: &str) -> (String, String) {
+        self.certify_until(name, 4096)
+    }
+
+    /// The same, which ends with the first day of `year`.
+    pub fn certify_until(&self, name: &str, year: i32) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.not_after = date_time_ymd(year, 1, 1);
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// What a client holds that trusts this authority alone.
+    pub fn roots(&self) -> Arc<RootCertStore> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).unwrap();
+        Arc::new(roots)
+    }
+}

@@ -1,0 +1,149 @@
+//! A site for tests: the real kernel, with a clock and a control stream made of numbers.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+pub mod authority;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::{
+    Answer, Batch, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input, Request,
+    RunOperation, SeenHost, Settings, State, View, effects,
+};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
+use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::AppendId;
+
+/// The worker application on every host.
+pub const APPLICATION: &str = "os-upgrade-debian";
+
+/// State and view of a site, and how far its streams are. Each record is a second after the one before.
+#[derive(Debug, Clone)]
+pub struct TestSite {
+    /// The committed state.
+    pub state: State,
+    /// What is seen of the site.
+    pub view: View,
+    /// When the last record was decided.
+    pub now: DateTime<Utc>,
+    journal: u64,
+    control: u64,
+}
+
+/// The host `name`.
+pub fn host(name: &str) -> HostName {
+    HostName::new(name).unwrap()
+}
+
+/// The run `text`.
+pub fn run_id(text: &str) -> RunId {
+    RunId::new(text).unwrap()
+}
+
+/// A configuration with [`APPLICATION`] alone.
+pub fn config() -> Config {
+    serde_json::from_str(r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#).unwrap()
+}
+
+/// Puts [`config`].
+pub fn put_config() -> Input {
+    let put = ConfigOperation::Put { config: config(), expected: Expected::Anything };
+    Input::Request(Request::new("api", put).into())
+}
+
+/// Starts the run `run`, which has four hours.
+pub fn trigger(run: &str) -> Input {
+    let timeout = "4h".parse().unwrap();
+    let trigger = RunOperation::Trigger { run: run_id(run), timeout };
+    Input::Request(Request::new("api", trigger).into())
+}
+
+/// Cancels the run.
+pub fn cancel() -> Input {
+    Input::Request(Request::new("api", RunOperation::Cancel).into())
+}
+
+impl TestSite {
+    /// A site with workers on `hosts`, at 2026-11-21T05:00:00Z.
+    pub fn new<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Self {
+        let seen = SeenHost {
+            applications: [ApplicationName::new(APPLICATION).unwrap()].into_iter().collect(),
+            group: Some(GroupName::new("default").unwrap()),
+            ..SeenHost::default()
+        };
+        let hosts = hosts.into_iter().map(|name| (host(name), seen.clone())).collect();
+        let now: DateTime<Utc> = "2026-11-21T05:00:00Z".parse().unwrap();
+        let view = View { hosts, ..View::default() };
+        let mut state = State::default();
+        let settings = Settings { auto_approve: true, ..Settings::default() };
+        state.apply(now, &Fact::SettingsAdopted { settings }).unwrap();
+        Self { state, view, now, journal: 0, control: 0 }
+    }
+
+    /// The record of `inputs`, decided together, and what is answered to them.
+    pub fn ask(&mut self, inputs: &[Input]) -> (Committed, Vec<Answer>) {
+        self.now += TimeDelta::seconds(1);
+        self.journal += 1;
+        let mut batch = Batch::new(&self.state, self.now);
+        let answers = inputs.iter().filter_map(|input| batch.decide(&self.view, input)).collect();
+        let (record, after) = batch.finish();
+        let before = std::mem::replace(&mut self.state, after);
+        let append_id = AppendId::new(&format!("test-{}", self.journal));
+        (Committed { sequence: self.journal, append_id, before, record }, answers)
+    }
+
+    /// The record of `inputs`, decided together.
+    pub fn record(&mut self, inputs: &[Input]) -> Committed {
+        self.ask(inputs).0
+    }
+
+    /// A leader's fence, stored and read.
+    pub fn fence(&mut self) -> Committed {
+        self.control += 1;
+        let sequence = self.control;
+        let stored = Input::FenceStored { sequence, leader: "test".to_owned() };
+        self.record(&[stored, Input::Control { sequence, message: ControlMessage::Leader }])
+    }
+
+    /// Every command that is to be sent, seen in the control stream.
+    pub fn send(&mut self) -> Committed {
+        let mut inputs = Vec::new();
+        for effect in effects(&self.state) {
+            if let Effect::Send { id, .. } = effect {
+                self.control += 1;
+                let message = ControlMessage::Command { host: id.host.clone(), id: Some(id) };
+                inputs.push(Input::Control { sequence: self.control, message });
+            }
+        }
+        self.record(&inputs)
+    }
+
+    /// Replies of `hosts`.
+    pub fn reply<'a>(
+        &mut self,
+        hosts: impl IntoIterator<Item = &'a str>,
+        action: Action,
+        result: &Outcome,
+    ) -> Committed {
+        let mut inputs = Vec::new();
+        for name in hosts {
+            self.control += 1;
+            let reply = Ok(Reply { action, result: result.clone() });
+            let message = ControlMessage::Reply { host: host(name), reply, in_reply_to: None };
+            inputs.push(Input::Control { sequence: self.control, message });
+        }
+        self.record(&inputs)
+    }
+
+    /// A whole run: `hosts` prepare, and each is upgraded when it holds the slot.
+    pub fn whole_run(&mut self, run: &str) -> Vec<Committed> {
+        let names: Vec<String> = self.view.hosts.keys().map(ToString::to_string).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut records = vec![self.record(&[trigger(run)]), self.send()];
+        records.push(self.reply(names.iter().copied(), Action::Prepare, &Outcome::Done));
+        for name in names {
+            records.push(self.send());
+            records.push(self.reply([name], Action::Upgrade, &Outcome::Done));
+        }
+        records
+    }
+}

@@ -1,0 +1,274 @@
+//! No files use each other in a circle, nor do folders: whoever reads one can read it before what uses it.
+//!
+//! A path leads to the file that defines what it names, however it is exported again; a module that is only named on the
+//! way to something in it is not used. Folders are taken as their modules are: what is below a module, with its own file, is one,
+//! beside the others of its parent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::modules::{self, Modules, Segments};
+use crate::workspace;
+
+/// How many names may be followed from one to another; a chain is that long only where it comes back to itself.
+const ALIASES_MAX: usize = 16;
+
+/// What a path names.
+enum Found {
+    Module(Segments),
+    /// Something that this module defines.
+    Item(Segments),
+}
+
+/// Finds what `path`, written in the module `within`, names; nothing for what is of another crate.
+fn find(modules: &Modules, within: &[String], path: &[String], aliases: usize) -> Option<Found> {
+    let (first, rest) = path.split_first()?;
+    let parent = || within.split_last().map(|(_, parent)| parent.to_vec());
+    let mut found = match first.as_str() {
+        "crate" => Found::Module(Vec::new()),
+        "self" => Found::Module(within.to_vec()),
+        "super" => Found::Module(parent()?),
+        name => member(modules, within, name, aliases)?,
+    };
+    for name in rest {
+        found = match found {
+            Found::Module(module) if name == "super" => {
+                Found::Module(module.split_last().map(|(_, parent)| parent.to_vec())?)
+            }
+            Found::Module(module) => member(modules, &module, name, aliases).unwrap_or(Found::Item(module)),
+            // A variant, or what belongs to a type.
+            Found::Item(module) => Found::Item(module),
+        };
+    }
+    Some(found)
+}
+
+/// What `name` is in `module`.
+fn member(modules: &Modules, module: &[String], name: &str, aliases: usize) -> Option<Found> {
+    let child = [module, &[name.to_owned()]].concat();
+    if modules.contains_key(&child) {
+        return Some(Found::Module(child));
+    }
+    let here = modules.get(module)?;
+    if here.items.contains(name) {
+        return Some(Found::Item(module.to_vec()));
+    }
+    let aliases = aliases.checked_sub(1)?;
+    if let Some(path) = here.names.get(name) {
+        return find(modules, module, path, aliases);
+    }
+    here.globs.iter().find_map(|glob| match find(modules, module, glob, aliases)? {
+        Found::Module(of) if of != module => member(modules, &of, name, aliases),
+        Found::Module(_) | Found::Item(_) => None,
+    })
+}
+
+/// For each node those that it uses, and by which path.
+type Graph = BTreeMap<Segments, BTreeMap<Segments, String>>;
+
+/// Which module uses which, by files: modules of one file are one, the one at its beginning.
+fn files(modules: &Modules) -> Graph {
+    let of_file = |module: &Segments| {
+        let file = &modules[module].file;
+        let first = (0..module.len()).map(|len| &module[..len]).find(|outer| modules[*outer].file == *file);
+        first.map_or_else(|| module.clone(), <[String]>::to_vec)
+    };
+    let mut graph = Graph::new();
+    for (module, content) in modules {
+        let from = of_file(module);
+        for path in &content.paths {
+            let to = match find(modules, module, path, ALIASES_MAX) {
+                Some(Found::Item(to)) => of_file(&to),
+                // All that is in it.
+                Some(Found::Module(to)) if content.globs.contains(path) => of_file(&to),
+                Some(Found::Module(_)) | None => continue,
+            };
+            if to != from {
+                graph.entry(from.clone()).or_default().entry(to).or_insert_with(|| path.join("::"));
+            }
+        }
+    }
+    graph
+}
+
+/// The same between the modules right below `parent`, each with all that is below it.
+fn folders(files: &Graph, parent: &[String]) -> Graph {
+    let mut graph = Graph::new();
+    for (from, used) in files {
+        for (to, path) in used {
+            if let (Some(from), Some(to)) = (child(parent, from), child(parent, to))
+                && from != to
+            {
+                let used = graph.entry(from.to_vec()).or_default();
+                used.entry(to.to_vec()).or_insert_with(|| path.clone());
+            }
+        }
+    }
+    graph
+}
+
+/// The module right below `parent` that `module` is, or is in.
+fn child<'a>(parent: &[String], module: &'a [String]) -> Option<&'a [String]> {
+    module.starts_with(parent).then(|| module.get(..=parent.len())).flatten()
+}
+
+/// The nodes of `graph` that are in a circle, a line for each use that closes one.
+fn circles(graph: &Graph) -> Vec<String> {
+    let reached = |from: &Segments| {
+        let mut reached = BTreeSet::new();
+        let mut next: Vec<&Segments> = graph.get(from).into_iter().flat_map(BTreeMap::keys).collect();
+        while let Some(node) = next.pop() {
+            if reached.insert(node) {
+                next.extend(graph.get(node).into_iter().flat_map(BTreeMap::keys));
+            }
+        }
+        reached
+    };
+    let reached: BTreeMap<&Segments, BTreeSet<&Segments>> =
+        graph.keys().map(|node| (node, reached(node))).collect();
+    let mut found = Vec::new();
+    for (from, used) in graph {
+        for (to, path) in used {
+            if reached.get(to).is_some_and(|reached| reached.contains(from)) {
+                let shown = |node: &Segments| [&["crate".to_owned()], node.as_slice()].concat().join("::");
+                found.push(format!("{} uses {} as {path}", shown(from), shown(to)));
+            }
+        }
+    }
+    found
+}
+
+/// Every circle of one target.
+fn examine(modules: &Modules) -> Vec<String> {
+    let files = files(modules);
+    let mut found = circles(&files);
+    for parent in modules.keys() {
+        let between = circles(&folders(&files, parent));
+        found.extend(between.into_iter().map(|line| format!("folders: {line}")));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Targets that are still to be mended.
+const TO_MEND: [&str; 20] = [
+    "bench",
+    "harness",
+    "os-upgrade",
+    "os-upgrade-worker",
+    "os_upgrade_api",
+    "os_upgrade_auth",
+    "os_upgrade_bus",
+    "os_upgrade_cli",
+    "os_upgrade_conformance",
+    "os_upgrade_credentials",
+    "os_upgrade_fuzz_targets",
+    "os_upgrade_kernel",
+    "os_upgrade_protocol",
+    "os_upgrade_recovery",
+    "os_upgrade_settings",
+    "os_upgrade_shell",
+    "os_upgrade_simulation",
+    "os_upgrade_store",
+    "os_upgrade_worker_rules",
+    "os_upgrade_worker_sdk",
+];
+
+#[test]
+fn no_circles() {
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
+    let (mut found, mut to_mend) = (Vec::new(), BTreeSet::new());
+    for target in workspace::targets() {
+        let circles = examine(&modules::read(&target.root, &read));
+        if !circles.is_empty() && TO_MEND.contains(&target.name.as_str()) {
+            to_mend.insert(target.name);
+            continue;
+        }
+        found.extend(circles.into_iter().map(|line| format!("{}: {line}", target.name)));
+    }
+    assert!(found.is_empty(), "{} uses close a circle:\n{}", found.len(), found.join("\n"));
+    assert!(TO_MEND.iter().all(|name| to_mend.contains(*name)), "only these are left: {to_mend:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// What is found in a crate of `files`, each with its text.
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let read = |path: &Path| {
+            let found = files.iter().find(|(name, _)| Path::new(name) == path);
+            found.map(|(_, text)| (*text).to_owned())
+        };
+        examine(&modules::read(Path::new("lib.rs"), &read))
+    }
+
+    #[test]
+    fn planted_circles_are_found() {
+        for (what, a, b) in [
+            ("use", "use crate::b::B; pub struct A(B);", "use super::a::A; pub struct B(A);"),
+            ("path in a body", "pub fn a() { crate::b::b() }", "pub fn b() { super::a::a() }"),
+            (
+                "module as a name",
+                "use crate::b; pub fn a() { b::b() }",
+                "use crate::a; pub fn b() { a::a() }",
+            ),
+            (
+                "macro",
+                "pub fn a() { println!(\"{}\", crate::b::B) }",
+                "use crate::a::a; pub const B: u8 = 1; fn f() { a() }",
+            ),
+            ("glob", "pub use crate::b::*; pub struct A;", "use crate::a::A; pub struct B(A);"),
+            (
+                "attribute",
+                "#[serde(with = \"crate::b::with\")] pub struct A;",
+                "pub mod with { use crate::a::A; fn f(_: A) {} }",
+            ),
+        ] {
+            let root = [("lib.rs", "mod a; mod b;"), ("a.rs", a), ("b.rs", b)];
+            assert!(!found(&root).is_empty(), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_child_that_uses_its_parent_is_a_circle() {
+        let parent = "mod child; use child::Child; pub struct Parent(Child);";
+        let child = "use super::Parent; pub struct Child; fn f(_: Parent) {}";
+        let found = found(&[("lib.rs", "mod parent;"), ("parent.rs", parent), ("parent/child.rs", child)]);
+        assert_eq!(
+            found,
+            [
+                "crate::parent uses crate::parent::child as child::Child",
+                "crate::parent::child uses crate::parent as super::Parent"
+            ]
+        );
+    }
+
+    #[test]
+    fn folders_whose_files_are_in_no_circle_can_be_in_one() {
+        let found = found(&[
+            ("lib.rs", "mod a; mod b;"),
+            ("a/mod.rs", "mod high; pub mod low;"),
+            ("a/high.rs", "use crate::b::high::B; pub struct A(B);"),
+            ("a/low.rs", "pub struct Low;"),
+            ("b/mod.rs", "pub mod high;"),
+            ("b/high.rs", "use crate::a::low::Low; pub struct B(Low);"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "folders: crate::a uses crate::b as crate::b::high::B",
+                "folders: crate::b uses crate::a as crate::a::low::Low"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_exported_again_is_used_where_it_is_defined() {
+        let root = "mod a; mod b; pub use a::A; pub use b::B;";
+        let b = "use crate::A; pub struct B(A); #[cfg(test)] mod tests { use crate::B; }";
+        assert_eq!(found(&[("lib.rs", root), ("a.rs", "pub struct A;"), ("b.rs", b)]), Vec::<String>::new());
+    }
+}
