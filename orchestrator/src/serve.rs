@@ -20,7 +20,6 @@ use os_upgrade_bus::LateBus;
 use os_upgrade_bus::streams::StreamsError;
 use os_upgrade_kernel as kernel;
 use os_upgrade_platform::data_directory::{self, DataDirectory};
-use os_upgrade_recovery::plan::knowledge;
 use os_upgrade_settings::Settings;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
@@ -150,7 +149,7 @@ impl Opened {
         let (found, streams) = oneshot::channel();
         let (problem, store_problem) = watch::channel(None);
         let turns = Arc::default();
-        let store = position.as_ref().map(knowledge);
+        let store = position.as_ref().map(Position::knowledge);
         let core = Core {
             waiting: Waiting {
                 settings: settings.clone(),

@@ -248,7 +248,7 @@ pub struct Change<'a> {
     pub actor: Option<&'a str>,
     /// What it changed.
     #[schema(value_type = Vec<Difference>)]
-    pub difference: Vec<kernel::Difference>,
+    pub difference: Vec<os_upgrade_kernel::Difference>,
     /// The whole from then on; absent where it was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ConfigBody>)]

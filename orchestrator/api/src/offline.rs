@@ -12,10 +12,13 @@ use os_upgrade_kernel::{Config, FactCursor};
 use os_upgrade_protocol::RunId;
 use serde_json::Value;
 
-use super::error::Problem;
-use super::form::Syntax;
-use super::patch::Patch;
-use super::{config, run, runs, sites};
+use crate::http::error::Problem;
+use crate::http::form::Syntax;
+use crate::resources::config;
+use crate::resources::config::patch::Patch;
+use crate::resources::run;
+use crate::resources::runs;
+use crate::sites;
 
 /// The body of `PUT /v1/config/os-upgrade` in JSON.
 ///
@@ -38,7 +41,7 @@ pub fn config_in_yaml(body: &[u8]) -> Result<Config, String> {
 /// # Errors
 /// It is no JSON.
 pub fn to_yaml(json: &[u8]) -> Result<String, String> {
-    super::form::to_yaml(json)
+    crate::http::form::to_yaml(json)
 }
 
 /// The body of a trigger: how long the run may take, if it says so.

@@ -9,16 +9,17 @@ use os_upgrade_api_types::route::{Access, Declaration, Dialect, Method, Route};
 use os_upgrade_api_types::sites::takes_site;
 use os_upgrade_auth::Gate;
 
-use super::sites::{self, Sites};
-use super::{Api, authority};
+use crate::context::Api;
+use crate::http::authority;
+use crate::sites::{self, Sites};
 
 /// Routes that are to be served.
 #[derive(Default)]
-pub(super) struct Routes(Vec<(Declaration, MethodRouter<Api>)>);
+pub(crate) struct Routes(Vec<(Declaration, MethodRouter<Api>)>);
 
 impl Routes {
     /// These, and `route`, which `handler` answers.
-    pub(super) fn route<B, H, T>(mut self, route: &Route<B>, handler: H) -> Self
+    pub(crate) fn route<B, H, T>(mut self, route: &Route<B>, handler: H) -> Self
     where
         H: Handler<T, Api>,
         T: 'static,
@@ -34,19 +35,19 @@ impl Routes {
     }
 
     /// These and `others`.
-    pub(super) fn merge(mut self, others: Self) -> Self {
+    pub(crate) fn merge(mut self, others: Self) -> Self {
         self.0.extend(others.0);
         self
     }
 
     /// What is declared.
-    pub(super) fn declarations(&self) -> impl Iterator<Item = &Declaration> {
+    pub(crate) fn declarations(&self) -> impl Iterator<Item = &Declaration> {
         self.0.iter().map(|(declaration, _)| declaration)
     }
 
     /// The router, which lets in whom the declarations name; `gate` counts those who are refused. What is asked of other
     /// sites goes to `sites`, if there are any to be asked.
-    pub(super) fn router(self, gate: &Gate, sites: Option<&Sites>) -> Router<Api> {
+    pub(crate) fn router(self, gate: &Gate, sites: Option<&Sites>) -> Router<Api> {
         self.0.into_iter().fold(Router::new(), |router, (declaration, methods)| {
             let sites = sites.filter(|_| takes_site(declaration.path));
             let methods = sites.into_iter().fold(methods, |methods, sites| {

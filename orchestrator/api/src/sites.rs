@@ -31,10 +31,10 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use self::message::{Answered, Asked};
-use super::authority::Identity;
-use super::error::Problem;
-use super::extract;
-use super::listener::DRAIN_TIMEOUT;
+use crate::http::authority::Identity;
+use crate::http::error::Problem;
+use crate::http::extract;
+use crate::http::listener::DRAIN_TIMEOUT;
 
 /// A change that has been under way for longer, by the clocks of both sites, is not made: whoever asked was told long ago
 /// that nobody knows what becomes of it, and may have asked for the contrary since.
@@ -58,20 +58,20 @@ impl Sites {
     }
 
     #[cfg(test)]
-    pub(super) fn without_bus(own: &str) -> Self {
+    pub(crate) fn without_bus(own: &str) -> Self {
         Self { own: own.into(), bus: None }
     }
 
     /// The bus, once it has come.
-    pub(super) fn bus(&self) -> Option<&Bus> {
+    pub(crate) fn bus(&self) -> Option<&Bus> {
         self.bus.as_ref()?.get()
     }
 
     /// Answers other sites with `router`, as long as `site` can take a write, until `stop`.
-    pub(super) async fn answer(self, site: SiteHandle, router: Router, stop: CancellationToken) {
+    pub(crate) async fn answer(self, site: SiteHandle, router: Router, stop: CancellationToken) {
         let Some(bus) = &self.bus else { return };
         let Some(bus) = stop.run_until_cancelled(bus.wait()).await else { return };
-        let answers = Answers { site, router, under_way: Arc::new(Semaphore::new(UNDER_WAY_MAX)) };
+        let answers = Responder { site, router, under_way: Arc::new(Semaphore::new(UNDER_WAY_MAX)) };
         let late = async {
             stop.cancelled().await;
             tokio::time::sleep(DRAIN_TIMEOUT).await;
@@ -132,7 +132,7 @@ impl Sites {
 }
 
 /// Passes on what is asked of another site. Inside of whatever finds out who asks, and whether that one may.
-pub(super) async fn elsewhere(State(sites): State<Sites>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn elsewhere(State(sites): State<Sites>, mut request: Request, next: Next) -> Response {
     let name = match take_site(request.uri_mut()) {
         Ok(name) => name,
         Err(problem) => return problem.into_response(),
@@ -191,7 +191,7 @@ async fn answered(name: &str, message: Bytes, method: &Method) -> Result<Respons
 }
 
 /// The answer that a message holds.
-pub(super) fn read_answer(message: &Bytes) -> Result<(StatusCode, HeaderMap, Bytes), String> {
+pub(crate) fn read_answer(message: &Bytes) -> Result<(StatusCode, HeaderMap, Bytes), String> {
     let (Answered { status, content_type, .. }, body) = message::decode_answer(message)?;
     let status = StatusCode::from_u16(status).map_err(|error| error.to_string())?;
     let mut headers = HeaderMap::new();
@@ -204,13 +204,13 @@ pub(super) fn read_answer(message: &Bytes) -> Result<(StatusCode, HeaderMap, Byt
 
 /// What answers other sites.
 #[derive(Debug, Clone)]
-struct Answers {
+struct Responder {
     site: SiteHandle,
     router: Router,
     under_way: Arc<Semaphore>,
 }
 
-impl AnswerSites for Answers {
+impl AnswerSites for Responder {
     fn is_ready(&self) -> bool {
         self.site.present().readiness == Readiness::Ready
     }
@@ -230,7 +230,7 @@ impl AnswerSites for Answers {
 }
 
 /// The request that a message holds.
-pub(super) fn received(message: &Bytes, now: DateTime<Utc>) -> Result<Request, Problem> {
+pub(crate) fn received(message: &Bytes, now: DateTime<Utc>) -> Result<Request, Problem> {
     let bad = |why: String| Problem::bad_request(format!("a request of another site cannot be meant: {why}"));
     let (asked, body) = message::decode_request(message).map_err(bad)?;
     let Asked { method, target, content_type, caller, sent } = asked;

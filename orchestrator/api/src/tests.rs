@@ -24,24 +24,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Request};
+use axum::http::{HeaderMap, Request, StatusCode};
+use axum::middleware;
 use os_upgrade_api_types::config::rollout;
+use os_upgrade_api_types::route::Dialect;
+use os_upgrade_auth::Gate;
 use os_upgrade_kernel::Input;
 use os_upgrade_protocol::Versions;
-use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::forward::Answered;
 use os_upgrade_shell::inventory::HostVersions;
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
+use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::snapshot::{Present, Readiness};
-use os_upgrade_store::{Projector, Streams};
+use os_upgrade_site::strongbox::Strongbox;
+use os_upgrade_store::{History, Projector, Streams};
 use os_upgrade_test_site::{TestSite, host};
+use os_upgrade_tls::server_files::Tls;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
+use tower::ServiceExt as _;
+use tracing::Level;
 
-use super::*;
+use crate::context::{Answers, Api};
+use crate::description;
+use crate::http::form;
+use crate::http::listener;
+use crate::resources;
+use crate::resources::config::patch;
+use crate::resources::state;
+use crate::router::{DESCRIPTION, Routers, failure_level, from_outside, in_time, with_limits};
+use crate::*;
 
 /// A router over a core that answers, and the store behind it.
 struct TestApi {

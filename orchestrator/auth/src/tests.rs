@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_protocol::GroupName;
 use tempfile::TempDir;
 
 use super::*;

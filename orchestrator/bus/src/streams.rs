@@ -3,124 +3,22 @@
 //! [`check`] says what an existing stream must be like, [`inspect`] whether it has lost anything.
 
 mod check;
+mod error;
 pub mod inspect;
+mod layout;
 
-use std::collections::HashMap;
 use std::error::Error as _;
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind, RequestError, RequestErrorKind};
-use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
+use async_nats::jetstream::stream::{Config, Stream};
 use os_upgrade_credentials::ORCHESTRATOR;
 use os_upgrade_protocol::subject;
-use os_upgrade_shell::journal::JournalError;
 
+pub use self::error::StreamsError;
+pub use self::layout::Layout;
+use self::layout::{RESTORING, SITE, configs};
 use super::Bus;
-
-/// The key of a stream's metadata that says whose it is.
-const SITE: &str = "os-upgrade.site";
-/// The key of the journal's metadata that says that a restoration has begun to fill it, and which.
-const RESTORING: &str = "os-upgrade.restoring";
-
-/// A stream cannot be had as it is needed.
-#[derive(Debug, thiserror::Error)]
-pub enum StreamsError {
-    /// The server has none to give.
-    #[error("NATS gives no JetStream: enable it in the configuration of the server, and for this account")]
-    NoJetStream,
-    /// The server has none for whoever this is, who does not seem to be an orchestrator.
-    #[error(
-        "NATS gives no JetStream to {user}, whose [nats] credentials these are: give those that `os-upgrade nats-config \
-         init` made for orchestrators, or enable it for this account"
-    )]
-    NotForThis {
-        /// The name in the credentials.
-        user: String,
-    },
-    /// The server does not give it.
-    #[error("cannot use the stream {stream}: {source}")]
-    Unusable {
-        /// Its name.
-        stream: String,
-        /// Why not.
-        source: async_nats::Error,
-    },
-    /// It is there, but made differently.
-    #[error(
-        "the stream {stream} has {setting} = {found}; {wanted} is needed. It is left as it is: change it, or use another NATS account"
-    )]
-    Incompatible {
-        /// Its name.
-        stream: String,
-        /// What differs.
-        setting: &'static str,
-        /// What it is.
-        found: String,
-        /// What it would have to be.
-        wanted: String,
-    },
-    /// It is another site's.
-    #[error(
-        "the stream {stream} is of site {found:?}, not of {expected:?}: check [site] name and [nats] url"
-    )]
-    OtherSite {
-        /// Its name.
-        stream: String,
-        /// The site it is of.
-        found: String,
-        /// The site that was to be served.
-        expected: String,
-    },
-    /// It is half a journal.
-    #[error(
-        "the stream {stream} has not been restored to its end: run `os-upgrade restore` again, as before"
-    )]
-    Restoring {
-        /// Its name.
-        stream: String,
-    },
-    /// The last snapshot cannot be read.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-}
-
-/// What the streams are made with.
-#[derive(Debug, Clone, Copy)]
-pub struct Layout<'a> {
-    /// The site whose they are.
-    pub site: &'a str,
-    /// Copies of each.
-    pub replicas: usize,
-}
-
-impl Layout<'_> {
-    fn metadata(&self) -> HashMap<String, String> {
-        HashMap::from([(SITE.to_owned(), self.site.to_owned())])
-    }
-
-    fn journal(&self) -> Config {
-        let [journal, ..] = configs(self);
-        journal
-    }
-
-    fn control(&self) -> Config {
-        let [_, control, ..] = configs(self);
-        control
-    }
-}
-
-/// Journal and control stream first: those that must not lose anything, nor be mistaken for another site's.
-fn configs(layout: &Layout<'_>) -> [Config; 4] {
-    let [control, versions, workers] = os_upgrade_jetstream::worker_streams();
-    let journal = [subject::JOURNAL_FACT, subject::JOURNAL_SNAPSHOT];
-    let journal = Config {
-        discard: DiscardPolicy::New,
-        ..os_upgrade_jetstream::stream(subject::JOURNAL_STREAM, &journal)
-    };
-    let marked = |config| Config { metadata: layout.metadata(), ..config };
-    [marked(journal), marked(control), versions, workers]
-        .map(|config| Config { num_replicas: layout.replicas, ..config })
-}
 
 impl Bus {
     /// Checks the streams that are there and makes the others; `had_data` says that journal and control stream have

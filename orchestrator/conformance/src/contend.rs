@@ -4,8 +4,9 @@ use futures::future::join_all;
 
 use super::answer::Answer;
 use super::case::Expected;
-use super::runner::{Filled, Outcome, Runner};
-use super::{Level, Verdict};
+use super::outcome::{Filled, Outcome};
+use super::report::{Level, Verdict};
+use super::session::Session;
 
 /// How many ask at once.
 const CONTENDERS: usize = 8;
@@ -13,39 +14,39 @@ const CONTENDERS: usize = 8;
 const ROUNDS: usize = 8;
 
 /// Tries it on a group whose slots are all held.
-pub(super) async fn contend(runner: &Runner<'_>, filled: &Filled) -> Outcome {
-    let expected = match runner.options.level {
+pub(super) async fn contend(session: &Session<'_>, filled: &Filled) -> Outcome {
+    let expected = match session.options.level {
         Level::Protocol => format!("at most 1 of {CONTENDERS} granted, no failure"),
         Level::Strict => format!("1 of {CONTENDERS} granted, the others told that it is full"),
     };
     let outcome = |verdict, got: String| Outcome::new(verdict, expected.clone(), got);
-    let freed = runner.unlock(&runner.filler(filled.count)).await;
+    let freed = session.unlock(&session.filler(filled.count)).await;
     if !freed.is_success() {
         return outcome(Verdict::Fail, format!("to free the slot: {freed}"));
     }
-    let ids: Vec<String> = (1..=CONTENDERS).map(|number| runner.names.contender(number)).collect();
+    let ids: Vec<String> = (1..=CONTENDERS).map(|number| session.names.contender(number)).collect();
     for round in 1..=ROUNDS {
-        let locked = join_all(ids.iter().map(|id| runner.lock(id))).await;
+        let locked = join_all(ids.iter().map(|id| session.lock(id))).await;
         // All of them, also those who hold nothing, as clients do when they start.
-        let unlocked = join_all(ids.iter().map(|id| runner.unlock(id))).await;
+        let unlocked = join_all(ids.iter().map(|id| session.unlock(id))).await;
         let granted = locked.iter().filter(|answer| answer.is_success()).count();
         if granted > 1 {
             let got = format!("round {round}: {granted} granted");
             // Somebody else may have given back a slot in between; then as many can be had one after the other.
-            let more = count_free(runner, granted).await >= granted;
+            let more = count_free(session, granted).await >= granted;
             return if more {
                 outcome(Verdict::Skip, format!("{got}, but others have given back slots meanwhile"))
             } else {
                 outcome(Verdict::Fail, got)
             };
         }
-        if granted == 0 && runner.options.level == Level::Strict {
+        if granted == 0 && session.options.level == Level::Strict {
             return outcome(Verdict::Fail, format!("round {round}: nobody granted"));
         }
-        if let Some(answer) = locked.iter().find(|answer| !is_true(runner, filled, answer)) {
+        if let Some(answer) = locked.iter().find(|answer| !is_true(session, filled, answer)) {
             return outcome(Verdict::Fail, format!("round {round}, pre-reboot: {answer}"));
         }
-        if let Some(answer) = unlocked.iter().find(|answer| !answer.is(Expected::Granted, &runner.names)) {
+        if let Some(answer) = unlocked.iter().find(|answer| !answer.is(Expected::Granted, &session.names)) {
             return outcome(Verdict::Fail, format!("round {round}, steady-state: {answer}"));
         }
     }
@@ -53,18 +54,18 @@ pub(super) async fn contend(runner: &Runner<'_>, filled: &Filled) -> Outcome {
 }
 
 /// Whether `answer` grants, or refuses as the server does when nobody else asks.
-fn is_true(runner: &Runner<'_>, filled: &Filled, answer: &Answer) -> bool {
-    let refused = match runner.options.level {
+fn is_true(session: &Session<'_>, filled: &Filled, answer: &Answer) -> bool {
+    let refused = match session.options.level {
         Level::Protocol => answer.status() == filled.refusal.status(),
-        Level::Strict => answer.is(Expected::Full, &runner.names),
+        Level::Strict => answer.is(Expected::Full, &session.names),
     };
-    refused || answer.is(Expected::Granted, &runner.names)
+    refused || answer.is(Expected::Granted, &session.names)
 }
 
 /// How many slots are free, up to `most`.
-async fn count_free(runner: &Runner<'_>, most: usize) -> usize {
+async fn count_free(session: &Session<'_>, most: usize) -> usize {
     for number in 1..=most {
-        if !runner.lock(&runner.names.contender(number)).await.is_success() {
+        if !session.lock(&session.names.contender(number)).await.is_success() {
             return number - 1;
         }
     }

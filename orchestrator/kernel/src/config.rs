@@ -1,24 +1,18 @@
 //! What operators set: the site's upgrade configuration, over the API, and the settings of the orchestrator's file.
 
-pub(crate) mod difference;
-pub(crate) mod tag;
-mod whole;
+pub mod difference;
+mod integer;
+pub mod tag;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use os_upgrade_protocol::{ApplicationName, GroupName};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
-pub use self::difference::Difference;
-pub use self::tag::Expected;
 use crate::duration::Duration;
-use crate::read;
+use crate::read::{self, from_objects_only};
 use crate::window::{CalendarError, Window};
 
 /// The intended configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
@@ -58,50 +52,16 @@ pub struct WorkerApplication {
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Rollout {
     /// How many hosts may be under upgrade at once, at least 1; their groups' slots bound them too.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "integer::number")]
     pub max_concurrent: u32,
     /// How many hosts may fail before no further one is started.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "integer::number")]
     pub max_failures: u32,
     /// What becomes of a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
     /// How long a host may take to answer `reboot`, its boot and its worker's health check included, at least a second.
     pub boot_timeout: Duration,
 }
-
-/// Reads and writes a type as its derived functions do, but from an object only: those would take a list of values
-/// as well, so that `[]` would be a configuration in which everything is left out.
-macro_rules! from_objects_only {
-    ($($name:ident),+) => {
-        $(impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Object(PhantomData<$name>);
-
-                impl<'de> Visitor<'de> for Object {
-                    type Value = $name;
-
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str("an object")
-                    }
-
-                    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
-                        $name::deserialize(MapAccessDeserializer::new(map))
-                    }
-                }
-
-                deserializer.deserialize_map(Object(PhantomData))
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                $name::serialize(self, serializer)
-            }
-        })+
-    };
-}
-
-pub(crate) use from_objects_only;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn is_zero(duration: &Duration) -> bool {

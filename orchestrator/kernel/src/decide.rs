@@ -157,7 +157,3 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Tick => Decision::default(),
     }
 }
-
-fn non_empty(facts: Vec<Fact>) -> Option<Vec<Fact>> {
-    (!facts.is_empty()).then_some(facts)
-}

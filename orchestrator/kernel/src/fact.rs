@@ -7,10 +7,12 @@ use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
-use crate::config::{Config, Difference, Rollout, Settings, is_false};
+use crate::config::difference::Difference;
+use crate::config::{Config, Rollout, Settings, is_false};
 use crate::reason::Reason;
-use crate::restoration::{Outstanding, RestoreSource};
+use crate::restored::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
+use crate::slot::ReleaseCause;
 use crate::strongbox::SecretName;
 
 /// Something that has become true.
@@ -466,32 +468,6 @@ impl Fact {
             }
             Self::Ignored { sequence, .. } => (Bookkeeping, format!("message {sequence} ignored")),
         }
-    }
-}
-
-/// Why a slot is given back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "kebab-case")]
-#[serde(rename_all = "kebab-case")]
-pub enum ReleaseCause {
-    /// The host is through.
-    Upgraded,
-    /// The host failed or fell silent, and the setting says to release.
-    Failed,
-    /// The command for which it was taken was never sent.
-    NeverSent,
-    /// It was asked for and is not needed any more.
-    NotNeeded,
-    /// `done` came at last, after the host had been given up.
-    LateDone,
-    /// An operator said so.
-    Operator,
-}
-
-impl ReleaseCause {
-    /// The word in the history.
-    pub fn as_str(self) -> &'static str {
-        self.into()
     }
 }
 

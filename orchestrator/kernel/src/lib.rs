@@ -32,6 +32,7 @@ mod read;
 pub mod reason;
 pub mod record;
 pub mod restoration;
+pub mod restored;
 pub mod run;
 pub mod semaphore;
 pub mod slot;
@@ -44,7 +45,9 @@ pub mod window;
 
 pub use blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
 pub use client_id::{ClientId, ClientIdError};
-pub use config::{Config, Expected, LockProvider, OnFailure, Reclaim, Settings};
+pub use config::difference::Difference;
+pub use config::tag::Expected;
+pub use config::{Config, LockProvider, OnFailure, Reclaim, Settings};
 pub use decide::{
     Accepted, Answer, ConfigOperation, ConfigRefusal, ControlMessage, Decision, EnrolmentOperation,
     EnrolmentRefusal, Family, Input, LockOperation, Operation, Refusal, Request, RunOperation, RunRefusal,
@@ -59,7 +62,8 @@ pub use hint::hint;
 pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
 pub use reason::{NoAnswer, Reason};
 pub use record::{Batch, FactCursor, Record};
-pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
+pub use restoration::{Restoration, restoration};
+pub use restored::{Outstanding, RestoreSource};
 pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
 pub use slot::{Slot, Standing};
 pub use spent::Spent;

@@ -21,6 +21,40 @@ macro_rules! from_text {
 
 pub(crate) use from_text;
 
+/// Reads and writes a type as its derived functions do, but from an object only: those would take a list of values
+/// as well, so that `[]` would be a configuration in which everything is left out.
+macro_rules! from_objects_only {
+    ($($name:ident),+) => {
+        $(impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Object;
+
+                impl<'de> ::serde::de::Visitor<'de> for Object {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_map<A: ::serde::de::MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
+                        $name::deserialize(::serde::de::value::MapAccessDeserializer::new(map))
+                    }
+                }
+
+                deserializer.deserialize_map(Object)
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $name::serialize(self, serializer)
+            }
+        })+
+    };
+}
+
+pub(crate) use from_objects_only;
+
 /// Reads a type from a text.
 pub(crate) fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
@@ -97,4 +131,12 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
         }
         Ok(items)
     }
+}
+
+/// Most of a text that is not understood that an error repeats, in characters.
+const QUOTED_MAX: usize = 64;
+
+/// The start of a text that was not understood.
+pub(crate) fn quoted(text: &str) -> String {
+    text.chars().take(QUOTED_MAX).collect()
 }

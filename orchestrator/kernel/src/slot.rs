@@ -6,7 +6,6 @@ use os_upgrade_protocol::{Action, GroupName, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::config::LockProvider;
-use crate::fact::ReleaseCause;
 
 /// A host's slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,5 +93,31 @@ impl SentCommand {
                 Some(command) => command == self.sequence,
                 None => sequence > self.sequence,
             }
+    }
+}
+
+/// Why a slot is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
+pub enum ReleaseCause {
+    /// The host is through.
+    Upgraded,
+    /// The host failed or fell silent, and the setting says to release.
+    Failed,
+    /// The command for which it was taken was never sent.
+    NeverSent,
+    /// It was asked for and is not needed any more.
+    NotNeeded,
+    /// `done` came at last, after the host had been given up.
+    LateDone,
+    /// An operator said so.
+    Operator,
+}
+
+impl ReleaseCause {
+    /// The word in the history.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
-use crate::fact::{Fact, ReleaseCause, RunRef, Subject};
+use crate::fact::{Fact, RunRef, Subject};
 use crate::reason::Reason;
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
+use crate::slot::ReleaseCause;
 use crate::slot::{Fence, SentCommand, Slot, Standing};
 use crate::spent::Spent;
 use crate::strongbox::Strongbox;

@@ -1,192 +1,23 @@
 //! Maintenance windows: when upgrades may run, as operators write it. When that is, is worked out in `calendar`.
 
 mod calendar;
+mod cron_error;
 mod date;
 mod days;
+mod definition;
 mod local;
-mod mistake;
 mod schedule;
 mod series;
 mod start_time;
 mod timezone;
 
-use std::fmt;
-use std::marker::PhantomData;
-
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 pub use calendar::{Calendar, CalendarError};
 pub use date::{Date, DateError};
 pub use days::{DaysError, DaysOfWeek};
+pub use definition::{DstPolicy, Occurrence, Window, WindowError};
 pub use schedule::{Cron, CronError};
 pub use start_time::{StartTime, StartTimeError};
 pub use timezone::{Timezone, TimezoneError};
-
-use crate::config::from_objects_only;
-use crate::duration::Duration;
-use crate::read;
-
-/// Longest duration of a window, and longest time for which windows may overlap one another: 366 days.
-const SPAN_MAX: TimeDelta = TimeDelta::days(366);
-
-/// Most of a text that is not understood that an error repeats, in characters.
-const QUOTED_MAX: usize = 64;
-
-/// An entry of `maintenance-windows` or `deny-windows`: times that come again and again, each for a duration.
-///
-/// A window belongs to the local day on which it starts, and may run past midnight. `cron`, `not-before`, `not-after`
-/// and `dst` are extensions of the specification.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Document", into = "Document")]
-pub struct Window {
-    starts: Starts,
-    timezone: Option<Timezone>,
-    duration: Duration,
-    not_before: Option<Date>,
-    not_after: Option<Date>,
-    dst: Option<DstPolicy>,
-}
-
-/// At which local times a window starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Starts {
-    Weekly { days: DaysOfWeek, time: StartTime },
-    Cron(Cron),
-}
-
-/// When a window ends whose duration has a change of the local clock in it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DstPolicy {
-    /// When its duration has elapsed.
-    #[default]
-    Elapsed,
-    /// When the local clock shows the start time and its duration.
-    WallClock,
-}
-
-impl<'de> Deserialize<'de> for DstPolicy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read::word(deserializer, &["elapsed", "wall-clock"], [Self::Elapsed, Self::WallClock])
-    }
-}
-
-/// A time in which upgrades may run: from `start` on, and before `end`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Occurrence {
-    /// Its first instant.
-    pub start: DateTime<Utc>,
-    /// The first instant after it.
-    pub end: DateTime<Utc>,
-}
-
-/// A window whose entries are in order one by one, and not together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WindowError {
-    /// It would start at two kinds of times.
-    #[error("a window has either cron, or days-of-week and start-time; leave one of them out")]
-    CronAndDays,
-    /// It would never start.
-    #[error("when does the window start? Give days-of-week and start-time, or cron")]
-    NoStart,
-    /// Days without a time.
-    #[error("start-time is missing: the local time at which the window starts on its days, such as 01:00")]
-    NoStartTime,
-    /// A time without days.
-    #[error("days-of-week is missing: the days on which the window starts, such as \"Friday, Saturday\"")]
-    NoDays,
-    /// The last day comes before the first.
-    #[error(
-        "not-after ({not_after}) is before not-before ({not_before}), so that the window would never open"
-    )]
-    NeverOpen {
-        /// The first day.
-        not_before: Date,
-        /// The last day.
-        not_after: Date,
-    },
-}
-
-/// A window as it is written.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
-struct Document {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    days_of_week: Option<DaysOfWeek>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    start_time: Option<StartTime>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cron: Option<Cron>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    timezone: Option<Timezone>,
-    #[serde(deserialize_with = "window_duration")]
-    duration: Duration,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    not_before: Option<Date>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    not_after: Option<Date>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    dst: Option<DstPolicy>,
-}
-
-from_objects_only!(Document);
-
-impl TryFrom<Document> for Window {
-    type Error = WindowError;
-
-    fn try_from(document: Document) -> Result<Self, WindowError> {
-        let Document { days_of_week, start_time, cron, timezone, duration, not_before, not_after, dst } =
-            document;
-        let starts = match (days_of_week, start_time, cron) {
-            (Some(days), Some(time), None) => Starts::Weekly { days, time },
-            (None, None, Some(cron)) => Starts::Cron(cron),
-            (None, None, None) => return Err(WindowError::NoStart),
-            (Some(_), None, None) => return Err(WindowError::NoStartTime),
-            (None, Some(_), None) => return Err(WindowError::NoDays),
-            (Some(_), _, Some(_)) | (_, Some(_), Some(_)) => return Err(WindowError::CronAndDays),
-        };
-        if let (Some(not_before), Some(not_after)) = (not_before, not_after)
-            && not_after < not_before
-        {
-            return Err(WindowError::NeverOpen { not_before, not_after });
-        }
-        Ok(Self { starts, timezone, duration, not_before, not_after, dst })
-    }
-}
-
-impl From<Window> for Document {
-    fn from(window: Window) -> Self {
-        let Window { starts, timezone, duration, not_before, not_after, dst } = window;
-        let (days_of_week, start_time, cron) = match starts {
-            Starts::Weekly { days, time } => (Some(days), Some(time), None),
-            Starts::Cron(cron) => (None, None, Some(cron)),
-        };
-        Self { days_of_week, start_time, cron, timezone, duration, not_before, not_after, dst }
-    }
-}
-
-/// A duration that a window can have.
-fn window_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let duration = Duration::deserialize(deserializer)?;
-    if duration.as_secs() == 0 {
-        return Err(Error::custom("a window lasts longer than 0s; write how long it is open, such as 4h"));
-    }
-    if duration.to_delta() > SPAN_MAX {
-        let message = format!(
-            "a window lasts 366d at most, not {duration}; for one that is always open, write every day and 24h"
-        );
-        return Err(Error::custom(message));
-    }
-    Ok(duration)
-}
-
-/// The start of a text that was not understood.
-fn quoted(text: &str) -> String {
-    text.chars().take(QUOTED_MAX).collect()
-}
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,6 @@ use os_upgrade_shell::node::{Known, losses};
 use os_upgrade_store::{self as store, Folded, Projector};
 
 use super::archive::{self, At, Kind, Manifest};
-use super::plan::knowledge;
 use super::site::{Site, connect_to, layout};
 use super::{RecoveryError, collect};
 
@@ -69,7 +68,7 @@ async fn of_bus(
     store::copy(&database, site, &copy).await?;
     let folded = store::fold(&copy, site).await?.ok_or_else(|| RecoveryError::EmptyStore(database))?;
 
-    let known = Known::of_store(&knowledge(&folded.position)).with(&Tip::default(), &folded.state);
+    let known = Known::of_store(&folded.position.knowledge()).with(&Tip::default(), &folded.state);
     let streams = bus.inspect(&known).await?;
     let lost: Vec<_> = losses(&known, &streams).iter().map(ToString::to_string).collect();
     if !lost.is_empty() {

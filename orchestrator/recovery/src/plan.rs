@@ -9,7 +9,7 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, RunId, subject};
 use os_upgrade_shell::journal::JournalError;
-use os_upgrade_shell::node::{Known, Loss, StoreKnowledge, Stream, Streams, losses};
+use os_upgrade_shell::node::{Known, Loss, Stream, Streams, losses};
 use os_upgrade_store::{self as store, Folded, History, Position};
 use serde::Serialize;
 
@@ -205,7 +205,7 @@ struct Found {
 
 impl Found {
     async fn of(site: &Site, folded: &Folded) -> Result<Self, RecoveryError> {
-        let store = knowledge(&folded.position);
+        let store = folded.position.knowledge();
         let tip = os_upgrade_shell::journal::Tip::default();
         let known = Known::of_store(&store).with(&tip, &folded.state);
         let streams = site.bus.inspect(&known).await?;
@@ -232,17 +232,6 @@ impl Found {
             because.extend(loss::what_is_lost(&site.bus, &history, &self.losses).await);
         }
         Ok(because)
-    }
-}
-
-/// What the node is told of the store.
-pub fn knowledge(position: &Position) -> StoreKnowledge {
-    StoreKnowledge {
-        sequence: position.sequence,
-        append_id: position.append_id.clone(),
-        control: position.control,
-        journal_created: position.streams.journal_created_at,
-        control_created: position.streams.control_created_at,
     }
 }
 

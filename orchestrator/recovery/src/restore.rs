@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::journal::codec::{Kind as MessageKind, Message, encode};
 use os_upgrade_shell::journal::{AppendId, Tip};

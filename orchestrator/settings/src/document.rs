@@ -1,55 +1,12 @@
 //! What a configuration file says: known keys with their values and places. Values are not judged here.
 
-use std::fmt;
-
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{Key, SECTIONS, Section};
-use super::problem::{Origin, Problem, nearest};
-use super::value::redacted;
-
-/// A value before its type is known to be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Raw {
-    /// The text of an environment variable, which can stand for any scalar.
-    Variable(String),
-    /// A TOML string.
-    String(String),
-    /// A TOML integer, in decimal.
-    Integer(String),
-    /// `true` or `false`.
-    Boolean(String),
-    /// A TOML table.
-    Table(Vec<(Located<String>, Located<Raw>)>),
-    /// A TOML value of a type that no key has.
-    Other(&'static str),
-}
-
-impl fmt::Display for Raw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Variable(text) | Self::String(text) => write!(f, "{:?}", redacted(text)),
-            Self::Integer(text) | Self::Boolean(text) => f.write_str(text),
-            Self::Table(_) => f.write_str("a table"),
-            Self::Other(kind) => write!(f, "a value of type {kind}"),
-        }
-    }
-}
-
-/// Something with the place it comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Located<T> {
-    pub(super) value: T,
-    pub(super) origin: Origin,
-}
-
-impl<T> Located<T> {
-    /// A problem at this place.
-    pub(super) fn problem(&self, message: String) -> Problem {
-        Problem { origin: self.origin.clone(), message }
-    }
-}
+use super::keys::SCHEMA;
+use super::problem::{Origin, Problem};
+use super::raw::{Located, Raw};
+use super::schema::{Key, Section};
 
 /// The known keys of a file.
 #[derive(Debug, Default)]
@@ -107,14 +64,14 @@ impl Reader<'_> {
     fn root(&mut self, root: &DeTable<'_>) {
         for (name, value) in root {
             let at = name.span().start;
-            match (section(None, name.get_ref()), value.get_ref()) {
+            match (SCHEMA.section(None, name.get_ref()), value.get_ref()) {
                 (Some(section), value) => self.table(at, section, value),
                 // A name in quotes, of which the dot is a part.
                 (None, DeValue::Table(_)) if name.get_ref().contains('.') => {
-                    self.report(at, unknown_section(&format!("{:?}", name.get_ref())));
+                    self.report(at, SCHEMA.unknown_section(&format!("{:?}", name.get_ref())));
                 }
-                (None, DeValue::Table(_)) => self.report(at, unknown_section(name.get_ref())),
-                (None, _) => self.report(at, unknown_key(None, name.get_ref())),
+                (None, DeValue::Table(_)) => self.report(at, SCHEMA.unknown_section(name.get_ref())),
+                (None, _) => self.report(at, SCHEMA.unknown_key(None, name.get_ref())),
             }
         }
     }
@@ -130,16 +87,16 @@ impl Reader<'_> {
     fn section(&mut self, whole: &'static Section, table: &DeTable<'_>) {
         for (name, value) in table {
             let at = name.span().start;
-            match (key(whole, name.get_ref()), section(Some(whole), name.get_ref()), value.get_ref()) {
+            match (whole.key(name.get_ref()), SCHEMA.section(Some(whole), name.get_ref()), value.get_ref()) {
                 (Some(key), _, _) => {
                     let raw = self.raw(value);
                     self.document.values.push((key, raw));
                 }
                 (None, Some(part), value) => self.table(at, part, value),
-                (None, None, DeValue::Table(_)) if parts(whole).next().is_some() => {
-                    self.report(at, unknown_section(&format!("{}.{}", whole.name, name.get_ref())));
+                (None, None, DeValue::Table(_)) if SCHEMA.parts(whole).next().is_some() => {
+                    self.report(at, SCHEMA.unknown_section(&format!("{}.{}", whole.name, name.get_ref())));
                 }
-                (None, None, _) => self.report(at, unknown_key(Some(whole), name.get_ref())),
+                (None, None, _) => self.report(at, SCHEMA.unknown_key(Some(whole), name.get_ref())),
             }
         }
     }
@@ -173,48 +130,4 @@ impl Reader<'_> {
         let key = Located { value: key.get_ref().to_string(), origin: self.origin(key.span().start) };
         (key, self.raw(value))
     }
-}
-
-/// The section `name`, or the part `name` of `whole`.
-fn section(whole: Option<&'static Section>, name: &str) -> Option<&'static Section> {
-    match whole {
-        None => SECTIONS.iter().find(|section| section.name == name && !name.contains('.')),
-        Some(whole) => parts(whole).find(|part| part.name[whole.name.len() + 1..] == *name),
-    }
-}
-
-fn parts(whole: &'static Section) -> impl Iterator<Item = &'static Section> {
-    let is_part = |name: &str| name.strip_prefix(whole.name).is_some_and(|rest| rest.starts_with('.'));
-    SECTIONS.iter().filter(move |section| is_part(section.name))
-}
-
-fn key(section: &'static Section, name: &str) -> Option<&'static Key> {
-    section.keys.iter().find(|key| key.name == name)
-}
-
-/// The message for a section that does not exist.
-pub(super) fn unknown_section(name: &str) -> String {
-    let names = SECTIONS.iter().map(|section| section.name);
-    let hint = match nearest(name, names.clone()) {
-        Some(near) => format!("did you mean [{near}]?"),
-        None => format!("there are {}", names.map(|name| format!("[{name}]")).collect::<Vec<_>>().join(", ")),
-    };
-    format!("unknown section [{name}]; {hint}")
-}
-
-/// The message for a key that does not exist in `section`, or for one outside any.
-pub(super) fn unknown_key(section: Option<&'static Section>, name: &str) -> String {
-    let place =
-        section.map_or_else(|| "outside any section".to_owned(), |section| format!("in [{}]", section.name));
-    let keys = || section.into_iter().flat_map(|section| section.keys).map(|key| key.name);
-    let elsewhere = SECTIONS.iter().flat_map(|section| section.keys).find(|key| key.name == name);
-    let hint = match (nearest(name, keys()), elsewhere) {
-        (Some(near), _) => format!("did you mean \"{near}\"?"),
-        (None, Some(key)) => format!("did you mean \"{name}\" in [{}]?", key.section),
-        (None, None) if section.is_some() => {
-            format!("its keys are {}", keys().collect::<Vec<_>>().join(", "))
-        }
-        (None, None) => "every key is in a section".to_owned(),
-    };
-    format!("unknown key \"{name}\" {place}; {hint}")
 }

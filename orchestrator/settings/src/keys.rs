@@ -3,7 +3,6 @@
 //! A key added to `sections!` below is read from file and environment, validated by its type's
 //! [`Value`], held in [`Settings`], and shown in `config/os-upgrade.toml`.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -13,84 +12,11 @@ use os_upgrade_protocol::GroupName;
 
 use super::merged::Merged;
 use super::problem::Problem;
-use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, Text, Value, Words};
+use super::schema::{Initial, Key, Schema, Section};
+use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, SiteName, Text, Value, Words};
 
-/// One `[section]`, or `[section.part]` of one.
-#[derive(Debug)]
-pub struct Section {
-    /// As in the file: a part has the name of its section before its own, `api.tls`.
-    pub name: &'static str,
-    /// Its help, line by line.
-    pub help: &'static [&'static str],
-    /// Its keys; one that is a table comes last, as TOML wants.
-    pub keys: &'static [Key],
-}
-
-/// One key.
-#[derive(Debug)]
-pub struct Key {
-    /// The section it is in.
-    pub section: &'static str,
-    /// As in the file.
-    pub name: &'static str,
-    /// Its help, line by line.
-    pub help: &'static [&'static str],
-    /// What TOML value it takes.
-    pub shape: Shape,
-    /// What holds when it is not given.
-    pub initial: Initial,
-}
-
-/// What holds for a key that is not given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Initial {
-    /// This value, as in an environment variable.
-    Is(&'static str),
-    /// None; a value could look like this.
-    Unset(&'static str),
-}
-
-impl Section {
-    /// The section with every key and its default, as it stands in a configuration file.
-    pub(super) fn as_toml(&self) -> String {
-        let mut text = format!("\n{}[{}]\n", comment(self.help), self.name);
-        for key in self.keys {
-            text += &key.as_toml();
-        }
-        text
-    }
-}
-
-impl Key {
-    /// The environment variable that overrides it.
-    pub fn variable(&self) -> String {
-        let upper = |name: &str| name.to_uppercase().replace(['-', '.'], "_");
-        format!("OS_UPGRADE_{}__{}", upper(self.section), upper(self.name))
-    }
-
-    fn as_toml(&self) -> String {
-        let mut text = comment(self.help);
-        let (value, out) = match self.initial {
-            Initial::Is(value) => (value, ""),
-            Initial::Unset(value) => (value, "# "),
-        };
-        let line = match self.shape {
-            Shape::String => format!("{out}{} = {value:?}", self.name),
-            Shape::Integer | Shape::Boolean => format!("{out}{} = {value}", self.name),
-            Shape::Table => {
-                let entries = value.replace('=', " = ").replace(',', "\n");
-                text.insert(0, '\n');
-                format!("[{}.{}]\n{entries}", self.section, self.name)
-            }
-        };
-        let _ = writeln!(text, "{line}");
-        text
-    }
-}
-
-fn comment(help: &[&str]) -> String {
-    help.iter().flat_map(|line| ["#", line, "\n"]).collect()
-}
+/// The same, to be asked.
+pub(super) const SCHEMA: Schema = Schema(SECTIONS);
 
 macro_rules! sections {
     ($(
@@ -281,6 +207,6 @@ sections! {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::read(&Merged::default(), &mut Vec::new()).expect("every default is valid, as a test shows")
+        Self::read(&Merged::empty(SCHEMA), &mut Vec::new()).expect("every default is valid, as a test shows")
     }
 }

@@ -14,6 +14,8 @@ mod document;
 mod keys;
 mod merged;
 mod problem;
+mod raw;
+mod schema;
 mod settings;
 mod value;
 
@@ -21,10 +23,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-pub use keys::{
-    Api, ApiOidc, ApiTls, FleetLock, Initial, Key, Nats, SECTIONS, Section, Settings, Site, Store, Strongbox,
-};
+pub use keys::{Api, ApiOidc, ApiTls, FleetLock, Nats, SECTIONS, Settings, Site, Store, Strongbox};
 pub use problem::{Error, Origin, Problem};
+pub use schema::{Initial, Key, Section};
 pub use settings::NatsMode;
 pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, Text, Words};
 
@@ -54,7 +55,7 @@ pub fn parse(
 ) -> Result<Settings, Error> {
     let mut problems = Vec::new();
     let document = document::Document::parse(text, &mut problems);
-    let merged = merged::Merged::new(document, environment, &mut problems);
+    let merged = merged::Merged::new(keys::SCHEMA, document.values, environment, &mut problems);
     let settings = settings::validate(&merged, &mut problems);
     match settings {
         Some(settings) if problems.is_empty() => Ok(settings),

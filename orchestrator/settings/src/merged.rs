@@ -2,34 +2,41 @@
 
 use std::ffi::OsString;
 
-use super::document::{Document, Located, Raw, unknown_key, unknown_section};
-use super::keys::{Initial, Key, SECTIONS, Section};
 use super::problem::{Origin, Problem, nearest};
+use super::raw::{Located, Raw};
+use super::schema::{Initial, Key, Schema, Section};
 use super::value::Value;
 
 const PREFIX: &str = "OS_UPGRADE_";
 
 /// Every key that is given, by file or environment.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Merged {
+    schema: Schema,
     values: Vec<(&'static Key, Located<Raw>)>,
 }
 
 impl Merged {
-    /// Puts the variables of `environment` over `document`, adding variables that are no key to `problems`.
+    /// Nothing is given.
+    pub(super) fn empty(schema: Schema) -> Self {
+        Self { schema, values: Vec::new() }
+    }
+
+    /// Puts the variables of `environment` over the values of a file, adding variables that are no key to `problems`.
     pub(super) fn new(
-        document: Document,
+        schema: Schema,
+        values: Vec<(&'static Key, Located<Raw>)>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let mut merged = Self { values: document.values };
+        let mut merged = Self { schema, values };
         for (name, value) in environment {
             let Some(name) = name.to_str().filter(|name| is_ours(name)) else {
                 continue;
             };
             let origin = Origin::Variable(name.to_owned());
-            match (keys().find(|key| key.variable() == name), value.into_string()) {
-                (None, _) => problems.push(Problem { origin, message: unknown_variable(name) }),
+            match (schema.keys().find(|key| key.variable() == name), value.into_string()) {
+                (None, _) => problems.push(Problem { origin, message: unknown_variable(schema, name) }),
                 (Some(_), Err(_)) => problems.push(Problem { origin, message: "not UTF-8".to_owned() }),
                 // Compose files and unit files set empty variables for what is not wanted.
                 (Some(_), Ok(value)) if value.is_empty() => {}
@@ -55,15 +62,11 @@ impl Merged {
         if let Some(raw) = self.given(section, name) {
             return T::read(&format!("{section}.{name}"), raw, problems);
         }
-        match keys().find(|key| key.section == section && key.name == name)?.initial {
+        match self.schema.keys().find(|key| key.section == section && key.name == name)?.initial {
             Initial::Is(text) => T::parse(text).ok(),
             Initial::Unset(_) => T::unset(),
         }
     }
-}
-
-fn keys() -> impl Iterator<Item = &'static Key> {
-    SECTIONS.iter().flat_map(|section| section.keys)
 }
 
 /// Whether a variable means to be a key. Others, such as `OS_UPGRADE_HOST`, belong to workers.
@@ -71,16 +74,16 @@ fn is_ours(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|rest| rest.contains("__"))
 }
 
-fn unknown_variable(name: &str) -> String {
-    let variables: Vec<String> = keys().map(Key::variable).collect();
+fn unknown_variable(schema: Schema, name: &str) -> String {
+    let variables: Vec<String> = schema.keys().map(Key::variable).collect();
     if let Some(near) = nearest(name, variables.iter().map(String::as_str)) {
         return format!("no such key; did you mean {near}?");
     }
     let lower = name.trim_start_matches(PREFIX).to_lowercase().replace('_', "-");
     let (section, key) = lower.split_once("--").unwrap_or((&lower, ""));
     let named = |candidate: &&Section| candidate.name.replace('.', "-") == section;
-    match SECTIONS.iter().find(named) {
-        Some(section) => unknown_key(Some(section), key),
-        None => unknown_section(section),
+    match schema.0.iter().find(named) {
+        Some(section) => schema.unknown_key(Some(section), key),
+        None => schema.unknown_section(section),
     }
 }

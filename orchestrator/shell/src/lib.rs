@@ -7,7 +7,6 @@
 //! [`node::Node`] holds it all together; the other modules are its parts.
 
 pub mod clock;
-pub mod committed;
 pub mod control;
 pub mod dispatch;
 pub mod fleetlock;

@@ -11,6 +11,7 @@ mod halt;
 mod inspection;
 mod known;
 mod leading;
+mod leave;
 mod stopping;
 
 use std::time::Duration;

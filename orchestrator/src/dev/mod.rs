@@ -28,8 +28,6 @@ use api::Api;
 use host::DemoHost;
 use worker::Workers;
 
-/// The worker application that the demo hosts run.
-const APPLICATION: &str = "os-upgrade-demo";
 /// How long the orchestrator may take to end after it was told to.
 const END_WAIT: Duration = Duration::from_secs(30);
 

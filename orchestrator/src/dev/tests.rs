@@ -10,6 +10,7 @@ use axum::routing::{get, post, put};
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::worker::APPLICATION;
 use super::*;
 
 fn script(host: &DemoHost, name: &str) -> Output {

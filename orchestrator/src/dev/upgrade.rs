@@ -6,10 +6,10 @@ use anyhow::bail;
 use os_upgrade_cli::output::outln;
 use tokio::time::Instant;
 
-use super::APPLICATION;
 use super::api::{Api, Run, Triggered};
 use super::host::DemoHost;
 use super::progress::Progress;
+use super::worker::APPLICATION;
 
 /// How long the orchestrator may take until it is ready, and again until it knows all workers.
 const READY_WAIT: Duration = Duration::from_mins(1);

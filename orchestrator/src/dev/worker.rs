@@ -12,9 +12,10 @@ use os_upgrade_platform::child::{self, Child};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::APPLICATION;
 use super::host::DemoHost;
 
+/// The worker application that the demo hosts run.
+pub(super) const APPLICATION: &str = "os-upgrade-demo";
 const PROGRAM: &str = "os-upgrade-worker";
 /// How long a worker may take to end after SIGTERM.
 const STOP_GRACE: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! Committed records on their way to the store, which must not hold up the runs.
 
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 use tokio::sync::{mpsc, watch};
 
 /// The way to the store. When that is too far behind, the history stops here, and goes on from the journal at the next

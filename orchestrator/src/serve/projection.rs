@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use os_upgrade_protocol::error::with_causes;
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_store::{ApplyError, Position, Projector, StoreError, Streams};
 use tokio::sync::{mpsc, oneshot, watch};
 

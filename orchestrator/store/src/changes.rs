@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::Part;
 use os_upgrade_kernel::{Fact, HostEvent, Run, State};
 use os_upgrade_protocol::{HostName, RunId};
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 
 use super::error::ApplyError;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use os_upgrade_kernel::state;
 
-use super::projector::{Position, Streams};
+use super::position::{Position, Streams};
 
 /// The file cannot be used as this site's store.
 #[derive(Debug, thiserror::Error)]

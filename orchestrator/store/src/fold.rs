@@ -12,8 +12,9 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Row as _, query, query_scalar};
 
 use super::error::{OpenError, StoreError};
-use super::projector::{Position, read_position};
-use super::{open, time};
+use super::history::read_position;
+use super::position::Position;
+use super::{open, row};
 
 /// The store, read as a whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +82,7 @@ pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> 
             row.try_get("sequence").map_err(StoreError::from)?,
             row.try_get("place").map_err(StoreError::from)?,
         );
-        let at: DateTime<Utc> = time::column(&row, "at")?;
+        let at: DateTime<Utc> = row::time(&row, "at")?;
         let text: &str = row.try_get("fact").map_err(StoreError::from)?;
         let path = || path.to_owned();
         let fact: Fact = serde_json::from_str(text).map_err(|source| FoldError::Unknown {

@@ -6,14 +6,15 @@ use chrono::{DateTime, Utc};
 use futures::{Stream, TryStreamExt as _};
 use os_upgrade_kernel::FactCursor;
 use os_upgrade_protocol::RunId;
+use os_upgrade_shell::journal::AppendId;
 use serde_json::value::RawValue;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
 use sqlx::{Row as _, query, query_scalar};
 use tokio::sync::watch;
 
 use super::error::{OpenError, StoreError};
-use super::projector::{Position, TakenIn, read_position};
-use super::{open, time};
+use super::position::{Position, Streams, TakenIn};
+use super::{open, row};
 
 /// How many lists are read at once; further ones wait.
 const CONNECTIONS_MAX: u32 = 4;
@@ -396,15 +397,15 @@ impl RunRow {
             id: row.try_get("id")?,
             trigger_kind: row.try_get("trigger_kind")?,
             actor: row.try_get("actor")?,
-            started_at: time::column(row, "started_at")?,
-            not_after: time::column(row, "not_after")?,
+            started_at: row::time(row, "started_at")?,
+            not_after: row::time(row, "not_after")?,
             phase: row.try_get("phase")?,
             rollout: json("rollout", row.try_get("rollout")?)?,
             stopping: row
                 .try_get::<Option<_>, _>("stopping")?
                 .map(|text| json("stopping", text))
                 .transpose()?,
-            ended_at: time::optional(row, "ended_at")?,
+            ended_at: row::optional_time(row, "ended_at")?,
             result: row.try_get("result")?,
             counts: json("counts", row.try_get("counts")?)?,
         })
@@ -418,13 +419,13 @@ impl HostRow {
             application: row.try_get("application")?,
             group: row.try_get("lock_group")?,
             status: row.try_get("status")?,
-            since: time::column(row, "since")?,
+            since: row::time(row, "since")?,
             reason: row.try_get("reason")?,
             reason_kind: row.try_get("reason_kind")?,
             command_action: row.try_get("command_action")?,
             command_sequence: row.try_get("command_sequence")?,
-            started_at: time::optional(row, "started_at")?,
-            ended_at: time::optional(row, "ended_at")?,
+            started_at: row::optional_time(row, "started_at")?,
+            ended_at: row::optional_time(row, "ended_at")?,
         })
     }
 }
@@ -449,7 +450,7 @@ impl FactRow {
         Ok(Self {
             sequence: row.try_get("sequence")?,
             place: row.try_get("place")?,
-            at: time::column(row, "at")?,
+            at: row::time(row, "at")?,
             name: row.try_get("type")?,
             event: row.try_get("event")?,
             actor: row.try_get("actor")?,
@@ -462,4 +463,22 @@ impl FactRow {
 fn json(column: &'static str, text: String) -> Result<Box<RawValue>, StoreError> {
     let bad = |error: serde_json::Error| StoreError::BadValue { column, value: error.to_string() };
     RawValue::from_string(text).map_err(bad)
+}
+
+pub(crate) async fn read_position(connection: &mut SqliteConnection) -> Result<Option<Position>, StoreError> {
+    let query =
+        query("SELECT sequence, append_id, control, journal_created_at, control_created_at FROM position");
+    let row = query.fetch_optional(connection).await?;
+    row.map(|row| {
+        Ok(Position {
+            sequence: row.try_get("sequence")?,
+            append_id: AppendId::new(row.try_get("append_id")?),
+            control: row.try_get("control")?,
+            streams: Streams {
+                journal_created_at: row::time(&row, "journal_created_at")?,
+                control_created_at: row::time(&row, "control_created_at")?,
+            },
+        })
+    })
+    .transpose()
 }

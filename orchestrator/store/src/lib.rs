@@ -13,14 +13,17 @@ mod error;
 mod fold;
 mod history;
 mod open;
+mod position;
 mod projector;
+mod row;
 mod time;
 mod write;
 
 pub use self::error::{ApplyError, OpenError, StoreError};
 pub use self::fold::{FoldError, Folded, copy, fold, integrity};
 pub use self::history::{Audit, CommandRow, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow};
-pub use self::projector::{Position, Projector, Streams};
+pub use self::position::{Position, Streams};
+pub use self::projector::Projector;
 
 #[cfg(test)]
 mod tests;

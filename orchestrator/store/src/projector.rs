@@ -1,50 +1,18 @@
 //! The projector: takes in records behind the journal, a batch in one transaction, and knows how far it is.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
 use os_upgrade_kernel::State;
-use os_upgrade_shell::committed::Committed;
-use os_upgrade_shell::journal::AppendId;
+use os_upgrade_shell::journal::Committed;
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{Connection as _, Row as _, query};
+use sqlx::{Connection as _, query};
 use tokio::sync::watch;
 
 use super::changes::Changes;
 use super::error::{ApplyError, OpenError, StoreError};
-use super::history::History;
-use super::{open, time, write};
-
-/// Which journal and which control stream: a stream that was deleted and made again has another time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Streams {
-    /// When the journal was created.
-    pub journal_created_at: DateTime<Utc>,
-    /// When the control stream was created.
-    pub control_created_at: DateTime<Utc>,
-}
-
-impl fmt::Display for Streams {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (journal, control) =
-            (time::to_text(self.journal_created_at), time::to_text(self.control_created_at));
-        write!(f, "{journal} (journal) and {control} (control)")
-    }
-}
-
-/// How far the journal has been taken in. At takeover the leader compares it with the streams it finds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
-    /// The sequence of the last record in the journal.
-    pub sequence: u64,
-    /// The id of that record's append.
-    pub append_id: AppendId,
-    /// How far the control stream had been taken into account by that record.
-    pub control: u64,
-    /// The streams these sequences are of.
-    pub streams: Streams,
-}
+use super::history::{History, read_position};
+use super::position::{Position, Streams, TakenIn};
+use super::{open, write};
 
 /// The one writer of the store.
 #[derive(Debug)]
@@ -53,15 +21,6 @@ pub struct Projector {
     site: String,
     connection: SqliteConnection,
     taken_in: watch::Sender<TakenIn>,
-}
-
-/// How far the projector is, for readers that wait for it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TakenIn {
-    /// The last record, 0 before the first.
-    pub(super) sequence: u64,
-    /// The store could not be written the last time: it may be long until it can.
-    pub(super) failed: bool,
 }
 
 impl Projector {
@@ -244,22 +203,4 @@ fn check(
         (last, control) = (Some(committed.sequence), Some(committed.record.control));
     }
     Ok(())
-}
-
-pub(super) async fn read_position(connection: &mut SqliteConnection) -> Result<Option<Position>, StoreError> {
-    let query =
-        query("SELECT sequence, append_id, control, journal_created_at, control_created_at FROM position");
-    let row = query.fetch_optional(connection).await?;
-    row.map(|row| {
-        Ok(Position {
-            sequence: row.try_get("sequence")?,
-            append_id: AppendId::new(row.try_get("append_id")?),
-            control: row.try_get("control")?,
-            streams: Streams {
-                journal_created_at: time::column(&row, "journal_created_at")?,
-                control_created_at: time::column(&row, "control_created_at")?,
-            },
-        })
-    })
-    .transpose()
 }

@@ -1,28 +1,8 @@
-//! Times as they stand in the file: text that is exact and sorts.
+//! Times as the store writes them.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
-
-use super::error::StoreError;
 
 /// `2026-11-21T05:00:00.123456789Z`.
 pub(super) fn to_text(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Nanos, true)
-}
-
-fn from_text(column: &'static str, text: &str) -> Result<DateTime<Utc>, StoreError> {
-    DateTime::parse_from_rfc3339(text)
-        .map(|time| time.to_utc())
-        .map_err(|_| StoreError::BadValue { column, value: text.to_owned() })
-}
-
-/// The time in `column`.
-pub(super) fn column(row: &SqliteRow, column: &'static str) -> Result<DateTime<Utc>, StoreError> {
-    from_text(column, row.try_get(column)?)
-}
-
-/// The time in `column`, if there is one.
-pub(super) fn optional(row: &SqliteRow, column: &'static str) -> Result<Option<DateTime<Utc>>, StoreError> {
-    row.try_get::<Option<&str>, _>(column)?.map(|text| from_text(column, text)).transpose()
 }

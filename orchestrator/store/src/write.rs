@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost};
 use os_upgrade_protocol::{HostName, RunId};
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 use serde::Serialize;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 use sqlx::{QueryBuilder, query};
 
 use super::changes::{Changes, FactEntry, RunChange};
-use super::projector::Position;
+use super::position::Position;
 use super::time::to_text;
 
 /// Rows written by one statement. More than this gains nothing; each number of rows is a statement of its own.

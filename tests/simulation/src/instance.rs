@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use os_upgrade_kernel::Settings;
-use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::node::{Event, Node, NodeSettings, StoreKnowledge};
 
 use crate::bus::CREATED;

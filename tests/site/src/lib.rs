@@ -10,8 +10,8 @@ use os_upgrade_kernel::{
     RunOperation, SeenHost, Settings, State, View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
-use os_upgrade_shell::committed::Committed;
 use os_upgrade_shell::journal::AppendId;
+use os_upgrade_shell::journal::Committed;
 
 /// The worker application on every host.
 pub const APPLICATION: &str = "os-upgrade-debian";

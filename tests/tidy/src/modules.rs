@@ -50,13 +50,16 @@ struct Source<'a> {
 impl Source<'_> {
     fn take(&self, path: &[String], items: Vec<Item>, modules: &mut Modules) {
         let mut module = Module { file: self.file.clone(), ..Module::default() };
-        let mut children = Vec::new();
+        let (mut children, mut exported) = (Vec::new(), Vec::new());
         for item in items {
             match item {
                 Item::Mod(child) if !is_test(&child.attrs) => children.push(child),
                 Item::Mod(_) => {}
                 item if is_test(attributes(&item)) => {}
                 item => {
+                    if let (Some(name), true) = (name(&item), is_exported(&item)) {
+                        exported.push((name.clone(), [path, &[name]].concat()));
+                    }
                     module.items.extend(name(&item));
                     Paths(&mut module).visit_item(&item);
                 }
@@ -65,6 +68,12 @@ impl Source<'_> {
         modules.insert(path.to_vec(), module);
         for child in children {
             self.take_module(path, child, modules);
+        }
+        if let Some(root) = modules.get_mut(&Vec::new()) {
+            let exported = exported
+                .into_iter()
+                .map(|(name, path)| (name, [&["crate".to_owned()], path.as_slice()].concat()));
+            root.names.extend(exported);
         }
     }
 
@@ -91,6 +100,12 @@ fn is_test(attributes: &[Attribute]) -> bool {
             || attribute.path().is_ident("cfg")
                 && attribute.parse_args::<syn::Ident>().is_ok_and(|what| what == "test")
     })
+}
+
+/// Whether `item` is a macro that stands at the root, wherever it is defined.
+fn is_exported(item: &Item) -> bool {
+    matches!(item, Item::Macro(_))
+        && attributes(item).iter().any(|attribute| attribute.path().is_ident("macro_export"))
 }
 
 /// The name that `item` defines.

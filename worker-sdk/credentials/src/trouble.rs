@@ -8,7 +8,8 @@ use async_nats::{Event, Server, ServerError};
 use futures::future::join_all;
 use os_upgrade_protocol::error::with_causes;
 
-use crate::{Access, Paced, read};
+use crate::access::read;
+use crate::{Access, Paced};
 
 /// How long a name may take to be found.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(5);

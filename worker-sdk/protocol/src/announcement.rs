@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::json::parse_bounded;
 use crate::limits::ANNOUNCEMENT_BYTES_MAX;
-use crate::{ApplicationName, GroupName, HostName, ParseError, parse_bounded};
+use crate::{ApplicationName, GroupName, HostName, ParseError};
 
 /// What a worker says of itself on start and on change. Only `host` and `application` are required.
 ///

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::json::parse_bounded;
 use crate::limits::COMMAND_BYTES_MAX;
-use crate::{HostName, ParseError, RunId, parse_bounded, time};
+use crate::{HostName, ParseError, RunId, time};
 
 /// What a command asks for, and what a reply answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ParseError;
+use crate::json::parse_bounded;
 use crate::limits::{MESSAGE_BYTES_MAX, bounded_message};
-use crate::{ParseError, parse_bounded};
 
 /// How long a delivered command may be without a sign of life before it comes again, unless the request says so.
 pub const ACK_WAIT_DEFAULT: Duration = Duration::from_secs(30);

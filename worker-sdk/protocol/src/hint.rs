@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::RunId;
+use crate::json::parse_bounded;
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::{RunId, parse_bounded};
 
 /// Why a run is stopping.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,36 @@
 use serde::Deserialize;
 use serde::de::Error as _;
 
+/// Why bytes from the bus are not a message of this protocol.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// The payload is larger than its kind may be.
+    #[error("payload of {actual} bytes exceeds the limit of {limit}")]
+    TooLarge {
+        /// Size of the payload, in bytes.
+        actual: usize,
+        /// Largest payload of this kind, in bytes.
+        limit: usize,
+    },
+    /// The payload is not JSON of the expected shape.
+    #[error("payload is not a valid message")]
+    Json(#[source] serde_json::Error),
+    /// The payload is well-formed JSON with a value that means nothing here.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// Reads `payload` as JSON after checking it against `limit`, in bytes.
+pub(crate) fn parse_bounded<'de, T: Deserialize<'de>>(
+    payload: &'de [u8],
+    limit: usize,
+) -> Result<T, ParseError> {
+    if payload.len() > limit {
+        return Err(ParseError::TooLarge { actual: payload.len(), limit });
+    }
+    object(payload).map_err(ParseError::Json)
+}
+
 /// Reads a JSON object. A list is refused, which would be taken for an object whose fields stand in order, and so is
 /// what is not UTF-8, which would be passed over in fields that are ignored.
 ///

@@ -26,35 +26,9 @@ pub use announcement::Announcement;
 pub use command::{Action, Command, CommandId};
 pub use consumer::{ConsumerAnswer, ConsumerRequest};
 pub use hint::{Hint, HintCause};
+pub use json::ParseError;
 pub use name::{ApplicationName, GroupName, HostName, NameError};
 pub use progress::Progress;
 pub use reply::{Outcome, Reply};
 pub use run_id::RunId;
 pub use versions::Versions;
-
-/// Why bytes from the bus are not a message of this protocol.
-#[derive(Debug, thiserror::Error)]
-pub enum ParseError {
-    /// The payload is larger than its kind may be.
-    #[error("payload of {actual} bytes exceeds the limit of {limit}")]
-    TooLarge {
-        /// Size of the payload, in bytes.
-        actual: usize,
-        /// Largest payload of this kind, in bytes.
-        limit: usize,
-    },
-    /// The payload is not JSON of the expected shape.
-    #[error("payload is not a valid message")]
-    Json(#[source] serde_json::Error),
-    /// The payload is well-formed JSON with a value that means nothing here.
-    #[error("{0}")]
-    Value(String),
-}
-
-/// Reads `payload` as JSON after checking it against `limit`, in bytes.
-fn parse_bounded<'de, T: serde::Deserialize<'de>>(payload: &'de [u8], limit: usize) -> Result<T, ParseError> {
-    if payload.len() > limit {
-        return Err(ParseError::TooLarge { actual: payload.len(), limit });
-    }
-    json::object(payload).map_err(ParseError::Json)
-}

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ParseError;
+use crate::json::parse_bounded;
 use crate::limits::{PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX, bounded};
-use crate::{ParseError, parse_bounded};
 
 /// How far a host is, as it travels: `{"command":17,"percent":40,"text":"unpacking linux-image-amd64"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

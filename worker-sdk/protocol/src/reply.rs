@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::json::parse_bounded;
 use crate::limits::{REPLY_BYTES_MAX, bounded_message};
-use crate::{Action, ParseError, parse_bounded};
+use crate::{Action, ParseError};
 
 const DONE: &str = "done";
 const REBOOT_REQUIRED: &str = "reboot-required";

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ParseError;
+use crate::json::parse_bounded;
 use crate::limits::VERSIONS_BYTES_MAX;
-use crate::{ParseError, parse_bounded};
 
 /// A flat JSON object, package to version: `{"linux":"6.12.9","os-release":"13.2"}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,29 +20,29 @@ const BODY_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
 /// A request. Fields may be added; unknown ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// `GET`, say.
-    pub(super) method: String,
+    pub(crate) method: String,
     /// The path and the query, without `site`.
-    pub(super) target: String,
+    pub(crate) target: String,
     /// What the body is, if that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) content_type: Option<String>,
+    pub(crate) content_type: Option<String>,
     /// Who asks, and where.
-    pub(super) caller: Caller,
+    pub(crate) caller: Caller,
     /// When, by the clock there.
-    pub(super) sent: DateTime<Utc>,
+    pub(crate) sent: DateTime<Utc>,
 }
 
 /// An answer. Fields may be added; unknown ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct Answered {
+pub(crate) struct Answered {
     /// Of HTTP.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// What the body is, if there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) content_type: Option<String>,
+    pub(crate) content_type: Option<String>,
     /// Whether the body is compressed.
     #[serde(default)]
     gzip: bool,
@@ -50,23 +50,23 @@ pub(super) struct Answered {
 
 impl Answered {
     /// One with `status` and a body of this type.
-    pub(super) const fn new(status: u16, content_type: Option<String>) -> Self {
+    pub(crate) const fn new(status: u16, content_type: Option<String>) -> Self {
         Self { status, content_type, gzip: false }
     }
 }
 
 /// A request with its body, as it goes over the bus.
-pub(super) fn encode_request(asked: &Asked, body: &[u8]) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn encode_request(asked: &Asked, body: &[u8]) -> serde_json::Result<Vec<u8>> {
     joined(asked, body)
 }
 
 /// The request and the body of a message.
-pub(super) fn decode_request(message: &Bytes) -> Result<(Asked, Bytes), String> {
+pub(crate) fn decode_request(message: &Bytes) -> Result<(Asked, Bytes), String> {
     parted(message)
 }
 
 /// An answer with its body, as it goes over the bus.
-pub(super) fn encode_answer(mut answered: Answered, body: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn encode_answer(mut answered: Answered, body: &[u8]) -> Result<Vec<u8>, String> {
     answered.gzip = body.len() >= LARGE_BYTES;
     let compressed;
     let body = if answered.gzip {
@@ -79,7 +79,7 @@ pub(super) fn encode_answer(mut answered: Answered, body: &[u8]) -> Result<Vec<u
 }
 
 /// The answer and the body of a message.
-pub(super) fn decode_answer(message: &Bytes) -> Result<(Answered, Bytes), String> {
+pub(crate) fn decode_answer(message: &Bytes) -> Result<(Answered, Bytes), String> {
     let (mut answered, mut body) = parted::<Answered>(message)?;
     if std::mem::take(&mut answered.gzip) {
         body = decompress(&body).map_err(|error| error.to_string())?.into();

@@ -8,8 +8,7 @@ use jsonschema::Validator;
 
 use super::*;
 
-static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(super::super::openapi::document()).unwrap());
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(description()).unwrap());
 
 /// What the document says of `method` at `path`, if it has that.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {

@@ -147,11 +147,12 @@ async fn large_answers_are_not_waited_for_for_ever() {
         site: api.site.clone(),
         history: api.history.clone(),
         renders: Arc::clone(&renders),
-        answers: metrics::Answers::default(),
+        answers: Answers::default(),
         gate: gate.clone(),
+        description: &DESCRIPTION,
         options: Options::default(),
     };
-    let described = super::super::openapi::routes().router(&gate, None);
+    let described = resources::openapi::routes().router(&gate, None);
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());
     let routes = described.with_state(state).route("/large", axum::routing::get(large));

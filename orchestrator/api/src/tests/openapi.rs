@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 fn document() -> Value {
-    serde_json::from_str(super::super::openapi::document()).unwrap()
+    serde_json::from_str(description()).unwrap()
 }
 
 /// Every operation: its method and path, and what is said of it.

@@ -5,8 +5,8 @@ use os_upgrade_api_types::config::sample;
 use os_upgrade_kernel::View;
 use os_upgrade_test_site::put_config;
 
-use super::super::fields::Keep;
 use super::*;
+use crate::http::fields::Keep;
 
 const CONFIG: &str = "/v1/config/os-upgrade";
 const STATE: &str = "GET /v1/state/os-upgrade";
@@ -104,8 +104,9 @@ async fn metrics_say_of_the_next_run_what_the_state_says() {
     let api = upgraded().await;
     let present = Present { is_read: true, ..api.site.present().as_ref().clone() };
     let lines = |present: &Present, now: &str| {
-        let (answers, gate, options) = (metrics::Answers::default(), Gate::default(), Options::default());
-        let text = metrics::text(&answers, present, &gate, &options, now.parse().unwrap()).unwrap();
+        let (answers, gate, options) = (Answers::default(), Gate::default(), Options::default());
+        let text =
+            resources::metrics::text(&answers, present, &gate, &options, now.parse().unwrap()).unwrap();
         let said = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
         text.lines().filter(said).map(ToOwned::to_owned).collect::<Vec<_>>()
     };

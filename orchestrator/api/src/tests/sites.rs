@@ -3,6 +3,8 @@
 use axum::http::StatusCode;
 use os_upgrade_auth::{Caller, Rights, Role};
 
+use crate::http::authority::Identity;
+
 use super::*;
 
 /// The router of the site `here`, without a bus; and that which answers other sites.
@@ -52,7 +54,7 @@ async fn what_another_site_passes_on_is_done_as_far_as_its_caller_may() {
         let mut asked = build(request, "application/json", "");
         let caller = Caller { actor: "token eve at there".to_owned(), rights: rights.clone() };
         asked.extensions_mut().insert(caller.clone());
-        asked.extensions_mut().insert(super::super::authority::Identity(Ok(caller)));
+        asked.extensions_mut().insert(Identity(Ok(caller)));
         let response = inner.clone().oneshot(asked).await.unwrap();
         assert_eq!(response.status(), expected, "{request} as {rights:?}");
     }

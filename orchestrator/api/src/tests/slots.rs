@@ -38,7 +38,7 @@ fn claim(id: &str) -> String {
 }
 
 fn shown(state: &os_upgrade_kernel::State, now: chrono::DateTime<chrono::Utc>) -> Value {
-    serde_json::to_value(crate::slots::slots(state, now)).unwrap()
+    serde_json::to_value(resources::slots::slots(state, now)).unwrap()
 }
 
 impl TestApi {
@@ -168,8 +168,8 @@ async fn slots_of_another_lock_server() {
     // Its server has not taken it back: it has been held since it was granted.
     let state = &api.site.present().state;
     assert_eq!(shown(state, late), holder("being given back: operator", true));
-    let text = metrics::text(
-        &metrics::Answers::default(),
+    let text = resources::metrics::text(
+        &Answers::default(),
         &api.site.present(),
         &Gate::default(),
         &Options::default(),
@@ -263,9 +263,14 @@ async fn numbers_for_a_prometheus() {
     let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
     for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
         let at = at + chrono::TimeDelta::hours(hours);
-        let text =
-            metrics::text(&metrics::Answers::default(), &present, &Gate::default(), &Options::default(), at)
-                .unwrap();
+        let text = resources::metrics::text(
+            &Answers::default(),
+            &present,
+            &Gate::default(),
+            &Options::default(),
+            at,
+        )
+        .unwrap();
         for line in [
             format!("os_upgrade_fleet_lock_stuck_holders{{group=\"default\"}} {stuck}"),
             format!("os_upgrade_fleet_lock_waiters{{group=\"default\"}} {waiters}"),

@@ -3,7 +3,8 @@
 
 use async_nats::jetstream::stream::{Config, PersistenceMode};
 
-use super::{RESTORING, SITE, StreamsError};
+use super::error::StreamsError;
+use super::layout::{RESTORING, SITE};
 
 /// Whether a stream that was made with `found` serves as well as one made with `wanted`.
 pub(super) fn check(found: &Config, wanted: &Config) -> Result<(), StreamsError> {

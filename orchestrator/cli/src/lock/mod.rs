@@ -12,7 +12,6 @@ mod tls;
 mod unlock;
 
 use clap::Subcommand;
-use os_upgrade_kernel::{ClientId, ClientIdError};
 
 use crate::Failure;
 
@@ -64,8 +63,4 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Forget(slot) => Ok(operator::forget(slot).await?),
         Command::Conformance(options) => conformance::run(options).await,
     }
-}
-
-fn client_id(text: &str) -> Result<ClientId, ClientIdError> {
-    ClientId::new(text)
 }

@@ -6,7 +6,6 @@ use os_upgrade_api_types::slots::{self, AboutSlot};
 use os_upgrade_kernel::ClientId;
 use os_upgrade_protocol::GroupName;
 
-use super::client_id;
 use crate::output::outln;
 use crate::rest::{self, Server};
 
@@ -16,7 +15,7 @@ pub(crate) struct Slot {
     #[arg(long, default_value = "default")]
     group: GroupName,
     /// In whose name the slot is held, a host's or a FleetLock client's
-    #[arg(long, value_parser = client_id)]
+    #[arg(long, value_parser = ClientId::new)]
     id: ClientId,
     #[command(flatten)]
     server: Server,

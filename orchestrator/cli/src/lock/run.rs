@@ -16,7 +16,6 @@ use os_upgrade_protocol::GroupName;
 use os_upgrade_settings::HttpUrl;
 use tokio::process::{Child, Command};
 
-use super::client_id;
 use super::credentials::Credentials;
 use super::signals::{Signals, is_typed};
 use super::slot::{Slot, Waited};
@@ -57,7 +56,7 @@ pub(crate) struct Run {
     #[arg(long, default_value = "default")]
     group: GroupName,
     /// In whose name; two that run at the same time need different ids
-    #[arg(long, value_parser = client_id)]
+    #[arg(long, value_parser = ClientId::new)]
     id: ClientId,
     /// How long to wait for a slot, such as 90s or 1h, or forever
     #[arg(long, value_name = "DURATION", default_value = "1h")]

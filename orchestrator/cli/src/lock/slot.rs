@@ -146,7 +146,7 @@ impl Slot {
     }
 
     fn say(&self, outcome: &LockOutcome, known: &mut Known) {
-        let said = words(outcome);
+        let said = unlock::words(outcome);
         if said != known.said {
             errln!("os-upgrade: waiting for a slot of group {} at {}: {said}", self.group, self.server);
             known.said = said;
@@ -211,7 +211,10 @@ impl Slot {
         };
         if !given_back {
             let Self { group, id, by_hand, .. } = self;
-            errln!("os-upgrade: {id} may still hold a slot of group {group}: {}", words(&last.outcome));
+            errln!(
+                "os-upgrade: {id} may still hold a slot of group {group}: {}",
+                unlock::words(&last.outcome)
+            );
             errln!("os-upgrade: give it back with: {by_hand}");
         }
         given_back
@@ -224,15 +227,6 @@ impl Slot {
 
 fn unanswered() -> Reply {
     Reply::from(LockOutcome::Unreachable { why: NoAnswer::TimedOut })
-}
-
-pub(super) fn words(outcome: &LockOutcome) -> String {
-    match outcome {
-        LockOutcome::Granted => "granted".to_owned(),
-        LockOutcome::Denied { lock_kind, value } => format!("{value} ({lock_kind})"),
-        LockOutcome::Unreachable { why } => format!("the server cannot be reached: {why}"),
-        LockOutcome::Protocol { detail } => format!("the server does not speak FleetLock: {detail}"),
-    }
 }
 
 /// How long the server wants to be left alone.

@@ -9,9 +9,7 @@ use os_upgrade_settings::HttpUrl;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_tls::client_files::TlsFiles;
 
-use super::client_id;
 use super::credentials::{Credentials, Found, VARIABLE};
-use super::slot::words;
 use super::tls::Tls;
 use crate::Failure;
 use crate::output::outln;
@@ -31,7 +29,7 @@ pub(crate) struct Unlock {
     #[arg(long, default_value = "default")]
     group: GroupName,
     /// Who holds it
-    #[arg(long, value_parser = client_id)]
+    #[arg(long, value_parser = ClientId::new)]
     id: ClientId,
 }
 
@@ -98,6 +96,15 @@ pub(super) fn by_hand(
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+pub(super) fn words(outcome: &LockOutcome) -> String {
+    match outcome {
+        LockOutcome::Granted => "granted".to_owned(),
+        LockOutcome::Denied { lock_kind, value } => format!("{value} ({lock_kind})"),
+        LockOutcome::Unreachable { why } => format!("the server cannot be reached: {why}"),
+        LockOutcome::Protocol { detail } => format!("the server does not speak FleetLock: {detail}"),
+    }
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{GroupName, HostName};
 
-use super::non_empty;
 use crate::config::LockProvider;
-use crate::fact::{Fact, ReleaseCause};
+use crate::fact::Fact;
 use crate::reason::{Denial, Reason};
 use crate::run::{HostEvent, HostStatus, Run};
+use crate::slot::ReleaseCause;
 use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;
@@ -118,4 +118,8 @@ fn wait_each(
         (!known).then(|| Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
     };
     fronts.iter().filter_map(wait).collect()
+}
+
+pub(super) fn non_empty(facts: Vec<Fact>) -> Option<Vec<Fact>> {
+    (!facts.is_empty()).then_some(facts)
 }

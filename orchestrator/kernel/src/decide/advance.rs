@@ -4,11 +4,12 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::Action;
 
-use super::{admission, non_empty};
+use super::admission::{self, non_empty};
 use crate::config::OnFailure;
-use crate::fact::{Fact, ReleaseCause};
+use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause};
+use crate::slot::ReleaseCause;
 use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;

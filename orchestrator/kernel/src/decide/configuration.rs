@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::granted::{Accepted, Granted};
-use crate::config::{Config, ConfigError, Expected, difference};
+use crate::config::tag::Expected;
+use crate::config::{Config, ConfigError, difference};
 use crate::fact::Fact;
 use crate::forecast;
 use crate::spent::Spent;

@@ -3,9 +3,10 @@
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
 
 use crate::config::OnFailure;
-use crate::fact::{Fact, IgnoreCause, ReleaseCause};
+use crate::fact::{Fact, IgnoreCause};
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost};
+use crate::slot::ReleaseCause;
 use crate::slot::SentCommand;
 use crate::state::State;
 

@@ -7,9 +7,10 @@ use super::granted::Granted;
 use super::lock_clients::of_ours;
 use crate::client_id::ClientId;
 use crate::config::Reclaim;
-use crate::fact::{Fact, ReleaseCause};
+use crate::fact::Fact;
 use crate::run::HostStatus;
 use crate::semaphore::Denied;
+use crate::slot::ReleaseCause;
 use crate::state::State;
 use crate::view::View;
 

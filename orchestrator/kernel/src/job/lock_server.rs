@@ -3,7 +3,7 @@
 use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
-use super::SystemJob;
+use super::system_job::SystemJob;
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::reason::{Denial, NoAnswer, Reason};

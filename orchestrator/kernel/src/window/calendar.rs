@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
+use super::definition::{Occurrence, SPAN_MAX, Window};
 use super::series::{AFTER_ALL, BEFORE_ALL, Passed, Series};
-use super::{Occurrence, SPAN_MAX, Window};
 
 /// Most occurrences of single windows that are looked at on the way from one occurrence to the next.
 const STEPS_MAX: u32 = 100_000;

@@ -8,9 +8,9 @@ use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, TimeD
 use cron::{Schedule, TimeUnitSpec};
 use serde::Serialize;
 
-use super::mistake::mistake;
-use super::quoted;
+use super::cron_error::first_error;
 use crate::read::from_text;
+use crate::read::quoted;
 
 /// The years in which a schedule starts.
 const FIRST_YEAR: i32 = 1970;
@@ -70,7 +70,7 @@ impl Cron {
 
 /// What is wrong with `text`, or else what the parser says, without the schedule it repeats and the caret under it.
 fn reason(text: &str, error: &cron::error::Error) -> String {
-    if let Some(mistake) = mistake(text) {
+    if let Some(mistake) = first_error(text) {
         return format!(": {mistake}");
     }
     let text = error.to_string();

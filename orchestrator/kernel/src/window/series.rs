@@ -3,8 +3,8 @@
 use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
+use super::definition::{DstPolicy, Occurrence, Starts, Window};
 use super::local::{first_shown, has_day, latest_shown, shown};
-use super::{DstPolicy, Occurrence, Starts, Window};
 
 /// First and last day on which a window starts.
 const FIRST_DAY: NaiveDate = NaiveDate::from_ymd_opt(1970, 1, 1).expect("a day");

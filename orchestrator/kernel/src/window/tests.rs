@@ -1,3 +1,4 @@
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
 
@@ -111,7 +112,7 @@ fn schedules_that_are_not_understood() {
         "0 5/15 0,12 ? * ? 2027-2030",
         " @weekly ",
     ] {
-        let wrong = mistake::mistake(cron).filter(|_| !cron.contains('@'));
+        let wrong = cron_error::first_error(cron).filter(|_| !cron.contains('@'));
         assert_eq!(cron.parse::<Cron>().is_ok(), wrong.is_none(), "{cron}: {wrong:?}");
     }
 }

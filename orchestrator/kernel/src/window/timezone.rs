@@ -6,8 +6,8 @@ use std::str::FromStr;
 use chrono_tz::{TZ_VARIANTS, Tz};
 use serde::Serialize;
 
-use super::quoted;
 use crate::read::from_text;
+use crate::read::quoted;
 
 const SITE_LOCAL: &str = "site-local";
 

@@ -1,6 +1,6 @@
 //! Facts that do not fit the state are refused with a typed error, and change nothing.
 
-use os_upgrade_kernel::fact::ReleaseCause;
+use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{ApplyError, Fact, HostEvent, LockProvider, Record, RunResult};
 
 use crate::common::{self, Site, group, host, run, start};

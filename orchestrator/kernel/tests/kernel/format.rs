@@ -6,12 +6,14 @@
 use std::collections::BTreeSet;
 
 use chrono_tz::Tz;
+use os_upgrade_kernel::Difference;
 use os_upgrade_kernel::Enlisted;
-use os_upgrade_kernel::config::{Difference, Rollout};
+use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::fact::{IgnoreCause, ReleaseCause};
+use os_upgrade_kernel::fact::IgnoreCause;
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, Semaphore, Waiter};
+use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason, Reclaim,
     Record, RestoreSource, RunResult, SecretName, Settings, Standing, State, StopCause, Trigger,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use os_upgrade_protocol::GroupName;
 
-use super::{Bounded, Shape, Value, wrong};
-use crate::document::{Located, Raw};
+use super::number::Bounded;
+use super::read::{Shape, Value, wrong};
 use crate::problem::Problem;
+use crate::raw::{Located, Raw};
 
 /// How many hosts of a group may be upgraded at once.
 type Slots = Bounded<0, 10_000>;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use reqwest::Url;
 
-use super::{Shape, Value};
+use super::read::{Shape, Value};
 
 /// A text of 1 to 1024 bytes without control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]

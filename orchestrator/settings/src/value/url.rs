@@ -5,19 +5,8 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
-use super::{Shape, Value};
-
-/// `text` with user and password of its URLs taken out, for logs and errors.
-pub(crate) fn redacted(text: &str) -> String {
-    let hide = |url: &str| match url.split_once("://") {
-        Some((scheme, rest)) => match rest.rsplit_once('@') {
-            Some((_, host)) => format!("{scheme}://***@{host}"),
-            None => url.to_owned(),
-        },
-        None => url.to_owned(),
-    };
-    text.split(',').map(hide).collect::<Vec<_>>().join(",")
-}
+use super::read::{Shape, Value};
+use crate::raw::redacted;
 
 macro_rules! redacted_display {
     ($type:ty, $text:ident) => {

@@ -13,7 +13,8 @@ use os_upgrade_kernel::{Record, State};
 use os_upgrade_protocol::subject;
 use serde::Serialize;
 
-use super::{AppendId, JournalError, Tip};
+use super::error::INFLATED_BYTES_MAX;
+use super::{AppendId, DecodeError, JournalError, Tip};
 
 /// The format that this version writes, and the only one it reads.
 pub const FORMAT: u32 = 2;
@@ -21,9 +22,6 @@ pub const FORMAT: u32 = 2;
 const DEFLATE_BYTES_MIN: usize = 8 * 1024;
 /// Largest payload of one message, in bytes; NATS takes 1 MiB by default, headers included.
 const PART_BYTES_MAX: usize = 768 * 1024;
-/// Largest payload of all parts together before deflating, in bytes: the state of some hundred thousand hosts. What is
-/// read is never inflated beyond it.
-const INFLATED_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Into how many parts it is split at most.
 const PARTS_MAX: u32 = 512;
 
@@ -83,20 +81,6 @@ pub struct Message {
     pub deflated: bool,
     /// Its part of the payload.
     pub payload: Bytes,
-}
-
-/// A payload cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum DecodeError {
-    /// It does not inflate.
-    #[error("the payload does not inflate")]
-    Inflate(#[source] std::io::Error),
-    /// It inflates to more than [`INFLATED_BYTES_MAX`].
-    #[error("the payload inflates to more than {INFLATED_BYTES_MAX} bytes")]
-    TooLarge,
-    /// It is not what it should be.
-    #[error("the payload is not valid")]
-    Json(#[source] serde_json::Error),
 }
 
 /// What a complete payload holds.

@@ -5,7 +5,7 @@ use os_upgrade_kernel::State;
 
 use super::codec::{Content, Kind, Message, decode};
 use super::{JournalError, Tip};
-use crate::committed::Committed;
+use crate::journal::Committed;
 
 /// The fold of the journal so far.
 #[derive(Debug, Clone, Default)]

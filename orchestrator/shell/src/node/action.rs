@@ -4,10 +4,10 @@ use os_upgrade_kernel::Settings;
 use os_upgrade_protocol::{GroupName, Hint, HostName};
 
 use super::{CallId, Halt, Known};
-use crate::committed::Committed;
 use crate::dispatch::Dispatch;
 use crate::forward::{Forwarded, Outcome};
 use crate::inventory::InventoryError;
+use crate::journal::Committed;
 use crate::journal::codec::Message;
 use crate::lease::{LeaseHolder, LeaseQuestion};
 

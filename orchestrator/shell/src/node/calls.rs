@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use os_upgrade_kernel::{Input, Operation, Request};
 
+use super::leading::Caller;
 use super::{Action, CallId, HOSTS_UNREAD, NO_LEADER, Node, Role, halted};
 use crate::clock::Now;
 use crate::forward::{Forwarded, Outcome};
@@ -16,14 +17,6 @@ const CALL_TTL: Duration = Duration::from_millis(3_500);
 const FORWARDED_TTL: Duration = Duration::from_millis(2_500);
 /// By how much less FleetLock clients wait, who ask again soon, and for the contrary.
 const CLIENTS_LESS: Duration = Duration::from_millis(1_500);
-
-/// Who waits for an answer to an input.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Caller {
-    pub(super) call: CallId,
-    /// Until when the request is worth being begun.
-    pub(super) until: Duration,
-}
 
 /// How long `request` is worth being begun, where it came from a follower or not.
 const fn patience(request: &Request, is_forwarded: bool) -> Duration {

@@ -1,18 +1,18 @@
 //! What only a leader has: the queue of inputs, the record being appended, and the dispatcher.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use os_upgrade_kernel::forecast::StartTimer;
 use os_upgrade_kernel::window::Occurrence;
 use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, State, View, hint};
 use os_upgrade_protocol::RunId;
 
-use super::calls::Caller;
 use super::{Action, CallId, Warning};
 use crate::clock::Now;
-use crate::committed::Committed;
 use crate::dispatch::Dispatcher;
 use crate::forward::Answered;
+use crate::journal::Committed;
 use crate::journal::Tip;
 use crate::journal::follow::Follower;
 use crate::not_done::NotDone;
@@ -241,4 +241,12 @@ impl Leading {
             out.extend(calls.into_iter().map(|call| Action::Answer { call, outcome: outcome() }));
         }
     }
+}
+
+/// Who waits for an answer to an input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    pub(crate) call: CallId,
+    /// Until when the request is worth being begun.
+    pub(crate) until: Duration,
 }

@@ -13,7 +13,7 @@ use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::journal::append::{AppendOutcome, Appender, ReadBack, Step};
 use os_upgrade_shell::journal::codec::{self, Kind, Message, encode, snapshot_start};
 use os_upgrade_shell::journal::follow::Follower;
-use os_upgrade_shell::journal::{AppendId, JournalError, Tip};
+use os_upgrade_shell::journal::{AppendId, DecodeError, JournalError, Tip};
 
 fn now(millis: u64) -> Now {
     Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_millis(millis) }
@@ -206,7 +206,7 @@ fn what_inflates_without_end_is_refused() {
     let bomb = encoder.finish().unwrap();
     assert!(bomb.len() < 2 * 1024 * 1024, "{}", bomb.len());
     let message = Message { kind: Kind::Record, deflated: true, ..read(1, "", "0").unwrap() };
-    assert!(matches!(codec::decode(&message, &bomb), Err(codec::DecodeError::TooLarge)));
+    assert!(matches!(codec::decode(&message, &bomb), Err(DecodeError::TooLarge)));
 }
 
 type Change<'a> = &'a dyn Fn(&mut Vec<Message>);

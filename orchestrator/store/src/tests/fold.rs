@@ -1,6 +1,6 @@
 //! The state that a store's facts lead to is the one that led to them.
 
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_test_site::{TestSite, put_config, trigger};
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_protocol::{Action, Outcome};
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_test_site::{TestSite, cancel, put_config, run_id, trigger};
 
 use super::*;

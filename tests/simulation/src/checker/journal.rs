@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use os_upgrade_kernel::fact::ReleaseCause;
+use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::window::{Calendar, Occurrence};
 use os_upgrade_kernel::{Fact, HostEvent, Reason, StopCause, Trigger};
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::node::Halt;
 

@@ -1,8 +1,8 @@
 //! Planted bugs, done to what ships at its edge. See [`crate::bug`].
 
 use bytes::Bytes;
-use os_upgrade_kernel::fact::ReleaseCause;
 use os_upgrade_kernel::semaphore::{Denied, Full};
+use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     Accepted, Batch, ClientId, Effect, Fact, HostEvent, Input, LockOperation, Operation, Reason, Record,
     Request, RunHost, State, sends,

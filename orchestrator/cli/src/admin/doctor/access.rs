@@ -16,7 +16,7 @@ use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_tls::pem_file::{PemError, PemFile, not_after};
 use os_upgrade_tls::server_files::{Tls, WARN_BEFORE};
 
-use super::Check;
+use super::check::Check;
 
 /// The state is the one that the store leads to, if it does.
 pub(super) fn examine(settings: &Settings, state: Option<&State>, now: DateTime<Utc>) -> Vec<Check> {

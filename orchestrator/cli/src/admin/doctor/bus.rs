@@ -13,7 +13,6 @@ use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::subject;
 use os_upgrade_recovery::collect;
 use os_upgrade_recovery::loss;
-use os_upgrade_recovery::plan::knowledge;
 use os_upgrade_recovery::site::{connect_to, layout};
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_shell::journal::Tip;
@@ -23,7 +22,8 @@ use os_upgrade_store::{Folded, History};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Check, hosts};
+use super::check::Check;
+use super::hosts;
 
 const NATS: &str = "NATS";
 
@@ -146,7 +146,7 @@ async fn lost(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> Result
     let Some(folded) = folded else {
         return Ok(Check::ok(NAME, "the store knows of none to compare with"));
     };
-    let known = Known::of_store(&knowledge(&folded.position)).with(&Tip::default(), &folded.state);
+    let known = Known::of_store(&folded.position.knowledge()).with(&Tip::default(), &folded.state);
     let losses = losses(&known, &bus.inspect(&known).await?);
     if losses.is_empty() {
         return Ok(Check::ok(NAME, "everything that the store has is in the streams"));

@@ -12,7 +12,7 @@ use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_store::{self as store, FoldError, Folded, OpenError};
 
-use super::Check;
+use super::check::Check;
 
 /// With less free space than this, in bytes, a run of a large site may not fit any more.
 const FREE_WARNING: u64 = 1024 * 1024 * 1024;

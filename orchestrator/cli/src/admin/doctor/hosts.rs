@@ -7,7 +7,7 @@ use os_upgrade_kernel::State;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, subject};
 
-use super::Check;
+use super::check::Check;
 
 const NAME: &str = "enrolment";
 const ADVICE: &str = "look at them with `os-upgrade hosts list --pending`, then `os-upgrade hosts approve NAME...`; or set \
@@ -51,7 +51,7 @@ mod tests {
     use os_upgrade_test_site::host;
 
     use super::*;
-    use crate::admin::doctor::Verdict;
+    use crate::admin::doctor::check::Verdict;
 
     #[test]
     fn hosts_that_wait_are_a_warning() {

@@ -3,71 +3,53 @@
 
 mod access;
 mod bus;
-mod command;
+mod check;
 mod files;
 mod hosts;
 
-use serde::Serialize;
+use std::path::PathBuf;
 
-pub(crate) use self::command::{Doctor, run};
-
+use anyhow::bail;
+use clap::Args;
 use os_upgrade_settings::{self as settings, Settings};
 
-/// How a check came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
-    /// As it should be.
-    Ok,
-    /// It works, and will not for long, or could not be looked at.
-    Warning,
-    /// It does not work.
-    Problem,
+use self::check::{Check, Verdict};
+use crate::output::{Output, outln};
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// The configuration, a TOML file; without it every key has its default
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
 }
 
-impl Verdict {
-    /// The word.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
+/// Shows every check; fails when there is a problem.
+pub(crate) async fn run(settings: Result<Settings, settings::Error>, options: Doctor) -> anyhow::Result<()> {
+    let checks = examine(settings).await;
+    match options.output {
+        Output::Json => outln!("{}", serde_json::to_string_pretty(&checks)?),
+        Output::Text => outln!("{}", checks.iter().map(text).collect::<Vec<_>>().join("\n")),
+    }
+    match checks.iter().filter(|check| check.verdict == Verdict::Problem).count() {
+        0 => Ok(()),
+        1 => bail!("1 problem found"),
+        problems => bail!("{problems} problems found"),
     }
 }
 
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Check {
-    /// What.
-    #[serde(rename = "check")]
-    pub(crate) name: String,
-    /// How it came out.
-    pub(crate) verdict: Verdict,
-    /// What was found.
-    pub(crate) found: String,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) advice: Option<String>,
-}
-
-impl Check {
-    fn ok(name: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Ok, found: found.into(), advice: None }
-    }
-
-    fn warning(name: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, advice: Some(advice.into()), ..Self::ok(name, found) }
-    }
-
-    fn problem(name: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Problem, ..Self::warning(name, found, advice) }
+fn text(check: &Check) -> String {
+    let line = format!("{:<8} {}: {}", check.verdict.as_str(), check.name, check.found);
+    match &check.advice {
+        Some(advice) => format!("{line}\n         {advice}"),
+        None => line,
     }
 }
 
 /// Every check, in the order in which one builds on the other.
-pub(crate) async fn examine(settings: Result<Settings, settings::Error>) -> Vec<Check> {
+async fn examine(settings: Result<Settings, settings::Error>) -> Vec<Check> {
     let settings = match settings {
         Ok(settings) => settings,
         Err(error) => {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::fact::ReleaseCause;
+use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     Fact, HostEvent, LockOperation, LockProvider, Operation, Reclaim, Request, Settings, SlotOperation,
 };

@@ -10,7 +10,7 @@ use os_upgrade_test_site::authority::Authority;
 use tempfile::TempDir;
 
 use super::*;
-use crate::admin::doctor::Verdict;
+use crate::admin::doctor::check::Verdict;
 
 const DAY: Duration = Duration::from_hours(24);
 

@@ -1,0 +1,38 @@
+//! The description of the API, an `OpenAPI` document, in both syntaxes.
+
+use std::sync::OnceLock;
+
+use os_upgrade_api_types::openapi;
+use os_upgrade_api_types::route::Declaration;
+
+use crate::http::form;
+
+/// The document. Anybody may ask for it, so it is kept.
+#[derive(Debug)]
+pub(crate) struct Description {
+    json: String,
+    yaml: OnceLock<Result<String, String>>,
+}
+
+impl Description {
+    /// The description of `routes`.
+    pub(crate) fn of<'a>(routes: impl Iterator<Item = &'a Declaration>) -> Self {
+        let json = serde_json::to_string_pretty(&openapi::document(routes));
+        let json = json.expect("a document has string keys and no fallible part");
+        Self { json, yaml: OnceLock::new() }
+    }
+
+    /// The document in JSON.
+    pub(crate) fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// The same in YAML.
+    ///
+    /// # Errors
+    /// Why it has no form in YAML.
+    pub(crate) fn yaml(&self) -> Result<&str, String> {
+        let yaml = self.yaml.get_or_init(|| form::to_yaml(self.json.as_bytes()));
+        yaml.as_deref().map_err(Clone::clone)
+    }
+}

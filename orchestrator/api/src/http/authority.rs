@@ -1,0 +1,121 @@
+//! Who may call what: the two steps that keep to what the routes declare. First it is found who a request comes from,
+//! before any route; then whether the route lets that caller in.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use chrono::Utc;
+use os_upgrade_api_types::Role;
+use os_upgrade_api_types::fleet_lock::dialect_of;
+use os_upgrade_api_types::route::Dialect;
+use os_upgrade_auth::{Caller, Denied, Gate, Scheme, Shown};
+use os_upgrade_shell::not_done::NotDone;
+
+use crate::http::error::Problem;
+
+/// Who a request comes from, as far as that is known. An extension of every request; who is known is one too, as
+/// [`Caller`].
+#[derive(Debug, Clone)]
+pub(crate) struct Identity(pub(crate) Result<Caller, Denied>);
+
+/// Where a request comes from.
+pub(crate) fn peer(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
+}
+
+/// Finds out who a request comes from, for all that comes after.
+pub(crate) async fn identify(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    let scheme = match dialect_of(request.uri().path()) {
+        Dialect::Specification => Scheme::Bearer,
+        Dialect::FleetLock => Scheme::FleetLock,
+    };
+    let headers = request.headers();
+    let certificate = request.extensions().get();
+    let shown = Shown { scheme, headers, certificate, peer: peer(&request) };
+    let caller = gate.caller(shown, Utc::now()).await;
+    if let Ok(caller) = &caller {
+        request.extensions_mut().insert(caller.clone());
+    }
+    request.extensions_mut().insert(Identity(caller));
+    next.run(request).await
+}
+
+/// Lets a request through to a route that is for whoever has `role`, or refuses it.
+pub(crate) async fn admit(
+    State((gate, role)): State<(Gate, Role)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match admitted(role, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => {
+            gate.denials().note(refusal.reason(), peer(&request), Instant::now());
+            refusal.answer(request.method())
+        }
+    }
+}
+
+/// Why a request does not reach its route.
+#[derive(Debug)]
+enum Refusal {
+    /// Nobody knows who asks.
+    Denied(Denied),
+    /// Who asks may not.
+    Forbidden(Role),
+}
+
+fn admitted(role: Role, request: &Request) -> Result<(), Refusal> {
+    let Some(Identity(caller)) = request.extensions().get() else {
+        return Err(Refusal::Denied(Denied::Missing));
+    };
+    match caller {
+        Ok(caller) if caller.may(role) => Ok(()),
+        Ok(_) => Err(Refusal::Forbidden(role)),
+        Err(denied) => Err(Refusal::Denied(*denied)),
+    }
+}
+
+impl Refusal {
+    /// Its word in the metrics.
+    const fn reason(&self) -> &'static str {
+        match self {
+            Self::Denied(denied) => denied.as_str(),
+            Self::Forbidden(_) => "forbidden",
+        }
+    }
+}
+
+impl Refusal {
+    /// The answer to a request by `method`.
+    fn answer(self, method: &Method) -> Response {
+        match self {
+            Self::Denied(Denied::Unavailable) => {
+                let unchanged = NotDone::unchanged(Denied::Unavailable.to_string());
+                Problem::not_done(method, unchanged).into_response()
+            }
+            Self::Denied(Denied::Elsewhere) => {
+                Problem::new(StatusCode::FORBIDDEN, Denied::Elsewhere.to_string()).into_response()
+            }
+            Self::Denied(denied) => unauthorized(denied),
+            Self::Forbidden(role) => {
+                let message = format!("this needs the role {role}");
+                Problem::new(StatusCode::FORBIDDEN, message).into_response()
+            }
+        }
+    }
+}
+
+fn unauthorized(denied: Denied) -> Response {
+    let challenge = match denied {
+        Denied::Missing | Denied::Unavailable | Denied::Elsewhere => "Bearer realm=\"os-upgrade\"",
+        Denied::Invalid | Denied::Expired => "Bearer realm=\"os-upgrade\", error=\"invalid_token\"",
+    };
+    let mut response = Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).into_response();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}

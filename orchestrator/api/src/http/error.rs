@@ -1,0 +1,239 @@
+//! Errors, in the dialect of the specification.
+//!
+//! The policy:
+//! - Every error has a body `{"errors":[{"error-message":"...","error-info":{...}}]}`, also where no endpoint was
+//!   reached (404, 405, 413, 415, 408) and after a panic. `error-info` is there when a program could use it.
+//! - 400: the request cannot be meant; the message names the place. 404: what is asked for is not there. 409: it is
+//!   understood and cannot be done as things are now. 503: nobody knows what became of it, or nothing can be done
+//!   now; asking again later may help. What became of a change is the `outcome` in the info: `unchanged` or `unknown`.
+//!   500: this program is wrong, or its history file is; the message says no more than that, the log does.
+//! - The core's refusals are matched by kind, never by text; their sentence is the message and their whole the info.
+//! - The cause goes into the log line at the boundary, through [`Cause`].
+
+use std::any::Any;
+use std::fmt::Display;
+
+use axum::Json;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use os_upgrade_kernel::semaphore::Denied;
+use os_upgrade_kernel::{
+    ConfigRefusal, EnrolmentRefusal, RunRefusal, SecretRefusal, SlotRefusal, StartBlocker,
+};
+use os_upgrade_shell::not_done::NotDone;
+use os_upgrade_store::StoreError;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// An error as it is answered.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    message: String,
+    info: Option<Value>,
+    /// What only the log says.
+    cause: Option<String>,
+}
+
+/// What the log line says about a response.
+#[derive(Debug, Clone)]
+pub(crate) struct Cause(pub(crate) String);
+
+/// An error that is an answer like any other: who asks wants to know just this, again and again. The log leaves it out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Routine;
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ErrorEntry {
+    error_message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_info: Option<Value>,
+}
+
+impl Problem {
+    /// An error of `status` with `message`.
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), info: None, cause: None }
+    }
+
+    /// The request cannot be meant.
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// What is asked for is not there.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// Nothing can be done now.
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// There is no answer. What became of it is said of changes; reads have changed nothing.
+    pub(crate) fn not_done(method: &Method, not_done: NotDone) -> Self {
+        if method.is_safe() { Self::unavailable(not_done.why()) } else { not_done.into() }
+    }
+
+    /// This program is wrong; only the log says how.
+    pub(crate) fn internal(cause: impl Into<String>) -> Self {
+        let problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the log has its cause");
+        Self { cause: Some(cause.into()), ..problem }
+    }
+
+    /// The endpoint has no such method; the router adds `Allow`.
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this method is not allowed here; Allow names those that are",
+        )
+    }
+
+    /// The core has refused it.
+    fn refused(status: StatusCode, refusal: &(impl Display + Serialize)) -> Self {
+        Self { info: serde_json::to_value(refusal).ok(), ..Self::new(status, refusal.to_string()) }
+    }
+
+    /// Its status.
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What it says.
+    pub(crate) fn into_message(self) -> String {
+        self.message
+    }
+
+    /// The same with another message.
+    pub(crate) fn with_message(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// The same with another status.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The same with `info` for programs.
+    pub(crate) fn with_info(self, info: Value) -> Self {
+        Self { info: Some(info), ..self }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let cause = Cause(self.cause.unwrap_or_else(|| self.message.clone()));
+        let entry = ErrorEntry { error_message: self.message, error_info: self.info };
+        let mut response = (self.status, Json(json!({ "errors": [entry] }))).into_response();
+        response.extensions_mut().insert(cause);
+        response
+    }
+}
+
+impl From<RunRefusal> for Problem {
+    fn from(refusal: RunRefusal) -> Self {
+        let status = match &refusal {
+            RunRefusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
+            RunRefusal::NotStartable(StartBlocker::NoConfiguration) | RunRefusal::NotInRun { .. } => {
+                StatusCode::NOT_FOUND
+            }
+            RunRefusal::NotStartable(
+                StartBlocker::NoHosts { .. }
+                | StartBlocker::NoneApproved { .. }
+                | StartBlocker::RunActive { .. },
+            )
+            | RunRefusal::NoRun
+            | RunRefusal::HostThrough { .. }
+            | RunRefusal::HostUncertain { .. } => StatusCode::CONFLICT,
+            RunRefusal::NotStartable(
+                StartBlocker::ClockSkew { .. } | StartBlocker::StrongboxSealed { .. },
+            ) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::refused(status, &refusal)
+    }
+}
+
+impl From<ConfigRefusal> for Problem {
+    fn from(refusal: ConfigRefusal) -> Self {
+        let status = match &refusal {
+            ConfigRefusal::InvalidConfig { .. } => StatusCode::BAD_REQUEST,
+            ConfigRefusal::ConfigChanged { .. } => StatusCode::PRECONDITION_FAILED,
+            ConfigRefusal::NoConfiguration => StatusCode::NOT_FOUND,
+        };
+        Self::refused(status, &refusal)
+    }
+}
+
+impl From<EnrolmentRefusal> for Problem {
+    fn from(refusal: EnrolmentRefusal) -> Self {
+        let status = match &refusal {
+            EnrolmentRefusal::ApprovalSize => StatusCode::BAD_REQUEST,
+            EnrolmentRefusal::UnknownHost { .. } => StatusCode::NOT_FOUND,
+            EnrolmentRefusal::EnrolmentFull | EnrolmentRefusal::ForgottenIsApproved { .. } => {
+                StatusCode::CONFLICT
+            }
+        };
+        Self::refused(status, &refusal)
+    }
+}
+
+impl From<SlotRefusal> for Problem {
+    fn from(refusal: SlotRefusal) -> Self {
+        let status = match &refusal {
+            SlotRefusal::NoHolder { .. }
+            | SlotRefusal::LockDenied { denied: Denied::UnknownGroup { .. } } => StatusCode::NOT_FOUND,
+            SlotRefusal::LockDenied { .. }
+            | SlotRefusal::HolderAtWork { .. }
+            | SlotRefusal::HolderUncertain { .. }
+            | SlotRefusal::ReclaimsNothing
+            | SlotRefusal::InInventory { .. }
+            | SlotRefusal::NotLeft { .. }
+            | SlotRefusal::HeldAlready { .. } => StatusCode::CONFLICT,
+        };
+        let problem = Self::refused(status, &refusal);
+        let SlotRefusal::LockDenied { denied } = refusal else { return problem };
+        // As a FleetLock client would be told.
+        problem.with_info(json!({
+            "kind": "lock-denied",
+            "lock-kind": denied.kind().as_str(),
+            "value": denied.to_string(),
+        }))
+    }
+}
+
+impl From<SecretRefusal> for Problem {
+    fn from(refusal: SecretRefusal) -> Self {
+        let status = match &refusal {
+            SecretRefusal::NoSecret { .. } => StatusCode::NOT_FOUND,
+            SecretRefusal::OtherStrongboxKey | SecretRefusal::StrongboxFull => StatusCode::CONFLICT,
+        };
+        Self::refused(status, &refusal)
+    }
+}
+
+impl From<NotDone> for Problem {
+    fn from(not_done: NotDone) -> Self {
+        Self::unavailable(not_done.to_string()).with_info(json!(not_done))
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::UnknownRun(id) => Self::bad_request(format!("after: there is no run {id:?}")),
+            StoreError::Busy => Self::unavailable("the history is busy"),
+            StoreError::Sqlite(source) => Self::internal(format!("the history cannot be read: {source}")),
+            StoreError::Damaged(source) => Self::internal(format!("the history is damaged: {source}")),
+            StoreError::BadValue { .. } => Self::internal(error.to_string()),
+        }
+    }
+}
+
+/// What the log says of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    format!("panic: {text}")
+}

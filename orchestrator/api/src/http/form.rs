@@ -1,0 +1,281 @@
+//! The two forms of the API, JSON and YAML: which one a client sends, which one it wants, and the way from one to the
+//! other. Endpoints write JSON and read what they are given; everything about YAML is here and in `extract`.
+//!
+//! YAML is 1.2 for reading: `01:00` and `2026-12-01` are texts, `no` is a text too. What is written is quoted where a
+//! reader of YAML 1.1 would take a text for something else.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::fleet_lock::dialect_of;
+use os_upgrade_api_types::route::{Dialect, JSON};
+use serde_transcode::Transcoder;
+use tokio::sync::Semaphore;
+
+use crate::http::error::Problem;
+
+/// Most media ranges of an `Accept` that are looked at.
+const RANGES_MAX: usize = 64;
+
+/// From so many bytes on, an answer is rewritten off the runtime's threads, on which the run goes on.
+const LARGE_BYTES: usize = 64 * 1_024;
+
+/// How a text is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    /// RFC 8259.
+    Json,
+    /// YAML 1.2.
+    Yaml,
+}
+
+/// A form in which answers are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// How it is written.
+    pub(crate) syntax: Syntax,
+    /// Its name.
+    pub(crate) media_type: &'static str,
+}
+
+/// In the order in which they are preferred by a client to which they are all the same.
+const FORMS: [Form; 5] = [
+    Form { syntax: Syntax::Json, media_type: JSON },
+    Form { syntax: Syntax::Yaml, media_type: "application/yaml" },
+    Form { syntax: Syntax::Yaml, media_type: "application/x-yaml" },
+    Form { syntax: Syntax::Yaml, media_type: "text/yaml" },
+    Form { syntax: Syntax::Yaml, media_type: "text/x-yaml" },
+];
+
+impl Default for Form {
+    fn default() -> Self {
+        FORMS[0]
+    }
+}
+
+impl Form {
+    /// What a client wants most by its `Accept`; JSON when it does not say, and nothing when it wants neither form.
+    pub(crate) fn wanted(headers: &HeaderMap) -> Option<Self> {
+        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let ranges = values.flat_map(|value| value.split(',')).filter_map(Range::parse);
+        let ranges: Vec<_> = ranges.take(RANGES_MAX).collect();
+        if ranges.is_empty() {
+            return Some(Self::default());
+        }
+        let mut best: Option<(Self, u16)> = None;
+        for form in FORMS {
+            let quality = quality(form.media_type, &ranges);
+            if quality > best.map_or(0, |(_, best)| best) {
+                best = Some((form, quality));
+            }
+        }
+        best.map(|(form, _)| form)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Form {
+    type Rejection = Infallible;
+
+    /// What [`negotiated`] has found.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or_default())
+    }
+}
+
+/// One entry of an `Accept`.
+struct Range<'a> {
+    kind: &'a str,
+    subtype: &'a str,
+    /// In thousandths.
+    quality: u16,
+}
+
+impl<'a> Range<'a> {
+    /// What cannot be read says nothing.
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let (kind, subtype) = parts.next()?.split_once('/')?;
+        let quality = parts.find_map(|part| {
+            let (name, value) = part.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
+        });
+        Some(Self { kind, subtype, quality: quality.map_or(Some(1_000), thousandths)? })
+    }
+
+    /// How closely it names `media_type`; nothing when it does not.
+    fn closeness(&self, media_type: &str) -> Option<u8> {
+        let (kind, subtype) = media_type.split_once('/')?;
+        let is_kind = self.kind.eq_ignore_ascii_case(kind);
+        match (self.kind, self.subtype) {
+            ("*", "*") => Some(0),
+            (_, "*") => is_kind.then_some(1),
+            (_, other) => (is_kind && other.eq_ignore_ascii_case(subtype)).then_some(2),
+        }
+    }
+}
+
+/// A quality from 0 to 1 with at most three decimals.
+fn thousandths(text: &str) -> Option<u16> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = decimals.len() <= 3 && decimals.bytes().all(|byte| byte.is_ascii_digit());
+    let decimals: u16 = format!("{decimals:0<3}").parse().ok().filter(|_| is_number)?;
+    match whole {
+        "0" => Some(decimals),
+        "1" => (decimals == 0).then_some(1_000),
+        _ => None,
+    }
+}
+
+/// What the range that names `media_type` most closely gives it.
+fn quality(media_type: &str, ranges: &[Range<'_>]) -> u16 {
+    let named = ranges.iter().filter_map(|range| Some((range.closeness(media_type)?, range.quality)));
+    named.max().map_or(0, |(_, quality)| quality)
+}
+
+/// Answers in the form that the client wants, errors too; in JSON when it wants neither and has changed something.
+/// What is read is then refused, before anything is done for it.
+pub(crate) async fn negotiated(
+    State(renders): State<Arc<Semaphore>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match dialect_of(request.uri().path()) {
+        Dialect::Specification => {}
+        // It has one form, whatever a client wants.
+        Dialect::FleetLock => return next.run(request).await,
+    }
+    let wanted = Form::wanted(request.headers());
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if wanted.is_none() && reads && request.uri().path().starts_with("/v1/") {
+        return vary(not_acceptable().into_response());
+    }
+    let form = wanted.unwrap_or_default();
+    let has_body = *request.method() != Method::HEAD;
+    request.extensions_mut().insert(form);
+    let response = next.run(request).await;
+    if response.status() == StatusCode::NOT_MODIFIED {
+        return vary(response);
+    }
+    if response.headers().get(CONTENT_TYPE).is_none_or(|found| found != JSON) {
+        return response;
+    }
+    match form.syntax {
+        Syntax::Json => vary(response),
+        Syntax::Yaml => vary(rewritten(response, form, has_body, &renders).await),
+    }
+}
+
+fn not_acceptable() -> Problem {
+    let offered = FORMS.map(|form| form.media_type).join(", ");
+    Problem::new(StatusCode::NOT_ACCEPTABLE, format!("answers are in {offered}: let Accept name one of them"))
+}
+
+/// `response`, which differs with what a client wants.
+pub(crate) fn vary(mut response: Response) -> Response {
+    response.headers_mut().append(VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+async fn rewritten(response: Response, form: Form, has_body: bool, renders: &Arc<Semaphore>) -> Response {
+    let (mut parts, body) = response.into_parts();
+    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type));
+    parts.headers.remove(CONTENT_LENGTH);
+    if !has_body {
+        return Response::from_parts(parts, body);
+    }
+    match yaml_of(body, renders).await {
+        Ok(text) => Response::from_parts(parts, Body::from(text)),
+        Err(cause) => Problem::internal(cause).into_response(),
+    }
+}
+
+async fn yaml_of(body: Body, renders: &Arc<Semaphore>) -> Result<String, String> {
+    let json = to_bytes(body, usize::MAX).await.map_err(|error| error.to_string())?;
+    if json.len() < LARGE_BYTES {
+        return to_yaml(&json);
+    }
+    let permit = Arc::clone(renders).acquire_owned().await;
+    // It goes on also when nobody waits for it any more, and has its permit until then.
+    let written = tokio::task::spawn_blocking(move || {
+        let written = to_yaml(&json);
+        drop(permit);
+        written
+    });
+    written.await.map_err(|error| error.to_string())?
+}
+
+/// The same in YAML, its keys in the same order.
+pub(crate) fn to_yaml(json: &[u8]) -> Result<String, String> {
+    let options = serde_saphyr::ser_options! { compact_list_indent: false, prefer_block_scalars: false };
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let mut text = String::with_capacity(json.len());
+    serde_saphyr::to_fmt_writer_with_options(&mut text, &Transcoder::new(&mut reader), options)
+        .map_err(|error| format!("it cannot be written as YAML: {error}"))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(accept: &[&str]) -> Option<&'static str> {
+        let mut headers = HeaderMap::new();
+        for value in accept {
+            headers.append(ACCEPT, HeaderValue::from_str(value).unwrap());
+        }
+        Form::wanted(&headers).map(|form| form.media_type)
+    }
+
+    #[test]
+    fn the_form_that_is_wanted() {
+        let cases: &[(&[&str], Option<&str>)] = &[
+            (&[], Some(JSON)),
+            (&["*/*"], Some(JSON)),
+            (&["application/*"], Some(JSON)),
+            (&["application/json"], Some(JSON)),
+            (&["Application/JSON; charset=utf-8"], Some(JSON)),
+            (&["application/yaml"], Some("application/yaml")),
+            (&["application/x-yaml"], Some("application/x-yaml")),
+            (&["text/yaml"], Some("text/yaml")),
+            (&["text/*"], Some("text/yaml")),
+            (&["text/x-yaml;q=0.1"], Some("text/x-yaml")),
+            (&["application/json;q=0.5, application/yaml"], Some("application/yaml")),
+            (&["application/json;q=0.5", "application/yaml;q=0.6"], Some("application/yaml")),
+            (&["application/json, application/yaml"], Some(JSON)),
+            (&["text/html, application/xhtml+xml, */*;q=0.8"], Some(JSON)),
+            (&["*/*, application/json;q=0"], Some("application/yaml")),
+            (&["application/*;q=0.9, application/json;q=0.1"], Some("application/yaml")),
+            (&["application/yaml;q=1.000;v=2, */*;q=0.001"], Some("application/yaml")),
+            (&["text/html"], None),
+            (&["application/json;q=0"], None),
+            (&["application/json;q=0.000, text/html"], None),
+            (&["application/vnd.example+json"], None),
+            // What cannot be read says nothing.
+            (&["json"], Some(JSON)),
+            (&["application/yaml;q=2"], Some(JSON)),
+            (&["application/yaml;q=0.1234"], Some(JSON)),
+            (&["application/yaml;q=-1, text/yaml"], Some("text/yaml")),
+            (&[", ,application/yaml,"], Some("application/yaml")),
+        ];
+        for (accept, expected) in cases {
+            assert_eq!(wanted(accept), *expected, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn what_yaml_1_1_would_misread_is_quoted() {
+        let json = r#"{"z":"01:00","b":"12:30","a":["2026-12-01","no","1e3",""],"none":null,"empty":{},"list":[],
+                       "text":"a: b","lines":"a\nb","when":"2023-03-17T01:00:00Z","in":"1d4h18s","count":3}"#;
+        let expected = "z: 01:00\nb: \"12:30\"\na:\n  - \"2026-12-01\"\n  - \"no\"\n  - \"1e3\"\n  - \"\"\n\
+                        none: null\nempty: {}\nlist: []\ntext: \"a: b\"\nlines: \"a\\nb\"\n\
+                        when: \"2023-03-17T01:00:00Z\"\nin: 1d4h18s\ncount: 3\n";
+        assert_eq!(to_yaml(json.as_bytes()).unwrap(), expected);
+    }
+}

@@ -1,0 +1,38 @@
+//! What goes out: JSON written straight from borrowed state, and the forms that several endpoints share.
+
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::body::{HostOfRun, ReasonFields, Stamp};
+use os_upgrade_kernel::{Accepted, HostStatus, RunHost};
+use os_upgrade_protocol::HostName;
+use serde::Serialize;
+
+use crate::http::error::Problem;
+
+/// `value` as JSON.
+pub(crate) fn json(value: &impl Serialize) -> Result<Response, Problem> {
+    serde_json::to_vec(value).map(json_bytes).map_err(|error| Problem::internal(error.to_string()))
+}
+
+pub(crate) fn json_bytes(bytes: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], bytes).into_response()
+}
+
+/// The status of a write that was granted.
+pub(crate) fn granted(accepted: &Accepted) -> StatusCode {
+    match accepted {
+        Accepted::Created => StatusCode::CREATED,
+        Accepted::Done | Accepted::Valid => StatusCode::NO_CONTENT,
+    }
+}
+
+/// `host` as it is in its run.
+pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost) -> HostOfRun<'a> {
+    HostOfRun {
+        hostname: name.as_str(),
+        status: HostStatus::as_str(host.status),
+        since: Stamp(host.since),
+        reason: ReasonFields::of(host.reason.as_ref()),
+    }
+}

@@ -1,0 +1,41 @@
+//! What the API serves, a file for each resource with the handlers of its routes. Nothing is decided here: a change goes to
+//! the core and is answered once it is durable.
+
+pub(crate) mod audit;
+pub(crate) mod cluster;
+pub(crate) mod config;
+pub(crate) mod enrolment;
+pub(crate) mod fleet_lock;
+pub(crate) mod health;
+pub(crate) mod hosts;
+pub(crate) mod metrics;
+pub(crate) mod openapi;
+pub(crate) mod page;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod slots;
+pub(crate) mod state;
+pub(crate) mod strongbox;
+pub(crate) mod windows;
+
+use crate::routes::Routes;
+
+/// Every route, with what answers it.
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .merge(config::routes())
+        .merge(state::routes())
+        .merge(windows::routes())
+        .merge(hosts::routes())
+        .merge(enrolment::routes())
+        .merge(run::routes())
+        .merge(runs::routes())
+        .merge(cluster::routes())
+        .merge(health::routes())
+        .merge(slots::routes())
+        .merge(strongbox::routes())
+        .merge(metrics::routes())
+        .merge(openapi::routes())
+        .merge(page::routes())
+        .merge(fleet_lock::routes())
+}

@@ -1,0 +1,66 @@
+//! Lists of what was done, newest first, from the projection.
+
+use axum::response::Response;
+use os_upgrade_api_types::body::{Count, Entry};
+use os_upgrade_api_types::query::{ListMode, ListQuery};
+use os_upgrade_kernel::FactCursor;
+use os_upgrade_store::{Audit, FactPage, FactRow};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::reply;
+
+/// What was found of an audit.
+pub(crate) enum Done {
+    /// How many facts there are.
+    Count(u64),
+    /// A page of them, or of their keys.
+    Page(FactPage, ListMode),
+}
+
+impl Done {
+    /// Reads what is asked for, as soon as the history has what the present state shows.
+    pub(crate) async fn read(api: &Api, audit: Audit, asked: ListQuery<FactCursor>) -> Result<Self, Problem> {
+        let history = api.history().await;
+        match asked.mode {
+            ListMode::Count => Ok(Self::Count(history.count_audit(audit).await?)),
+            ListMode::Entries | ListMode::Keys => {
+                Ok(Self::Page(history.audit(audit, asked.limit, asked.after).await?, asked.mode))
+            }
+        }
+    }
+
+    /// The answer, in which each fact is what `item` makes of it.
+    pub(crate) fn answer<'a, T: Serialize>(
+        &'a self,
+        item: impl Fn(&'a FactRow) -> Result<T, Problem>,
+    ) -> Result<Response, Problem> {
+        match self {
+            Self::Count(count) => reply::json(&Count { count: *count }),
+            Self::Page(page, mode) => {
+                let shown = |fact| {
+                    let whole = item(fact)?;
+                    Ok(Entry::of(*mode, || fact.cursor().to_string(), || whole))
+                };
+                let items = page.items.iter().map(shown).collect::<Result<_, Problem>>()?;
+                reply::json(&List { items, next: page.next.map(|next| next.to_string()) })
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct List<T> {
+    items: Vec<Entry<String, T>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Reads what a fact says.
+pub(crate) fn read<T: DeserializeOwned>(fact: &FactRow) -> Result<T, Problem> {
+    serde_json::from_str(fact.fact.get()).map_err(|error| {
+        Problem::internal(format!("fact {} of the store cannot be read: {error}", fact.cursor()))
+    })
+}

@@ -1,0 +1,83 @@
+//! `/v1/state/cluster`: the instances of the site, who leads, how far the others are behind, and where the streams
+//! are kept. An extension of the specification.
+
+use axum::extract::State;
+use axum::response::Response;
+use chrono::Utc;
+use os_upgrade_api_types::body::Stamp;
+use os_upgrade_api_types::cluster::{
+    ClusterState, CopiesState, InstanceState, READ, ReplicaState, StreamState,
+};
+use os_upgrade_api_types::query::Nothing;
+use os_upgrade_bus::instances::{Copies, Replica, StreamCopies};
+use os_upgrade_shell::node::Leadership;
+use os_upgrade_site::instances::Instance;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::Params;
+use crate::http::reply;
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&READ, read)
+}
+
+async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    let present = api.site.present();
+    // They are not known before the bus has come.
+    let streams = match api.options.sites.bus() {
+        Some(bus) => bus.copies().await,
+        None => Vec::new(),
+    };
+    let now = Utc::now();
+    let instances = api.site.cluster().instances(&present, now);
+    let leader = match &present.leadership {
+        Leadership::Here(holder) | Leadership::At(holder) => Some(holder.instance.as_str()),
+        Leadership::Unknown => None,
+    };
+    let named = instances.iter().find(|known| Some(known.heartbeat.instance.as_str()) == leader);
+    let end = named.map(|known| known.heartbeat.position);
+    reply::json(&ClusterState {
+        leader,
+        instances: instances.iter().map(|known| instance(known, end, known.is_reachable(now))).collect(),
+        streams: streams.iter().map(stream).collect(),
+        warnings: instances.differences(now),
+    })
+}
+
+fn instance(known: &Instance, end: Option<u64>, reachable: bool) -> InstanceState<'_> {
+    let heartbeat = &known.heartbeat;
+    InstanceState {
+        instance: &heartbeat.instance,
+        role: heartbeat.role.as_str(),
+        reachable,
+        ready: heartbeat.not_ready.is_none(),
+        not_ready_reason: heartbeat.not_ready.as_deref(),
+        position: heartbeat.position,
+        lag: end.map(|end| end.saturating_sub(heartbeat.position)),
+        address: &heartbeat.address,
+        version: &heartbeat.version,
+        timezone: heartbeat.timezone.as_deref(),
+        last_seen: Stamp(known.seen),
+    }
+}
+
+fn stream(stream: &StreamCopies) -> StreamState<'_> {
+    let copies = match &stream.copies {
+        Ok(Copies { leader, replicas }) => CopiesState::Known {
+            leader: leader.as_deref(),
+            replicas: replicas
+                .iter()
+                .map(|Replica { server, current, offline, lag }| ReplicaState {
+                    server,
+                    current: *current,
+                    offline: *offline,
+                    lag: *lag,
+                })
+                .collect(),
+        },
+        Err(problem) => CopiesState::Unknown { problem },
+    };
+    StreamState { stream: &stream.stream, copies }
+}

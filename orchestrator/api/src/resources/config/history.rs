@@ -1,0 +1,45 @@
+//! `/v1/state/os-upgrade/config-history`: who changed the configuration, when, and what of it; from the projection.
+
+use axum::extract::State;
+use axum::response::Response;
+use os_upgrade_api_types::body::Millis;
+use os_upgrade_api_types::config::{Change, HISTORY};
+use os_upgrade_api_types::query::FactList;
+use os_upgrade_kernel::Difference;
+use os_upgrade_store::{Audit, FactRow};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::Params;
+use crate::resources::audit::{Done, read};
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&HISTORY, list)
+}
+
+async fn list(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
+    Done::read(&api, Audit::Configuration, params.asked()).await?.answer(change)
+}
+
+/// What is read of the fact.
+#[derive(Deserialize)]
+struct Replaced {
+    config: Option<Box<RawValue>>,
+    #[serde(default)]
+    difference: Vec<Difference>,
+}
+
+fn change(fact: &FactRow) -> Result<Change<'_>, Problem> {
+    let replaced: Replaced = read(fact)?;
+    Ok(Change {
+        sequence: fact.sequence,
+        place: fact.place,
+        time: Millis(fact.at),
+        actor: fact.actor.as_deref(),
+        difference: replaced.difference,
+        configuration: replaced.config,
+    })
+}

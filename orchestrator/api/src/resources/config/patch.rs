@@ -1,0 +1,268 @@
+//! Patches of the configuration: RFC 7396, which says what is to be there afterwards, and RFC 6902, which says step by
+//! step what to do. Applied here to the present configuration; whether that is still the present one is decided by who
+//! takes the result.
+
+use axum::http::{HeaderMap, StatusCode};
+use json_patch::{CopyOperation, MoveOperation, PatchErrorKind, PatchOperation};
+use serde_json::{Value, json};
+
+use crate::http::document::{from_value, parse_value};
+use crate::http::error::Problem;
+use crate::http::extract::Content;
+use crate::http::form::Syntax;
+
+/// What `Accept-Patch` says.
+pub(crate) const ACCEPTED: &str =
+    "application/merge-patch+json, application/json-patch+json, application/json, application/yaml";
+
+/// Most steps of a patch.
+const STEPS_MAX: usize = 256;
+/// The size of what a step may make, about in bytes, and how deep it may be: a step may copy all that there is into itself,
+/// so that at twice the size it is seen.
+const SIZE_MAX: usize = 2 * 1024 * 1024;
+/// What a value takes beside its text, about in bytes.
+const VALUE_SIZE: usize = 100;
+const DEPTH_MAX: usize = 64;
+
+/// A patch.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Patch {
+    /// The fields that become something else; `null` removes one.
+    Merge(Value),
+    /// Steps, all of them or none.
+    Steps(Vec<PatchOperation>),
+}
+
+impl Patch {
+    /// Reads a body, which is what its headers say.
+    pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+        match Content::of(headers) {
+            Some(Content::Document(syntax)) => Self::merge(body, syntax),
+            Some(Content::MergePatch) => Self::merge(body, Syntax::Json),
+            Some(Content::JsonPatch) => Self::steps(body),
+            None => Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                format!("patches are in {ACCEPTED}: send one of these as Content-Type"),
+            )),
+        }
+    }
+
+    fn merge(body: &[u8], syntax: Syntax) -> Result<Self, Problem> {
+        let value = parse_value(body, syntax)?;
+        if !value.is_object() {
+            // It would be taken for the whole of what is to be there.
+            return Err(Problem::bad_request("a merge patch is an object with the fields that change"));
+        }
+        Ok(Self::Merge(value))
+    }
+
+    fn steps(body: &[u8]) -> Result<Self, Problem> {
+        let Value::Array(steps) = parse_value(body, Syntax::Json)? else {
+            return Err(Problem::bad_request("a JSON Patch is a list of steps"));
+        };
+        if steps.len() > STEPS_MAX {
+            return Err(Problem::bad_request(format!("a JSON Patch has at most {STEPS_MAX} steps")));
+        }
+        let steps = steps.into_iter().enumerate().map(|(index, step)| {
+            from_value(step).map_err(|problem| {
+                let message = format!("step {index}: {}", problem.into_message());
+                Problem::bad_request(message).with_info(json!({ "step": index }))
+            })
+        });
+        steps.collect::<Result<_, _>>().map(Self::Steps)
+    }
+
+    /// `document` with the patch applied.
+    ///
+    /// # Errors
+    /// 412 when a `test` fails, 400 when a step cannot be done.
+    pub(crate) fn apply(&self, mut document: Value) -> Result<Value, Problem> {
+        match self {
+            Self::Merge(patch) => json_patch::merge(&mut document, patch),
+            Self::Steps(steps) => {
+                for (index, step) in steps.iter().enumerate() {
+                    if let Err(error) = json_patch::patch(&mut document, std::slice::from_ref(step)) {
+                        let why = why(&document, step, &error.kind);
+                        let message = format!("{:?}: {why}", error.path.as_str());
+                        return Err(failed(index, &error.kind, &message));
+                    }
+                    if !is_bounded(&document, DEPTH_MAX, &mut SIZE_MAX.clone()) {
+                        return Err(failed(
+                            index,
+                            &PatchErrorKind::InvalidPointer,
+                            "it makes too large a document",
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(document)
+    }
+}
+
+/// Why `step` cannot be done on `document`, and what to do.
+fn why(document: &Value, step: &PatchOperation, kind: &PatchErrorKind) -> String {
+    let is_addition =
+        matches!(step, PatchOperation::Add(_) | PatchOperation::Copy(_) | PatchOperation::Move(_));
+    match (kind, step) {
+        (
+            PatchErrorKind::InvalidFromPointer,
+            PatchOperation::Copy(CopyOperation { from, .. })
+            | PatchOperation::Move(MoveOperation { from, .. }),
+        ) => absent(document, from.as_str(), false),
+        (PatchErrorKind::InvalidPointer, _) => absent(document, step.path().as_str(), is_addition),
+        (kind, _) => kind.to_string(),
+    }
+}
+
+/// What is missing in `document` on the way to `path`, where something is to be added or is to be already.
+fn absent(document: &Value, path: &str, is_addition: bool) -> String {
+    let ends = path.match_indices('/').map(|(end, _)| end).filter(|end| *end > 0);
+    let mut ways = ends.map(|end| path.split_at(end));
+    if let Some((missing, rest)) = ways.find(|(above, _)| document.pointer(above).is_none()) {
+        let last = rest.rsplit('/').next().unwrap_or_default();
+        let is_list = rest.matches('/').count() == 1 && (last == "-" || last.parse::<usize>().is_ok());
+        let (what, value) = if is_list { ("list", "[]") } else { ("object", "{}") };
+        return format!(
+            "there is nothing at {missing:?}; add the {what} first: \
+             {{\"op\":\"add\",\"path\":{missing:?},\"value\":{value}}}"
+        );
+    }
+    let above = path.rsplit_once('/').and_then(|(above, _)| document.pointer(above));
+    match above {
+        Some(Value::Array(items)) => {
+            let most = if is_addition { items.len() } else { items.len().saturating_sub(1) };
+            if items.is_empty() && !is_addition {
+                "the list is empty".to_owned()
+            } else {
+                format!("an entry of the list is 0 to {most}, or - after the last one where one is added")
+            }
+        }
+        Some(Value::Object(_)) => "there is nothing; add puts something there".to_owned(),
+        _ => "there is neither a list nor an object above it".to_owned(),
+    }
+}
+
+fn failed(index: usize, kind: &PatchErrorKind, message: &str) -> Problem {
+    let is_test = matches!(kind, PatchErrorKind::TestFailed);
+    let status = if is_test { StatusCode::PRECONDITION_FAILED } else { StatusCode::BAD_REQUEST };
+    Problem::new(status, format!("step {index}: {message}")).with_info(json!({ "step": index }))
+}
+
+/// Whether `value` is no deeper than `depth` and takes no more than is `left`.
+fn is_bounded(value: &Value, depth: usize, left: &mut usize) -> bool {
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    let text = match value {
+        Value::String(text) => text.len(),
+        Value::Object(fields) => fields.keys().map(String::len).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
+    };
+    let Some(rest) = left.checked_sub(VALUE_SIZE + text) else { return false };
+    *left = rest;
+    match value {
+        Value::Array(items) => items.iter().all(|item| is_bounded(item, depth, left)),
+        Value::Object(fields) => fields.values().all(|field| is_bounded(field, depth, left)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header::CONTENT_TYPE;
+
+    use super::*;
+
+    fn patched(content_type: &str, patch: &str) -> Result<Value, String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, content_type.parse().unwrap());
+        let document = json!({"a": [{"name": "x"}, {"name": "y"}], "b": {"c": 1, "d": 2}});
+        let patch = Patch::read(&headers, patch.as_bytes()).map_err(Problem::into_message)?;
+        patch.apply(document).map_err(Problem::into_message)
+    }
+
+    #[test]
+    fn merge_patches() {
+        for content_type in ["application/json", "application/merge-patch+json", "application/yaml"] {
+            let patch = r#"{"a": [{"name": "z"}], "b": {"c": null, "e": 3}, "f": null}"#;
+            let expected = json!({"a": [{"name": "z"}], "b": {"d": 2, "e": 3}});
+            assert_eq!(patched(content_type, patch), Ok(expected), "{content_type}");
+        }
+        let yaml = "a:\n  - name: z\nb:\n  c: ~\n";
+        assert_eq!(patched("text/yaml", yaml), Ok(json!({"a": [{"name": "z"}], "b": {"d": 2}})));
+        for (patch, message) in [
+            ("[]", "a merge patch is an object with the fields that change"),
+            ("null", "a merge patch is an object with the fields that change"),
+            (r#"{"b":{"c":1,"c":2}}"#, "b: \"c\" stands there twice at line 1 column 15"),
+        ] {
+            assert_eq!(patched("application/merge-patch+json", patch), Err(message.to_owned()), "{patch}");
+        }
+    }
+
+    #[test]
+    fn json_patches() {
+        let patched = |patch: &Value| patched("application/json-patch+json", &patch.to_string());
+        let steps = json!([
+            {"op": "test", "path": "/b/c", "value": 1},
+            {"op": "replace", "path": "/a/0/name", "value": "z"},
+            {"op": "add", "path": "/a/-", "value": {"name": "end"}},
+            {"op": "remove", "path": "/b/c"},
+            {"op": "move", "from": "/b/d", "path": "/e"},
+            {"op": "copy", "from": "/e", "path": "/f"},
+        ]);
+        let expected = json!({"a": [{"name": "z"}, {"name": "y"}, {"name": "end"}], "b": {}, "e": 2, "f": 2});
+        assert_eq!(patched(&steps), Ok(expected));
+        for (patch, message) in [
+            (json!({}), "a JSON Patch is a list of steps"),
+            (json!([{"op": "remove", "path": "/b/c"}, {"op": "jump", "path": "/b"}]), "step 1: "),
+            (json!([{"op": "remove"}]), "step 0: "),
+            (json!([{"op": "remove", "path": "b"}]), "step 0: "),
+            (json!([{"op": "test", "path": "/b/c", "value": 2}]), "step 0: \"/b/c\": value did not match"),
+            (
+                json!([{"op": "remove", "path": "/b/c"}, {"op": "remove", "path": "/b/c"}]),
+                "step 1: \"/b/c\": there is nothing; add puts something there",
+            ),
+            (
+                json!([{"op": "add", "path": "/list/-", "value": 1}]),
+                "step 0: \"/list/-\": there is nothing at \"/list\"; add the list first: \
+                 {\"op\":\"add\",\"path\":\"/list\",\"value\":[]}",
+            ),
+            (
+                json!([{"op": "replace", "path": "/b/x/y", "value": 1}]),
+                "step 0: \"/b/x/y\": there is nothing at \"/b/x\"; add the object first: \
+                 {\"op\":\"add\",\"path\":\"/b/x\",\"value\":{}}",
+            ),
+            (
+                json!([{"op": "remove", "path": "/a/2"}]),
+                "step 0: \"/a/2\": an entry of the list is 0 to 1, or - after the last one where one is added",
+            ),
+            (json!([{"op": "add", "path": "/b/c/d", "value": 1}]), "step 0: \"/b/c/d\": there is neither"),
+            (json!([{"op": "copy", "from": "/x", "path": "/y"}]), "step 0: "),
+            (
+                json!(vec![json!({"op": "test", "path": "/b/c", "value": 1}); 257]),
+                "a JSON Patch has at most 256 steps",
+            ),
+        ] {
+            let problem = patched(&patch).unwrap_err();
+            assert!(problem.starts_with(message), "{patch:.60}: {problem}");
+        }
+    }
+
+    /// Each step doubles what there is.
+    #[test]
+    fn a_patch_that_grows_without_end() {
+        for path in ["/x", "/a/-", "/b/c"] {
+            let steps = json!(vec![json!({"op": "copy", "from": "", "path": path}); 256]).to_string();
+            let problem = patched("application/json-patch+json", &steps).unwrap_err();
+            assert!(problem.ends_with("it makes too large a document"), "{problem}");
+        }
+        // Few values, and much text in them.
+        let text = json!({"op": "add", "path": "/x", "value": ["x".repeat(900_000)]});
+        let copy = json!({"op": "copy", "from": "/x", "path": "/x/-"});
+        let steps = json!([text, copy, copy, copy, copy]).to_string();
+        let problem = patched("application/json-patch+json", &steps).unwrap_err();
+        assert!(
+            problem.starts_with("step 2") && problem.ends_with("it makes too large a document"),
+            "{problem}"
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! `/v1/state/os-upgrade/approve-hosts`, `/withdraw-host` and `/enrolment-history`: which hosts may take part in runs, as
+//! operators decide it. How each stands is shown with the hosts. An extension of the specification.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use os_upgrade_api_types::hosts::{APPROVE, HISTORY, HostToWithdraw, HostsToApprove, WITHDRAW};
+use os_upgrade_api_types::query::{FactList, Validate};
+use os_upgrade_kernel::{EnrolmentOperation, Request};
+use os_upgrade_store::Audit;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::{Actor, Body, Params, checked_reason};
+use crate::resources::audit::Done;
+use crate::resources::runs::fact;
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&APPROVE, approve).route(&WITHDRAW, withdraw).route(&HISTORY, history)
+}
+
+async fn approve(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(params): Params<Validate>,
+    Body(HostsToApprove { hosts }): Body<HostsToApprove>,
+) -> Result<StatusCode, Problem> {
+    let operation = EnrolmentOperation::Approve { hosts };
+    api.order(Request { actor, validate: params.only(), operation }).await
+}
+
+async fn withdraw(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(params): Params<Validate>,
+    Body(HostToWithdraw { host, reason, forget }): Body<HostToWithdraw>,
+) -> Result<StatusCode, Problem> {
+    let operation = EnrolmentOperation::Withdraw { host, reason: checked_reason(&reason)?, forget };
+    api.order(Request { actor, validate: params.only(), operation }).await
+}
+
+async fn history(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
+    Done::read(&api, Audit::Enrolment, params.asked()).await?.answer(|row| Ok(fact(row)))
+}

@@ -1,0 +1,53 @@
+//! `/healthz` and `/readyz`, for whatever starts and watches this process.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use os_upgrade_api_types::health::{HEALTHY, Health, READY, Ready};
+use os_upgrade_api_types::query::Nothing;
+use os_upgrade_shell::node::Leadership;
+use os_upgrade_site::instances::Role;
+use os_upgrade_site::snapshot::Readiness;
+
+use crate::context::Api;
+use crate::http::error::{Problem, Routine};
+use crate::http::extract::Params;
+use crate::http::reply;
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&HEALTHY, healthy).route(&READY, ready)
+}
+
+async fn healthy(Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    reply::json(&Health { healthy: true })
+}
+
+async fn ready(
+    State(api): State<Api>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<Response, (Extension<Routine>, Problem)> {
+    let present = api.site.present();
+    if let Some(sealed) = present.view.sealed.clone() {
+        return Err((Extension(Routine), sealed.into()));
+    }
+    match &present.readiness {
+        Readiness::Ready => {
+            let (role, leader) = match &present.leadership {
+                Leadership::Here(me) => (Some(Role::Leader.as_str()), Some(me.instance.as_str())),
+                Leadership::At(leader) => (Some(Role::Follower.as_str()), Some(leader.instance.as_str())),
+                Leadership::Unknown => (None, None),
+            };
+            let ready = Ready {
+                ready: true,
+                role,
+                leader,
+                sealed: api.options.strongbox.sealed(&present.state.strongbox).is_some(),
+            };
+            reply::json(&ready).map_err(|problem| (Extension(Routine), problem))
+        }
+        Readiness::NotReady(reason) | Readiness::Halted(reason) => {
+            Err((Extension(Routine), Problem::unavailable(reason.clone())))
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `/v1/state/os-upgrade/hosts`: every host that is known, the versions it runs, and why it is not moving.
+//!
+//! A JSON list by hostname, or with `limit` or `after` a page of it; `/hosts/{hostname}` is one entry of it, which a worker
+//! may read at its start to compare versions. A host is known when a worker has announced itself on it or has published
+//! versions for it, or an operator has approved or withdrawn it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::extract::State;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, ReasonFields, Stamp};
+use os_upgrade_api_types::hosts::{Host, LIST, ListParameters, READ};
+use os_upgrade_api_types::query::{ListMode, Nothing};
+use os_upgrade_api_types::text::ENROLMENTS;
+use os_upgrade_kernel::{
+    Approval, Enrolled, Forecast, HostStatus, Reachability, SeenHost, Withdrawal, explain,
+};
+use os_upgrade_protocol::{ApplicationName, HostName};
+use os_upgrade_shell::inventory::HostVersions;
+use os_upgrade_site::snapshot::Present;
+use serde::{Serialize, Serializer};
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::{Name, Params};
+use crate::http::reply;
+use crate::routes::Routes;
+
+/// About how many bytes a host takes in the list, when its versions are few.
+const BYTES_PER_HOST: usize = 512;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&LIST, list).route(&READ, read)
+}
+
+async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
+    let (only_pending, params) = params.split();
+    let present = api.present()?;
+    let hosts = present.view.hosts.len().max(present.versions.len());
+    let mode = params.mode();
+    api.render(hosts, move || {
+        let mut known = known(&present);
+        if only_pending {
+            known.retain(|host| is_pending(&present, host));
+        }
+        if mode == ListMode::Count {
+            return serde_json::to_vec(&Count { count: known.len() as u64 });
+        }
+        let (names, next) = params.page(known.into_iter(), ToString::to_string);
+        let forecast = &present.forecast(Utc::now());
+        let whole = |name| Entry { present: &present, forecast, name };
+        let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
+        let items: Vec<_> =
+            names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
+        if params.is_paged() {
+            serde_json::to_writer(&mut bytes, &HostPage { items, next })?;
+        } else {
+            serde_json::to_writer(&mut bytes, &items)?;
+        }
+        Ok(bytes)
+    })
+    .await
+}
+
+/// Whether `host` has announced itself and waits for approval.
+fn is_pending(present: &Present, host: &HostName) -> bool {
+    present.view.hosts.contains_key(host) && present.state.enrolled(host) == Enrolled::Pending
+}
+
+/// How many of the hosts that have announced themselves take part in runs, and how many do not, by the word for it.
+pub(crate) fn by_enrolment(present: &Present) -> BTreeMap<&'static str, usize> {
+    let mut counts: BTreeMap<&'static str, usize> = ENROLMENTS.map(|word| (word, 0)).into();
+    for host in present.view.hosts.keys() {
+        *counts.entry(present.state.enrolled(host).as_str()).or_default() += 1;
+    }
+    counts
+}
+
+/// How many hosts wait for approval.
+pub(crate) fn pending(present: &Present) -> usize {
+    present.view.hosts.keys().filter(|host| is_pending(present, host)).count()
+}
+
+/// A page of the list.
+#[derive(Serialize)]
+struct HostPage<'a> {
+    items: Vec<ListEntry<&'a HostName, Entry<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Every host that is known, by name.
+pub(crate) fn known(present: &Present) -> BTreeSet<&HostName> {
+    let enrolment = &present.state.enrolment;
+    let decided = enrolment.approved.keys().chain(enrolment.withdrawn.keys());
+    present.view.hosts.keys().chain(present.versions.keys()).chain(decided).collect()
+}
+
+async fn read(
+    State(api): State<Api>,
+    Name(name): Name,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<Response, Problem> {
+    let present = api.present()?;
+    let is_known = |host: &HostName| {
+        let Present { state, view, versions, .. } = &*present;
+        view.hosts.contains_key(host) || versions.contains_key(host) || state.enrolment.knows(host)
+    };
+    match HostName::new(&name).ok().filter(is_known) {
+        Some(name) => {
+            let forecast = &present.forecast(Utc::now());
+            reply::json(&Entry { present: &present, forecast, name: &name })
+        }
+        None => Err(Problem::not_found(format!("there is no host {name:?}"))),
+    }
+}
+
+/// One entry of the list, put together as it is written.
+struct Entry<'a> {
+    present: &'a Present,
+    forecast: &'a Forecast,
+    name: &'a HostName,
+}
+
+impl Serialize for Entry<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { present, forecast, name } = *self;
+        let explanation = explain(&present.state, &present.view, forecast, name);
+        let seen = present.view.hosts.get(name);
+        let published = present.versions.get(name);
+        let default_group = &present.state.settings.default_group;
+        let enrolled = present.state.enrolled(name);
+        let decided = decided(enrolled);
+        let body = Host {
+            hostname: name.as_str(),
+            applications: seen.map(applications).unwrap_or_default(),
+            group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
+            reachability: reachability(seen.map(|seen| seen.reachability).unwrap_or_default()),
+            enrolment: enrolled.as_str(),
+            decided_by: decided.map(|(actor, _)| actor),
+            decided_at: decided.map(|(_, since)| Stamp(since)),
+            announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
+            versions: published.map(|HostVersions { versions, .. }| versions),
+            versions_time: published.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
+            status: explanation.status.map(HostStatus::as_str),
+            since: explanation.since.map(Stamp),
+            why: &explanation.to_string(),
+            reason: ReasonFields::of(explanation.reason.as_ref()),
+            until: explanation.until().map(Stamp),
+            blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
+            progress: progress(present, name),
+        };
+        body.serialize(serializer)
+    }
+}
+
+/// How far the worker of `host` is with the command under way.
+pub(crate) fn progress<'a>(present: &'a Present, host: &HostName) -> Option<Progress<'a>> {
+    present.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
+}
+
+/// Who decided whether a host takes part, and when.
+fn decided(enrolled: Enrolled<'_>) -> Option<(&str, DateTime<Utc>)> {
+    match enrolled {
+        Enrolled::Approved(Approval { actor, since })
+        | Enrolled::Withdrawn(Withdrawal { actor, since, .. }) => Some((actor, *since)),
+        Enrolled::Auto | Enrolled::Pending => None,
+    }
+}
+
+fn applications(seen: &SeenHost) -> Vec<&str> {
+    seen.applications.iter().map(ApplicationName::as_str).collect()
+}
+
+/// The word in the API.
+const fn reachability(reachability: Reachability) -> &'static str {
+    match reachability {
+        Reachability::Unknown => "unknown",
+        Reachability::Awaited => "awaited",
+        Reachability::Reachable => "reachable",
+        Reachability::Unreachable => "unreachable",
+    }
+}

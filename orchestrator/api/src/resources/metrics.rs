@@ -1,0 +1,142 @@
+//! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format: about FleetLock's slots, about hosts, about
+//! requests that were not let in, about the next run, and about the API's certificate.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use chrono::{DateTime, Utc};
+use os_upgrade_api_types::documentation::{METRICS, OPEN_METRICS};
+use os_upgrade_api_types::query::Nothing;
+use os_upgrade_api_types::slots::SlotGroup;
+use os_upgrade_auth::Gate;
+use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
+use os_upgrade_site::snapshot::Present;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::context::Api;
+use crate::context::{Answers, Options};
+use crate::http::error::Problem;
+use crate::http::extract::Params;
+use crate::resources::hosts;
+use crate::resources::slots;
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&METRICS, read)
+}
+
+async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    let now = Utc::now();
+    let text = text(&api.answers, &api.site.shown(now), &api.gate, &api.options, now);
+    let text = text.map_err(|error| Problem::internal(error.to_string()))?;
+    Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
+}
+
+pub(crate) fn text(
+    answers: &Answers,
+    present: &Present,
+    gate: &Gate,
+    options: &Options,
+    now: DateTime<Utc>,
+) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::default();
+    let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
+    slots.register("answers", "Answers to FleetLock clients", answers.clone());
+    describe_slots(slots, &present.state, now);
+    describe_hosts(&mut registry, &hosts::by_enrolment(present));
+    if present.is_read {
+        describe_next(&mut registry, &present.forecast(now));
+    }
+    let api = registry.sub_registry_with_prefix("os_upgrade_api");
+    describe_gate(api, gate);
+    api.register(
+        "refused",
+        "Connections and requests beyond the limits of [api]",
+        options.limits.refused().clone(),
+    );
+    if let Some(tls) = &options.tls {
+        let end = Gauge::<i64>::default();
+        end.set(tls.not_after().timestamp());
+        let help = "When the API's certificate expires, in seconds since 1970";
+        api.register("certificate_not_after_seconds", help, end);
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// How many hosts have announced themselves: label `enrolment`.
+fn describe_hosts(registry: &mut Registry, hosts: &BTreeMap<&'static str, usize>) {
+    let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    for (enrolment, count) in hosts {
+        let count = i64::try_from(*count).unwrap_or(i64::MAX);
+        family.get_or_create(&[("enrolment", *enrolment)]).set(count);
+    }
+    registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
+}
+
+/// When the next run starts by itself, and what keeps it from that: label `reason`.
+fn describe_next(registry: &mut Registry, forecast: &Forecast) {
+    if let Some(start) = forecast.start() {
+        let at = Gauge::<i64>::default();
+        at.set(start.at.timestamp());
+        let help = "When the next run starts by itself, in seconds since 1970: now, while something keeps it from that; absent where none does";
+        registry.register("os_upgrade_next_upgrade_seconds", help, at);
+    }
+    let blocked = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    if let Some(by) = forecast.blocker() {
+        blocked.get_or_create(&[("reason", WindowBlocker::kind(by))]).set(1);
+    }
+    let help =
+        "Whether something keeps runs from starting by themselves, in no window or in the one that is open";
+    registry.register("os_upgrade_next_upgrade_blocked", help, blocked);
+}
+
+fn describe_gate(registry: &mut Registry, gate: &Gate) {
+    registry.register("denied", "Requests that were not let in", gate.denials().counts().clone());
+    if let Some(tokens) = gate.tokens() {
+        let usable = Gauge::<i64>::default();
+        usable.set(tokens.problem().is_none().into());
+        registry.register(
+            "token_file_usable",
+            "Whether the token file could be read when it last changed",
+            usable,
+        );
+    }
+}
+
+type Measure = fn(&SlotGroup<'_>) -> Option<usize>;
+
+/// What is measured of each group.
+const MEASURES: [(&str, &str, Measure); 5] = [
+    ("slots", "Slots that there are", |group| group.slots.map(|slots| slots as usize)),
+    ("holders", "Slots that are held", |group| Some(group.holders.len())),
+    ("excess_holders", "Slots held beyond those that there are", |group| Some(group.excess)),
+    ("stuck_holders", "Slots held for longer than the setting stuck-after", |group| {
+        Some(group.holders.iter().filter(|holder| holder.stuck).count())
+    }),
+    (
+        "waiters",
+        "Hosts of runs that wait for a slot, and clients that were refused one a short while ago",
+        |group| Some(group.waiters.len()),
+    ),
+];
+
+fn describe_slots(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
+    let groups: Vec<SlotGroup<'_>> = slots::groups(site, now).collect();
+    for (name, help, measure) in MEASURES {
+        let family = Family::<[(&'static str, String); 1], Gauge>::default();
+        for group in &groups {
+            if let Some(number) = measure(group) {
+                let number = i64::try_from(number).unwrap_or(i64::MAX);
+                family.get_or_create(&[("group", group.group.to_string())]).set(number);
+            }
+        }
+        registry.register(name, help, family);
+    }
+}

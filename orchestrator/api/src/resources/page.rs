@@ -1,0 +1,61 @@
+//! `/docs/`: a page to read the description of the API and to try it, Swagger UI. Its files are in the program, because
+//! a site may have no way to the internet.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::Path;
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use os_upgrade_api_types::documentation::{FIND_PAGE, PAGE, PAGE_FILE};
+use os_upgrade_api_types::query::Nothing;
+use utoipa_swagger_ui::Config;
+
+use crate::http::error::Problem;
+use crate::http::extract::Params;
+use crate::routes::Routes;
+
+/// Nothing but what is served here may be loaded or asked; the page may not be shown within another.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&FIND_PAGE, enter).route(&PAGE, read).route(&PAGE_FILE, read_file)
+}
+
+async fn enter(Params(Nothing {}): Params<Nothing>) -> Redirect {
+    Redirect::permanent("docs/")
+}
+
+async fn read(Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    file("index.html")
+}
+
+async fn read_file(
+    Path(name): Path<String>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<Response, Problem> {
+    file(&name)
+}
+
+fn file(name: &str) -> Result<Response, Problem> {
+    static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
+        // A validator elsewhere would be shown the whole document.
+        let config = Config::from("../openapi.json").validator_url("none").try_it_out_enabled(true);
+        Arc::new(config.use_base_layout().display_operation_id(true))
+    });
+    let found = utoipa_swagger_ui::serve(name, Arc::clone(&CONFIG));
+    let found = found.map_err(|error| Problem::internal(error.to_string()))?;
+    let found = found.ok_or_else(|| Problem::not_found(format!("the page has no file {name:?}")))?;
+    let kind = HeaderValue::from_str(&found.content_type);
+    let kind = kind.map_err(|error| Problem::internal(error.to_string()))?;
+    let mut headers = HeaderMap::from_iter([
+        (CONTENT_TYPE, kind),
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff")),
+    ]);
+    if found.gzpipped {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    Ok((headers, found.bytes.into_owned()).into_response())
+}

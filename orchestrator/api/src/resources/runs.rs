@@ -1,0 +1,130 @@
+//! `/v1/state/os-upgrade/runs`: the history, read from the projection as soon as that has what the present state shows.
+//!
+//! `?limit=&after=` pages through runs, newest first; `next` of one page is `after` of the next. A single run comes
+//! with all of its hosts and its facts; those beyond `facts-limit` are had with `facts-after`, which is the `facts-next`
+//! of the page before.
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::Response;
+use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Stamp};
+use os_upgrade_api_types::query::{ListMode, ListQuery};
+use os_upgrade_api_types::runs::{
+    Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, READ, ReadParameters, Run, RunInFull,
+};
+use os_upgrade_kernel::FactCursor;
+use os_upgrade_protocol::RunId;
+use os_upgrade_store::{FactRow, HostRow, RunDetail, RunPage, RunRow};
+use serde::Serialize;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::{Name, Params, parameters};
+use crate::http::reply;
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&LIST, list).route(&READ, read)
+}
+
+/// Reads the query of the list: the limit, and the run to begin after.
+pub(crate) fn read_list_query(uri: &Uri) -> Result<(Option<u32>, Option<RunId>), Problem> {
+    parameters::<ListParameters>(uri).map(|query| (query.limit, query.after))
+}
+
+/// Reads the query of a run: the limit, and the fact to begin after.
+pub(crate) fn read_run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCursor>), Problem> {
+    parameters::<ReadParameters>(uri).map(|query| (query.facts_limit, query.facts_after))
+}
+
+async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
+    let ListQuery { mode, limit, after } = params.asked();
+    let history = api.history().await;
+    if mode == ListMode::Count {
+        return reply::json(&Count { count: history.count_runs().await? });
+    }
+    let page = history.runs(limit, after.as_ref()).await?;
+    reply::json(&RunList::of(&page, mode))
+}
+
+async fn read(
+    State(api): State<Api>,
+    Name(name): Name,
+    Params(params): Params<ReadParameters>,
+) -> Result<Response, Problem> {
+    let not_found = || Problem::not_found(format!("there is no run {name:?}"));
+    let id = RunId::new(&name).map_err(|_| not_found())?;
+    let limit = params.facts_limit.unwrap_or(FACTS_MAX);
+    let detail = api.history().await.run(&id, limit, params.facts_after).await?.ok_or_else(not_found)?;
+    let size = detail.hosts.len().max(detail.facts.items.len());
+    api.render(size, move || serde_json::to_vec(&in_full(&detail))).await
+}
+
+#[derive(Serialize)]
+struct RunList<'a> {
+    items: Vec<Entry<&'a str, Run<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
+}
+
+impl<'a> RunList<'a> {
+    fn of(page: &'a RunPage, mode: ListMode) -> Self {
+        let shown = |run: &'a RunRow| Entry::of(mode, || run.id.as_str(), || brief(run));
+        Self { items: page.items.iter().map(shown).collect(), next: page.next.as_deref() }
+    }
+}
+
+fn brief(run: &RunRow) -> Run<'_> {
+    Run {
+        id: &run.id,
+        trigger: &run.trigger_kind,
+        actor: run.actor.as_deref(),
+        start_time: Stamp(run.started_at),
+        not_after: Stamp(run.not_after),
+        end_time: run.ended_at.map(Stamp),
+        result: run.result.as_deref(),
+        phase: &run.phase,
+        stopping: run.stopping.as_deref(),
+        rollout: &run.rollout,
+        counts: &run.counts,
+    }
+}
+
+fn in_full(detail: &RunDetail) -> RunInFull<'_> {
+    RunInFull {
+        run: brief(&detail.run),
+        hosts: detail.hosts.iter().map(host).collect(),
+        facts: detail.facts.items.iter().map(fact).collect(),
+        facts_next: detail.facts.next.map(|next| next.to_string()),
+    }
+}
+
+fn host(host: &HostRow) -> HostOfRunInFull<'_> {
+    let command = |action| Command { action, sequence: host.command_sequence };
+    HostOfRunInFull {
+        hostname: &host.host,
+        application: &host.application,
+        group: &host.group,
+        status: &host.status,
+        since: Stamp(host.since),
+        reason: host.reason.as_deref(),
+        reason_kind: host.reason_kind.as_deref(),
+        start_time: host.started_at.map(Stamp),
+        end_time: host.ended_at.map(Stamp),
+        command: host.command_action.as_deref().map(command),
+    }
+}
+
+/// A fact as it is shown.
+pub(crate) fn fact(fact: &FactRow) -> Fact<'_> {
+    Fact {
+        sequence: fact.sequence,
+        place: fact.place,
+        time: Millis(fact.at),
+        name: &fact.name,
+        event: fact.event.as_deref(),
+        actor: fact.actor.as_deref(),
+        host: fact.host.as_deref(),
+        fact: &fact.fact,
+    }
+}

@@ -1,0 +1,219 @@
+//! `/v1/state/fleet-lock`: who holds a slot, since when and why, who waits for one, and what operators can do about it.
+//! An extension of the specification.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::Stamp;
+use os_upgrade_api_types::query::Nothing;
+use os_upgrade_api_types::slots::{
+    AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
+    SlotWaiter, Slots,
+};
+use os_upgrade_kernel::semaphore::{Hold as Placed, Holder, Semaphore};
+use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, SlotOperation, Standing, State as Site};
+use os_upgrade_protocol::{GroupName, HostName, RunId};
+use os_upgrade_store::Audit;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::{Actor, Body, Names, Params, checked_reason};
+use crate::resources::audit::Done;
+use crate::resources::runs::fact;
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .route(&READ, read)
+        .route(&HISTORY, history)
+        .route(&HOLD, hold)
+        .route(&RELEASE, release)
+        .route(&RECLAIM, reclaim)
+}
+
+async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    let present = api.present()?;
+    let now = Utc::now();
+    let entries = entries(&present.state);
+    api.render(entries, move || serde_json::to_vec(&slots(&present.state, now))).await
+}
+
+/// About how many holders and waiters there are, without writing about any.
+fn entries(site: &Site) -> usize {
+    let of_semaphore = |(_, semaphore): (_, &Semaphore)| semaphore.holders.len() + semaphore.waiters.len();
+    let hosts = site.run.as_ref().map_or(0, |run| run.waiting().len());
+    site.semaphores.iter().map(of_semaphore).sum::<usize>() + site.slots.len() + hosts
+}
+
+pub(crate) fn slots(site: &Site, now: DateTime<Utc>) -> Slots<'_> {
+    Slots {
+        provider: site.settings.provider,
+        reclaim: site.settings.reclaim.as_str(),
+        groups: groups(site, now).collect(),
+    }
+}
+
+async fn history(
+    State(api): State<Api>,
+    Params(params): Params<HistoryParameters>,
+) -> Result<Response, Problem> {
+    let audit = if params.clients.is_some() { Audit::SlotsOfAll } else { Audit::Slots };
+    Done::read(&api, audit, params.asked()).await?.answer(|row| Ok(fact(row)))
+}
+
+/// Every group with a semaphore here, or with a slot that another lock server has given to a host.
+pub(crate) fn groups(site: &Site, now: DateTime<Utc>) -> impl Iterator<Item = SlotGroup<'_>> {
+    let mut groups: BTreeMap<&GroupName, SlotGroup<'_>> = BTreeMap::new();
+    let counts_here = |semaphore: &Semaphore| {
+        site.settings.provider == LockProvider::Embedded || !semaphore.holders.is_empty()
+    };
+    for (group, semaphore) in site.semaphores.iter().filter(|(_, semaphore)| counts_here(semaphore)) {
+        groups.insert(group, of_semaphore(site, group, semaphore, now));
+    }
+    for (host, slot) in site.slots.iter().filter(|(_, slot)| slot.provider == LockProvider::External) {
+        let entry = groups.entry(&slot.group).or_insert_with(|| SlotGroup {
+            group: &slot.group,
+            slots: None,
+            held: 0,
+            excess: 0,
+            holders: Vec::new(),
+            waiters: Vec::new(),
+        });
+        entry.held += 1;
+        entry.holders.push(of_slot(site, host, slot, now));
+    }
+    groups.into_values()
+}
+
+fn of_semaphore<'a>(
+    site: &'a Site,
+    group: &'a GroupName,
+    semaphore: &'a Semaphore,
+    now: DateTime<Utc>,
+) -> SlotGroup<'a> {
+    let holders = semaphore.holders.iter().map(|(id, holder)| of_holder(site, id, holder, now)).collect();
+    let clients = semaphore.waiters.remembered(now).map(|(id, waiter)| SlotWaiter {
+        id: id.as_str(),
+        kind: "client",
+        since: Stamp(waiter.since),
+        last_asked: Some(Stamp(waiter.asked)),
+    });
+    let hosts = site.run.iter().flat_map(|run| {
+        let waiting = run.waiting().iter().filter_map(|name| Some((name, run.host(name)?)));
+        waiting.filter(|(_, host)| host.group == *group).map(|(name, host)| SlotWaiter {
+            id: name.as_str(),
+            kind: "host",
+            since: Stamp(host.since),
+            last_asked: None,
+        })
+    });
+    let mut waiters: Vec<_> = clients.chain(hosts).collect();
+    waiters.sort_by_key(|waiter| waiter.since.0);
+    SlotGroup {
+        group,
+        slots: Some(semaphore.slots),
+        held: semaphore.holders.len(),
+        excess: semaphore.excess(),
+        holders,
+        waiters,
+    }
+}
+
+fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<Utc>) -> SlotHolder<'a> {
+    let Holder { since, run, client, hold } = holder;
+    let held = |Placed { actor, reason, .. }: &Placed| format!("held by {actor}: {reason}");
+    let reasons = [
+        run.as_ref().map(|run| of_run(site, id, run)),
+        client.then(|| "taken by a FleetLock client".to_owned()),
+        hold.as_ref().map(held),
+    ];
+    let behalf = [run.as_ref().map(|_| "run"), client.then_some("client"), hold.as_ref().map(|_| "operator")];
+    SlotHolder {
+        id,
+        since: Stamp(*since),
+        on_behalf_of: behalf.into_iter().flatten().collect(),
+        run: run.as_ref(),
+        hold: hold.as_ref().map(|Placed { actor, reason, since }| Hold {
+            actor,
+            reason,
+            since: Stamp(*since),
+        }),
+        reason: reasons.into_iter().flatten().collect::<Vec<_>>().join("; "),
+        stuck: site.settings.is_stuck(*since, now),
+    }
+}
+
+fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime<Utc>) -> SlotHolder<'a> {
+    let since = slot.held_since.unwrap_or(slot.since);
+    let reason = match slot.standing {
+        Standing::Requested => format!("being asked for in run {}", slot.run),
+        Standing::Held => of_run(site, host.as_str(), &slot.run),
+        Standing::Releasing { why } => format!("being given back: {}", why.as_str()),
+    };
+    SlotHolder {
+        id: host.as_str(),
+        since: Stamp(since),
+        on_behalf_of: vec!["run"],
+        run: Some(&slot.run),
+        hold: None,
+        reason,
+        stuck: site.settings.is_stuck(since, now),
+    }
+}
+
+/// What a host is at, or how it ended, in the run that took its slot.
+fn of_run(site: &Site, id: &str, run: &RunId) -> String {
+    let runs = site.run.iter().chain(&site.last_run);
+    let host = HostName::new(id).ok();
+    let in_run = host.and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(&host)));
+    match in_run {
+        Some(in_run) => {
+            let why = in_run.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            format!("{} in run {run}{why}", in_run.status)
+        }
+        None => format!("taken in run {run}"),
+    }
+}
+
+/// Has what `operation` makes of `about` carried out.
+async fn order(
+    api: &Api,
+    actor: String,
+    about: AboutSlot,
+    operation: impl FnOnce(GroupName, ClientId, String) -> SlotOperation,
+) -> Result<StatusCode, Problem> {
+    let AboutSlot { group, id, reason } = about;
+    api.order(Request::new(actor, operation(group, id, checked_reason(&reason)?))).await
+}
+
+async fn hold(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(Nothing {}): Params<Nothing>,
+    Body(about): Body<AboutSlot>,
+) -> Result<StatusCode, Problem> {
+    order(&api, actor, about, |group, id, reason| SlotOperation::Hold { group, id, reason }).await
+}
+
+async fn release(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(Nothing {}): Params<Nothing>,
+    Body(about): Body<AboutSlot>,
+) -> Result<StatusCode, Problem> {
+    order(&api, actor, about, |group, id, reason| SlotOperation::Release { group, id, reason }).await
+}
+
+async fn reclaim(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Names([group, id]): Names<2>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<StatusCode, Problem> {
+    let group = GroupName::new(&group).map_err(|error| Problem::bad_request(format!("group: {error}")))?;
+    let id = ClientId::new(&id).map_err(|error| Problem::bad_request(format!("id: {error}")))?;
+    api.order(Request::new(actor, SlotOperation::Reclaim { group, id })).await
+}

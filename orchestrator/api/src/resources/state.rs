@@ -1,0 +1,179 @@
+//! `/v1/state/os-upgrade`: the configuration in force, and how upgrades stand.
+//!
+//! What is not asked for is not worked out: a large site's answers are given while a run goes on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::State as Shared;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::{Blocker, HostOfRun, Stamp};
+use os_upgrade_api_types::openapi::fields_of;
+use os_upgrade_api_types::state::{
+    CurrentUpgrade, HostState, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
+};
+use os_upgrade_kernel::config::WorkerApplication;
+use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::{Forecast, HostStatus, Run, WindowBlocker, explain};
+use os_upgrade_protocol::{ApplicationName, HostName};
+use os_upgrade_site::snapshot::Present;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::Params;
+use crate::http::fields::{Keep, Kept};
+use crate::http::reply;
+use crate::resources::config;
+use crate::resources::hosts;
+use crate::routes::Routes;
+
+/// About how many bytes a host takes in the answer: in the list of workers, in two runs, and by itself.
+const BYTES_PER_HOST: usize = 512;
+
+/// The paths of all fields.
+pub(crate) static FIELDS: LazyLock<Vec<String>> = LazyLock::new(fields_of::<State<'_>>);
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&READ, read)
+}
+
+/// What the parameters ask for.
+fn keep(params: &ReadParameters) -> Result<Keep, Problem> {
+    let keep = params.fields.as_ref().map_or(Ok(Keep::All), |fields| Keep::parse(fields, &FIELDS))?;
+    let is_configured = |name: &str| config::FIELDS.iter().any(|configured| configured == name);
+    Ok(match params.content {
+        None => keep,
+        Some(Nodes::Config) => keep.retain(&FIELDS, is_configured),
+        Some(Nodes::Nonconfig) => keep.retain(&FIELDS, |name| !is_configured(name)),
+    })
+}
+
+async fn read(Shared(api): Shared<Api>, Params(params): Params<ReadParameters>) -> Result<Response, Problem> {
+    let keep = keep(&params)?;
+    let present = api.present()?;
+    let hosts = size(&present, &keep);
+    api.render(hosts, move || write(&present, &keep, Utc::now())).await
+}
+
+/// The most hosts that any list of the answer has.
+fn size(present: &Present, keep: &Keep) -> usize {
+    let of_run = |name: &str, run: &Option<Run>| {
+        run.as_ref().filter(|_| keep.has(name)).map_or(0, |run| run.hosts().len())
+    };
+    let of_hosts = ["hosts", "scheduled-workers", "pending-hosts"];
+    let seen = if of_hosts.iter().any(|name| keep.has(name)) {
+        present.view.hosts.len().max(present.versions.len())
+    } else {
+        0
+    };
+    let state = &present.state;
+    seen.max(of_run("current-upgrade-info", &state.run)).max(of_run("last-upgrade-info", &state.last_run))
+}
+
+/// What of the answer is wanted, as it is at `now`.
+pub(crate) fn write(present: &Arc<Present>, keep: &Keep, now: DateTime<Utc>) -> serde_json::Result<Vec<u8>> {
+    let needs_forecast = ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "hosts"];
+    let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| present.forecast(now));
+    let mut bytes = Vec::with_capacity(1_024 + size(present, keep) * BYTES_PER_HOST);
+    serde_json::to_writer(&mut bytes, &Kept(&state(present, forecast.as_ref(), now, keep), keep))?;
+    Ok(bytes)
+}
+
+/// The answer, without the fields that are not wanted and would cost something.
+fn state<'a>(
+    present: &'a Present,
+    forecast: Option<&'a Forecast>,
+    now: DateTime<Utc>,
+    keep: &Keep,
+) -> State<'a> {
+    let state = &present.state;
+    let config = state.config.as_deref();
+    let applications = config.map(|config| config.worker_applications.as_slice());
+    let start = forecast.and_then(Forecast::start).map(|start| start.at);
+    let workers = applications.filter(|_| keep.has("scheduled-workers"));
+    let waiting = keep.has("pending-hosts").then(|| hosts::pending(present));
+    let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
+    let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
+    let explaining = forecast.filter(|_| keep.has("hosts"));
+    State {
+        config,
+        status: state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
+        next_upgrade_in: start.map(|at| until(at, now)),
+        next_upgrade_at: start.map(Stamp),
+        next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
+        pending_hosts: waiting.filter(|hosts| *hosts > 0),
+        scheduled_workers: workers.map(|applications| scheduled_workers(present, applications)),
+        current_upgrade_info: current.map(current_upgrade),
+        last_upgrade_info: last.and_then(last_upgrade),
+        hosts: explaining.map(|forecast| explained(present, forecast)),
+    }
+}
+
+/// From `now` to `at`, in whole seconds.
+fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+    Duration::from_secs((at - now).num_seconds().try_into().unwrap_or(0))
+}
+
+/// Every host that is known, by name, and why it is not moving.
+fn explained<'a>(present: &'a Present, forecast: &Forecast) -> Vec<HostState<'a>> {
+    let host = |name: &'a HostName| {
+        let explanation = explain(&present.state, &present.view, forecast, name);
+        HostState {
+            hostname: name.as_str(),
+            status: explanation.status.map(HostStatus::as_str),
+            why: explanation.to_string(),
+            until: explanation.until().map(Stamp),
+            blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
+            progress: hosts::progress(present, name),
+        }
+    };
+    hosts::known(present).into_iter().map(host).collect()
+}
+
+/// Every host that would take part in a run, with the application that would serve it.
+fn scheduled_workers<'a>(
+    present: &'a Present,
+    applications: &'a [WorkerApplication],
+) -> Vec<ScheduledWorker<'a>> {
+    let takes_part = |host| present.state.enrolled(host).takes_part();
+    let serving = present.view.serving(applications).filter(|(host, ..)| takes_part(*host));
+    let worker = |(host, _, application): (&'a HostName, _, &'a ApplicationName)| ScheduledWorker {
+        host: host.as_str(),
+        application: application.as_str(),
+    };
+    serving.map(worker).collect()
+}
+
+fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {
+    CurrentUpgrade {
+        id: run.id.as_str(),
+        start_time: Stamp(run.started_at),
+        not_after: Stamp(run.not_after),
+        stopping: run.stopping.as_ref(),
+        counts: counts(run),
+        hosts: in_run(run),
+    }
+}
+
+fn last_upgrade(run: &Run) -> Option<LastUpgrade<'_>> {
+    let ended = run.ended?;
+    Some(LastUpgrade {
+        id: run.id.as_str(),
+        start_time: Stamp(run.started_at),
+        end_time: Stamp(ended.at),
+        result: ended.result.as_str(),
+        counts: counts(run),
+        hosts: in_run(run),
+    })
+}
+
+fn counts(run: &Run) -> BTreeMap<&'static str, usize> {
+    let count = |status: HostStatus| (status.as_str(), run.count(status));
+    HostStatus::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect()
+}
+
+/// The hosts of a run, by name.
+fn in_run(run: &Run) -> Vec<HostOfRun<'_>> {
+    run.hosts().iter().map(|(name, host)| reply::host_of_run(name, host)).collect()
+}

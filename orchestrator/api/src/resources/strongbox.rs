@@ -1,0 +1,147 @@
+//! `/v1/config/strongbox/secrets` and `/v1/state/strongbox`: the secrets that the site keeps, which can be written and never
+//! read, and the key to them.
+
+pub(crate) mod history;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use os_upgrade_api_types::body::{Count, Entry, Stamp};
+use os_upgrade_api_types::query::{ListMode, NameList, Nothing};
+use os_upgrade_api_types::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
+use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
+use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
+use os_upgrade_site::strongbox::key::Key;
+use serde::Serialize;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::{Actor, Body, Name, Params};
+use crate::http::reply;
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .route(&LIST, list)
+        .route(&PUT, put)
+        .route(&REMOVE, remove)
+        .route(&READ, read)
+        .route(&UNSEAL, unseal)
+        .merge(history::routes())
+}
+
+impl From<Sealed> for Problem {
+    fn from(sealed: Sealed) -> Self {
+        Self::unavailable(sealed.to_string())
+    }
+}
+
+/// The secrets of a site, or a page of them.
+#[derive(Serialize)]
+struct Secrets<'a> {
+    secrets: Vec<Entry<&'a str, Secret<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+async fn list(State(api): State<Api>, Params(params): Params<NameList>) -> Result<Response, Problem> {
+    let present = api.present()?;
+    let kept = &present.state.strongbox.secrets;
+    let mode = params.mode();
+    if mode == ListMode::Count {
+        return reply::json(&Count { count: kept.len() as u64 });
+    }
+    let secrets = kept.iter().map(|(name, secret)| Secret {
+        name: name.as_str(),
+        actor: &secret.actor,
+        since: Stamp(secret.since),
+    });
+    let (page, next) = params.page(secrets, |secret| secret.name.to_owned());
+    let secrets = page.into_iter().map(|secret| {
+        let name = secret.name;
+        Entry::of(mode, || name, || secret)
+    });
+    let secrets = secrets.collect();
+    reply::json(&Secrets { secrets, next })
+}
+
+async fn put(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Name(name): Name,
+    Params(Nothing {}): Params<Nothing>,
+    body: Result<Body<Value>, Problem>,
+) -> Result<StatusCode, Problem> {
+    let name = secret_name(&name)?;
+    let value = only(body, "value")?;
+    if value.is_empty() || value.len() > SECRET_BYTES_MAX {
+        return Err(Problem::bad_request(format!("value: expected 1 to {SECRET_BYTES_MAX} bytes")));
+    }
+    let present = api.present_for_change()?;
+    let keep = api.options.strongbox.keep(&present.state.strongbox, name, &value);
+    let keep = keep.map_err(|why| {
+        let info = json!({ "kind": "strongbox-sealed", "why": why });
+        Problem::from(why).with_info(info)
+    })?;
+    let keep = keep.map_err(|error| Problem::internal(error.to_string()))?;
+    api.change(Request::new(actor, keep)).await
+}
+
+async fn remove(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Name(name): Name,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<StatusCode, Problem> {
+    let name = secret_name(&name)?;
+    api.change(Request::new(actor, SecretOperation::Remove { name })).await
+}
+
+async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+    let present = api.present()?;
+    let kept = &present.state.strongbox;
+    let sealed = api.options.strongbox.sealed(kept);
+    reply::json(&Strongbox {
+        sealed: sealed.is_some(),
+        reason: sealed.map(|sealed| sealed.to_string()),
+        secrets: kept.secrets.len(),
+    })
+}
+
+async fn unseal(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(Nothing {}): Params<Nothing>,
+    body: Result<Body<Value>, Problem>,
+) -> Result<StatusCode, Problem> {
+    let key =
+        Key::parse(&only(body, "key")?).map_err(|error| Problem::bad_request(format!("key: {error}")))?;
+    if api.options.strongbox.unseal(&api.present_for_change()?.state.strongbox, key) {
+        tracing::info!(actor, "the strongbox was unsealed");
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(Problem::new(StatusCode::FORBIDDEN, "this is not the key of the strongbox"))
+    }
+}
+
+fn secret_name(text: &str) -> Result<SecretName, Problem> {
+    SecretName::new(text).map_err(|error| Problem::bad_request(error.to_string()))
+}
+
+/// The text of the only field, `name`. What is wrong is said without a word of the body.
+fn only(body: Result<Body<Value>, Problem>, name: &str) -> Result<Zeroizing<String>, Problem> {
+    let body = match body {
+        Ok(Body(body)) => body,
+        Err(problem) if problem.status() == StatusCode::BAD_REQUEST => Value::Null,
+        Err(problem) => return Err(problem),
+    };
+    if let Value::Object(mut fields) = body
+        && fields.len() == 1
+        && let Some(Value::String(text)) = fields.remove(name)
+    {
+        return Ok(Zeroizing::new(text));
+    }
+    Err(Problem::bad_request(format!("expected an object with the text {name:?} and nothing else")))
+}

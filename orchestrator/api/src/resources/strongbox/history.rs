@@ -1,0 +1,42 @@
+//! `/v1/state/strongbox/history`: who had which secrets kept and removed, and when; from the projection. What was sealed
+//! is not shown.
+
+use axum::extract::State;
+use axum::response::Response;
+use os_upgrade_api_types::body::Millis;
+use os_upgrade_api_types::query::FactList;
+use os_upgrade_api_types::strongbox::{HISTORY, StrongboxChange};
+use os_upgrade_store::{Audit, FactRow};
+use serde::Deserialize;
+
+use crate::context::Api;
+use crate::http::error::Problem;
+use crate::http::extract::Params;
+use crate::resources::audit::{Done, read};
+use crate::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().route(&HISTORY, list)
+}
+
+async fn list(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
+    Done::read(&api, Audit::Strongbox, params.asked()).await?.answer(change)
+}
+
+/// What is read of the fact.
+#[derive(Deserialize)]
+struct About {
+    name: Option<String>,
+}
+
+fn change(fact: &FactRow) -> Result<StrongboxChange<'_>, Problem> {
+    let About { name } = read(fact)?;
+    Ok(StrongboxChange {
+        sequence: fact.sequence,
+        place: fact.place,
+        time: Millis(fact.at),
+        kind: &fact.name,
+        actor: fact.actor.as_deref(),
+        name,
+    })
+}

@@ -1,0 +1,159 @@
+//! Every route, with what each request passes before it and after it.
+
+use std::any::Any;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::fleet_lock::dialect_of;
+use os_upgrade_api_types::route::Dialect;
+use os_upgrade_auth::Gate;
+use os_upgrade_shell::not_done::NotDone;
+use os_upgrade_site::handle::SiteHandle;
+use os_upgrade_store::History;
+use tokio::sync::Semaphore;
+use tower::ServiceExt as _;
+use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Level;
+
+use crate::context::{Answers, Api, Options};
+use crate::description::Description;
+use crate::http::error::{Cause, Problem, Routine, panic_text};
+use crate::http::listener::{self, Limits};
+use crate::http::{authority, form, lock_error};
+use crate::resources::{self, fleet_lock};
+
+/// How long a request may take from its last header to its answer. Writes are answered sooner, by the site handle, and
+/// FleetLock too.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How many large answers are written out at once: with more, a large site's memory and cores would go to readers.
+const RENDERS_MAX: usize = 2;
+
+pub(crate) static DESCRIPTION: LazyLock<Description> =
+    LazyLock::new(|| Description::of(resources::routes().declarations()));
+
+/// The description of the API: an `OpenAPI` document in JSON.
+pub fn description() -> &'static str {
+    DESCRIPTION.json()
+}
+
+/// Every route, with limits, error bodies and logging around them, for those whom `gate` lets in.
+pub fn router(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Router {
+    Routers::new(site, history, gate, options).edge
+}
+
+/// The ways in.
+#[derive(Debug)]
+pub(crate) struct Routers {
+    /// For whoever connects.
+    pub(crate) edge: Router,
+    /// For what other sites pass on, once it is known who asks there; it passes nothing on.
+    pub(crate) inner: Router,
+}
+
+impl Routers {
+    pub(crate) fn new(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Self {
+        let renders = Arc::new(Semaphore::new(RENDERS_MAX));
+        let api = Api {
+            site,
+            history,
+            renders: Arc::clone(&renders),
+            answers: Answers::default(),
+            gate: gate.clone(),
+            options: options.clone(),
+            description: &DESCRIPTION,
+        };
+        let inner = with_limits(resources::routes().router(&gate, None).fallback(nothing))
+            .with_state(api.clone())
+            .layer(middleware::from_fn(in_time))
+            .layer(middleware::from_fn(log_failure));
+        let edge = resources::routes().router(&gate, Some(&options.sites)).fallback(nothing);
+        let edge = with_limits(edge).with_state(api);
+        Self { edge: from_outside(edge, renders, gate, options.limits.clone()), inner }
+    }
+}
+
+/// `routes`, with what every request from outside passes before it, from the last to the first.
+pub(crate) fn from_outside(routes: Router, renders: Arc<Semaphore>, gate: Gate, limits: Limits) -> Router {
+    // What changes the path comes before the router, and everything else here before that.
+    Router::new()
+        .fallback_service(routes.map_request(fleet_lock::with_path_of_route))
+        .layer(middleware::from_fn_with_state(renders, form::negotiated))
+        .layer(middleware::from_fn_with_state(gate, authority::identify))
+        .layer(middleware::from_fn(in_time))
+        .layer(middleware::from_fn_with_state(limits, listener::within))
+        .layer(middleware::from_fn(log_failure))
+}
+
+pub(crate) fn with_limits<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+    routes
+        .method_not_allowed_fallback(async || Problem::method_not_allowed())
+        .layer(DefaultBodyLimit::max(Dialect::Specification.body_bytes_max()))
+        .layer(CatchPanicLayer::custom(panicked))
+}
+
+/// What is answered where there is no route.
+async fn nothing(State(api): State<Api>, request: Request) -> Response {
+    let path = request.uri().path();
+    match dialect_of(path) {
+        Dialect::Specification => Problem::not_found(format!("there is nothing at {path}")).into_response(),
+        Dialect::FleetLock => fleet_lock::nothing(&api, request).await,
+    }
+}
+
+/// Bounds all of it: finding out who asks, doing it, and writing the answer out.
+pub(crate) async fn in_time(method: Method, uri: Uri, request: Request, next: Next) -> Response {
+    tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.unwrap_or_else(|_| {
+        let message = format!("there is no answer after {} s", REQUEST_TIMEOUT.as_secs());
+        let refused = lock_error::refuse(uri.path(), lock_error::Kind::OutcomeUnknown, &message);
+        refused.unwrap_or_else(|| Problem::not_done(&method, NotDone::unknown(message)).into_response())
+    })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature tower-http asks for")]
+fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+    Problem::internal(panic_text(&*panic)).into_response()
+}
+
+/// One line for each request that fails, here at the boundary and nowhere else. Bodies, queries and headers, which
+/// may hold secrets, are not in it.
+async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let status = response.status();
+    let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
+    let is_routine = response.extensions().get::<Routine>().is_some();
+    match failure_level(status, is_routine) {
+        Some(Level::ERROR) => {
+            tracing::error!(%method, path = uri.path(), status = status.as_u16(), cause, "request failed");
+        }
+        Some(Level::INFO) => {
+            tracing::info!(%method, path = uri.path(), status = status.as_u16(), cause, "request refused");
+        }
+        Some(_) => {
+            tracing::debug!(%method, path = uri.path(), status = status.as_u16(), cause, "answered");
+        }
+        None => {}
+    }
+    response
+}
+
+/// At which level a failure is logged, if it is one.
+pub(crate) fn failure_level(status: StatusCode, is_routine: bool) -> Option<Level> {
+    // Whoever is not let in, or asks too often, may ask at any rate: lines of their own, once a minute, are about that.
+    let is_noted_elsewhere =
+        [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS].contains(&status);
+    if is_routine || is_noted_elsewhere {
+        Some(Level::DEBUG)
+    } else if status.is_server_error() {
+        Some(Level::ERROR)
+    } else if status.is_client_error() {
+        Some(Level::INFO)
+    } else {
+        None
+    }
+}

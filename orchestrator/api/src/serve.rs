@@ -1,0 +1,32 @@
+//! The API, served: to whoever connects, and to other sites.
+
+use std::io;
+
+use os_upgrade_auth::Gate;
+use os_upgrade_site::handle::SiteHandle;
+use os_upgrade_store::History;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Options;
+use crate::http::listener::serve_router;
+use crate::router::Routers;
+
+/// Serves the API on `listener` to those whom `gate` lets in, and to other sites, until `shutdown`; requests under way then have 3 s to end.
+///
+/// # Errors
+/// None as yet: what goes wrong with a connection is that connection's, and accepting is tried again.
+pub async fn serve(
+    listener: TcpListener,
+    site: SiteHandle,
+    history: History,
+    gate: Gate,
+    options: Options,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let Routers { edge, inner } = Routers::new(site.clone(), history, gate, &options);
+    let of_sites = options.sites.answer(site, inner, shutdown.clone());
+    let served = serve_router(listener, edge, options.limits, options.tls, shutdown);
+    let (served, ()) = tokio::join!(served, of_sites);
+    served
+}
