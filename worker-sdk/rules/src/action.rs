@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::RunId;
 
-use crate::{Note, StateFile};
+use crate::{HandlerCall, Note, StateFile};
 
 /// One thing to do. Actions are to be begun in the order in which they are returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,45 +39,6 @@ pub enum Action {
     },
     /// Tell the operator; not answered.
     Log(Note),
-}
-
-/// A handler that the rules may ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Call {
-    /// Get ready.
-    Prepare,
-    /// Change the system.
-    Upgrade,
-    /// Look whether the host is well after a reboot.
-    Health,
-}
-
-impl Call {
-    /// The word for logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Prepare => "prepare",
-            Self::Upgrade => "upgrade",
-            Self::Health => "health",
-        }
-    }
-}
-
-/// A handler to run, and what it is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandlerCall {
-    /// Stream sequence of the command that it serves.
-    pub sequence: u64,
-    /// Which handler.
-    pub call: Call,
-    /// The run, if the command named one.
-    pub run: Option<RunId>,
-    /// The end of the run, if there is one.
-    pub not_after: Option<DateTime<Utc>>,
-    /// The same work may have been begun before and been cut off.
-    pub resume: bool,
-    /// The host has booted since the work was begun.
-    pub rebooted: bool,
 }
 
 /// A reboot to start, and what its handler is told.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::Versions;
 
-use crate::{BootId, Call, StateFile};
+use crate::{BootId, HandlerResult, StateFile};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,43 +120,4 @@ pub struct Received {
     pub run_header: Option<String>,
     /// Its payload.
     pub payload: Vec<u8>,
-}
-
-/// How an upgrade that went well ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upgraded {
-    /// Nothing is left to do.
-    Done,
-    /// The host must be rebooted for it to take effect.
-    RebootRequired,
-}
-
-/// What a handler returned; errors are messages for the operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HandlerResult {
-    /// Of `prepare`.
-    Prepare(Result<(), String>),
-    /// Of `upgrade`.
-    Upgrade(Result<Upgraded, String>),
-    /// Of `health`.
-    Health(Result<(), String>),
-}
-
-impl HandlerResult {
-    /// The handler that returned it.
-    pub const fn call(&self) -> Call {
-        match self {
-            Self::Prepare(_) => Call::Prepare,
-            Self::Upgrade(_) => Call::Upgrade,
-            Self::Health(_) => Call::Health,
-        }
-    }
-
-    /// Whether the handler failed.
-    pub const fn is_err(&self) -> bool {
-        match self {
-            Self::Prepare(result) | Self::Health(result) => result.is_err(),
-            Self::Upgrade(result) => result.is_err(),
-        }
-    }
 }

@@ -10,15 +10,17 @@
 pub mod action;
 pub mod consumer;
 pub mod event;
+pub mod handler;
 pub mod limits;
 pub mod logic;
 pub mod note;
 pub mod state_file;
 pub mod versions;
 
-pub use action::{Action, Call, HandlerCall, OutgoingReply, RebootCall};
+pub use action::{Action, OutgoingReply, RebootCall};
 pub use consumer::{DeliverFrom, StreamState, deliver_from};
-pub use event::{Event, HandlerResult, Loaded, Received, Upgraded};
+pub use event::{Event, Loaded, Received};
+pub use handler::{Call, HandlerCall, HandlerResult, Upgraded};
 pub use logic::{Activity, WorkerConfig, WorkerLogic};
 pub use note::{DropReason, Ignored, Level, Note};
 pub use state_file::{BootId, Current, Phase, Position, Prepared, RebootDue, StateFile, StateFileError};

@@ -1,0 +1,82 @@
+//! The handlers: which there are, what each is told, and what it returns.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::RunId;
+
+/// A handler that the rules may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Call {
+    /// Get ready.
+    Prepare,
+    /// Change the system.
+    Upgrade,
+    /// Look whether the host is well after a reboot.
+    Health,
+}
+
+impl Call {
+    /// The word for logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepare => "prepare",
+            Self::Upgrade => "upgrade",
+            Self::Health => "health",
+        }
+    }
+}
+
+/// A handler to run, and what it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerCall {
+    /// Stream sequence of the command that it serves.
+    pub sequence: u64,
+    /// Which handler.
+    pub call: Call,
+    /// The run, if the command named one.
+    pub run: Option<RunId>,
+    /// The end of the run, if there is one.
+    pub not_after: Option<DateTime<Utc>>,
+    /// The same work may have been begun before and been cut off.
+    pub resume: bool,
+    /// The host has booted since the work was begun.
+    pub rebooted: bool,
+}
+
+/// How an upgrade that went well ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upgraded {
+    /// Nothing is left to do.
+    Done,
+    /// The host must be rebooted for it to take effect.
+    RebootRequired,
+}
+
+/// What a handler returned; errors are messages for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HandlerResult {
+    /// Of `prepare`.
+    Prepare(Result<(), String>),
+    /// Of `upgrade`.
+    Upgrade(Result<Upgraded, String>),
+    /// Of `health`.
+    Health(Result<(), String>),
+}
+
+impl HandlerResult {
+    /// The handler that returned it.
+    pub const fn call(&self) -> Call {
+        match self {
+            Self::Prepare(_) => Call::Prepare,
+            Self::Upgrade(_) => Call::Upgrade,
+            Self::Health(_) => Call::Health,
+        }
+    }
+
+    /// Whether the handler failed.
+    pub const fn is_err(&self) -> bool {
+        match self {
+            Self::Prepare(result) | Self::Health(result) => result.is_err(),
+            Self::Upgrade(result) => result.is_err(),
+        }
+    }
+}
