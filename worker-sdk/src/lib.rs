@@ -39,6 +39,7 @@ mod builder;
 mod bus;
 mod driver;
 mod error;
+mod progress;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;

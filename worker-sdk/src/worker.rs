@@ -11,7 +11,7 @@ use os_upgrade_worker_rules::Upgraded;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::progress::ProgressReporter;
+use crate::progress::ProgressReporter;
 
 /// How long the clock is trusted to go on as it does.
 const CLOCK_LOOK_EVERY: Duration = Duration::from_secs(10);

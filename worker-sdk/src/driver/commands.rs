@@ -18,7 +18,7 @@ use os_upgrade_worker_rules::{DeliverFrom, Event, Received, StreamState, limits}
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
-use super::Input;
+use super::input::Input;
 use crate::bus::Bus;
 
 /// How often the server says that the consumer lives; two missed ones in a row, 5 s, are noticed.

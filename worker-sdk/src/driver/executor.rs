@@ -22,9 +22,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::field::display;
 use tracing::{Instrument, Span, debug, error, info, info_span, warn};
 
-use super::Input;
-use super::progress::ProgressReporter;
+use super::input::Input;
 use crate::bus::Bus;
+use crate::progress::ProgressReporter;
 use crate::store::Store;
 use crate::{Cause, Context, VersionsNotifier, Worker, worker};
 

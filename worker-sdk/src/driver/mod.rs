@@ -2,12 +2,12 @@
 
 mod commands;
 mod executor;
+mod input;
 mod presence;
-pub(crate) mod progress;
 
 use std::time::Duration;
 
-use os_upgrade_protocol::{Announcement, Hint, subject};
+use os_upgrade_protocol::{Announcement, subject};
 use os_upgrade_worker_rules::consumer::Standing;
 use os_upgrade_worker_rules::{Activity, BootId, Event, WorkerConfig, limits};
 use tokio::sync::{mpsc, watch};
@@ -17,25 +17,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::bus::Bus;
+use crate::progress::{self, ProgressReporter};
 use crate::store::Store;
 use crate::{BootIdSource, Error, VersionsNotifier, Worker};
 use executor::Executor;
-use progress::ProgressReporter;
+use input::Input;
 
 /// How much may wait for the loop: a command, and the answers to what is under way, of which there are few.
 const INPUTS_MAX: usize = 16;
 /// How long handlers and replies under way have at the end of the process.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
-/// The pause after the hint subscription failed.
-const SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
-
-/// What comes to the loop.
-#[derive(Debug)]
-enum Input {
-    Event(Event),
-    /// The handler under way is asked to stop.
-    Hint(Hint),
-}
 
 /// A worker's parts, before they run.
 #[derive(Debug)]
@@ -78,9 +69,9 @@ impl Driver {
         tasks.spawn(presence::announcements(self.bus.clone(), self.announcement));
         tasks.spawn(commands::run(self.bus.clone(), host.clone(), standing.subscribe(), sender.clone()));
         tasks.spawn(progress::run(self.bus.clone(), host.clone(), progress));
-        tasks.spawn(hints(self.bus.clone(), subject::hint(&host), sender.clone()));
-        tasks.spawn(reconnects(self.bus, sender.clone()));
-        tasks.spawn(version_changes(self.versions, sender));
+        tasks.spawn(input::hints(self.bus.clone(), subject::hint(&host), sender.clone()));
+        tasks.spawn(input::reconnects(self.bus, sender.clone()));
+        tasks.spawn(input::version_changes(self.versions, sender));
 
         serve(&mut executor, inputs, &self.boot_ids, &self.shutdown).await;
         // No heartbeat and no command any more; then what still runs is cut off.
@@ -138,45 +129,5 @@ async fn read_boot_id<W: Worker>(executor: &mut Executor<W>, source: &BootIdSour
         Ok(boot_id) => executor.feed(Event::BootIdRead(boot_id)).await,
         // It may be in the middle of being replaced; the wait goes on.
         Err(error) => debug!("{error}"),
-    }
-}
-
-/// Passes on hints; the subscription outlives reconnects.
-async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>) {
-    use futures::StreamExt;
-    loop {
-        bus.await_connection().await;
-        match bus.subscribe(subject.clone()).await {
-            Ok(mut hints) => {
-                while let Some(message) = hints.next().await {
-                    if inputs.send(Input::Hint(Hint::read(&message.payload))).await.is_err() {
-                        return;
-                    }
-                }
-            }
-            Err(error) => warn!("cannot listen for hints: {error}"),
-        }
-        tokio::time::sleep(SUBSCRIBE_PAUSE).await;
-    }
-}
-
-/// Tells the rules of each new connection.
-async fn reconnects(bus: Bus, inputs: mpsc::Sender<Input>) {
-    let mut link = bus.link();
-    let mut last = 0;
-    while let Ok(now) = link.wait_for(|link| link.connected && link.epoch != last).await.map(|link| *link) {
-        last = now.epoch;
-        if inputs.send(Input::Event(Event::Reconnected)).await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn version_changes(versions: VersionsNotifier, inputs: mpsc::Sender<Input>) {
-    loop {
-        versions.notified().await;
-        if inputs.send(Input::Event(Event::VersionsChanged)).await.is_err() {
-            return;
-        }
     }
 }

@@ -8,8 +8,7 @@ use os_upgrade_jetstream::consumer;
 use os_upgrade_protocol::{HostName, subject};
 use tokio::task::JoinSet;
 
-use super::CheckError;
-use super::controller::nats;
+use super::error::{CheckError, nats};
 
 /// What answers requests for the consumer of one host.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use os_upgrade_protocol::{Action, HostName, Reply, header, subject};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::CheckError;
 use super::consumers::ConsumerMaker;
+use super::error::{CheckError, nats};
 use super::wire::{self, Event, Seen, Wire};
 
 /// How long after an acknowledgement a reply that is not due may still come.
@@ -96,10 +96,6 @@ pub(super) struct Controller {
     pub(super) consumer_maker: ConsumerMaker,
     check: u128,
     runs: u32,
-}
-
-pub(super) fn nats(error: impl std::error::Error) -> CheckError {
-    CheckError::Nats(os_upgrade_protocol::error::with_causes(&error))
 }
 
 impl Controller {

@@ -33,6 +33,7 @@
 mod consumers;
 mod controller;
 mod course;
+mod error;
 mod report;
 mod server;
 mod wire;
@@ -42,15 +43,15 @@ use std::time::Duration;
 
 use async_nats::Client;
 use futures::FutureExt;
-use futures::future::BoxFuture;
 pub use os_upgrade_credentials::Access;
 use os_upgrade_credentials::{Program, without_userinfo};
+use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::error::with_causes;
-use os_upgrade_protocol::{HostName, NameError};
 
 use crate::bus;
 use controller::Controller;
-use course::Course;
+use course::{Act, Course};
+pub use error::CheckError;
 pub use report::{Report, Row, Rule, Verdict};
 pub use server::{NatsServer, ServerError};
 
@@ -58,26 +59,6 @@ pub use server::{NatsServer, ServerError};
 const PATIENCE_DEFAULT: Duration = Duration::from_secs(30);
 /// How long a handler, or the host's reboot, may take.
 const WORK_WAIT_DEFAULT: Duration = Duration::from_mins(10);
-
-/// Why a worker cannot be checked.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckError {
-    /// The host's name is none.
-    #[error("the name of the host cannot be used")]
-    Name(#[from] NameError),
-    /// The server cannot be reached, or refuses what the check needs.
-    #[error("NATS: {0}")]
-    Nats(String),
-    /// A site is run here, whose hosts would take the check's commands for their own.
-    #[error("an orchestrator uses this NATS; check the worker on a nats-server of its own")]
-    InUse,
-    /// The user may not hear everything.
-    #[error("the NATS user hears nothing on `>`; the check needs one that may do everything")]
-    Deaf,
-    /// The worker could not be restarted, or its host rebooted.
-    #[error("{0}")]
-    Act(String),
-}
 
 /// Connects to a server, as [`WorkerBuilder::nats_url`](crate::WorkerBuilder::nats_url) does; but it has to be there.
 /// `access` is what it is shown: where hosts have credentials of `os-upgrade nats-config`, those of an orchestrator.
@@ -96,9 +77,6 @@ pub async fn connect(url: &str, access: Access) -> Result<Client, CheckError> {
     };
     options.connect(addresses).await.map_err(failed)
 }
-
-/// Restarts the worker or reboots its host.
-type Act = Box<dyn FnMut() -> BoxFuture<'static, Result<(), String>> + Send>;
 
 /// A check of the worker of one host.
 pub struct Check {

@@ -7,13 +7,14 @@ mod tally;
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
+use futures::future::BoxFuture;
 use os_upgrade_protocol::{Action, subject};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::controller::{Answer, Controller, LOOK_EVERY, Sent, filters, nats};
+use super::controller::{Answer, Controller, LOOK_EVERY, Sent, filters};
+use super::error::{CheckError, nats};
 use super::report::{Report, Row, Rule, Verdict};
-use super::{Act, CheckError};
 
 /// How long a `prepare` whose time is to run out is good for.
 const SHORT_RUN: TimeDelta = TimeDelta::seconds(3);
@@ -27,6 +28,9 @@ const HINT_HEARD: Duration = Duration::from_secs(1);
 const NO_CONSUMER: &str = "needs a consumer of the host's commands";
 const NO_RESTART: &str = "needs a way to restart the worker: --restart-command, or Check::on_restart";
 const NOT_PREPARED: &str = "needs a prepare that is answered with done";
+
+/// Restarts the worker or reboots its host.
+pub(super) type Act = Box<dyn FnMut() -> BoxFuture<'static, Result<(), String>> + Send>;
 
 /// When the worker was started again: its old process was ended when the stream of versions had some last sequence from
 /// `after` to `until`.

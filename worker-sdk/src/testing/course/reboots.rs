@@ -3,8 +3,8 @@
 use os_upgrade_protocol::Action;
 
 use super::{Course, NO_RESTART, WATCHED};
-use crate::testing::CheckError;
 use crate::testing::controller::{Answer, Sent};
+use crate::testing::error::CheckError;
 use crate::testing::report::{Row, Rule};
 
 const RULES: [Rule; 4] = [Rule::RebootPending, Rule::RestartIsNoReboot, Rule::Rebooted, Rule::RebootTwice];

@@ -2,11 +2,10 @@
 
 use os_upgrade_protocol::{Action, subject};
 
-use super::{Course, NO_RESTART, NOT_PREPARED, WATCHED, replies_to};
-use crate::testing::controller::nats;
+use super::{Act, Course, NO_RESTART, NOT_PREPARED, WATCHED, replies_to};
+use crate::testing::error::{CheckError, nats};
 use crate::testing::report::{Row, Rule, Verdict};
 use crate::testing::wire::Seen;
-use crate::testing::{Act, CheckError};
 
 impl<F: FnMut(&Row) + Send> Course<F> {
     pub(super) async fn restarts(&mut self) -> Result<(), CheckError> {

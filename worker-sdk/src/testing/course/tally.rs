@@ -6,8 +6,8 @@ use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
 use os_upgrade_protocol::{Announcement, Reply, Versions, subject};
 
 use super::{Course, Start};
-use crate::testing::CheckError;
 use crate::testing::controller::{Answer, Sent, acked};
+use crate::testing::error::CheckError;
 use crate::testing::report::{Row, Rule, Verdict};
 use crate::testing::wire::{Event, Seen};
 

@@ -41,7 +41,7 @@ impl ProgressReporter {
 }
 
 /// Sends what is told; never returns.
-pub(super) async fn run(bus: Bus, host: HostName, reporter: ProgressReporter) {
+pub(crate) async fn run(bus: Bus, host: HostName, reporter: ProgressReporter) {
     let subject = subject::progress(&host);
     let mut told = reporter.told.subscribe();
     loop {
