@@ -8,7 +8,8 @@ use os_upgrade_worker_sdk::testing::{Access, Check, Report, Row, Rule, Verdict, 
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::cli::{CheckArgs, NatsArgs, Output};
+use crate::cli::{CheckArgs, Output};
+use crate::options::NatsArgs;
 
 /// Checks the worker, and fails unless all is well.
 pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 
-use crate::cli::{WorkerArgs, positive_duration};
+use crate::options::{WorkerArgs, positive_duration};
 use crate::system::SystemOptions;
 
 #[derive(Debug, Args)]

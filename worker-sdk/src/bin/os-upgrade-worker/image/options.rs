@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::{WorkerArgs, positive_duration};
+use crate::options::{WorkerArgs, positive_duration};
 use crate::system::SystemOptions;
 
 #[derive(Debug, Args)]

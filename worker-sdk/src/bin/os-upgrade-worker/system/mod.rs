@@ -13,7 +13,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use os_upgrade_worker_sdk::{Cause, HandlerError, HandlerResult};
 
-use crate::cli::positive_duration;
+use crate::options::positive_duration;
 
 /// Health and reboots, on the command line.
 #[derive(Debug, Clone, Args)]
