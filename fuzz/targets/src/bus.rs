@@ -16,7 +16,7 @@ use os_upgrade_shell::control::{RawControl, read};
 use os_upgrade_shell::forward;
 use os_upgrade_shell::inventory::{Inventory, WorkerMessage};
 
-use crate::{is_object, split};
+use crate::text::{is_object, split};
 
 fn check_outcome(outcome: &Outcome) {
     let text = outcome.as_str();

@@ -9,7 +9,7 @@ use os_upgrade_protocol::HostName;
 use os_upgrade_settings::{Error, NatsMode, parse};
 use os_upgrade_worker_rules::StateFile;
 
-use crate::{is_object, is_one_line};
+use crate::text::{is_object, is_one_line};
 
 /// A worker's state file.
 pub fn state_file(data: &[u8]) {

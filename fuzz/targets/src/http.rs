@@ -11,7 +11,7 @@ use os_upgrade_shell::fleetlock::{HttpAnswer, RETRY_AFTER_MAX, RetryAfter, read_
 
 use serde_json::Value;
 
-use crate::{is_object, split};
+use crate::text::{is_object, split};
 
 /// The body of a FleetLock request.
 pub fn claim(data: &[u8]) {

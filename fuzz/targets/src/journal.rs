@@ -6,7 +6,7 @@ use os_upgrade_shell::journal::codec::{Kind, Message, encode, snapshot_start};
 use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::journal::{AppendId, Tip};
 
-use crate::split;
+use crate::text::split;
 
 /// Messages that are separated by lines `---`. Each has its headers, `Name: value` a line, with `Subject` and `Sequence`
 /// among them, then an empty line and its payload.

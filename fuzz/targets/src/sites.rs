@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api::offline;
 use os_upgrade_auth::Caller;
 
-use crate::is_one_line;
+use crate::text::is_one_line;
 
 /// Now, in every case.
 fn now() -> DateTime<Utc> {

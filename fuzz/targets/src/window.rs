@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Calendar, Window};
 
-use crate::{is_object, split};
+use crate::text::{is_object, split};
 
 /// A time in seconds since 1970, and a window, a line each.
 pub fn window(data: &[u8]) {
