@@ -1,4 +1,4 @@
-//! What is on a disk.
+//! Files on a disk: what is in them, and copies of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,4 +17,10 @@ pub fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     }
     all.sort();
     all
+}
+
+/// Copies a file with its permissions, and makes the directories that it stands in.
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
 }

@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::{OUTSIDE, config};
+use crate::host::APPLICATION;
 use crate::random::Random;
 use crate::rest::Rest;
 
+/// The group that lock clients from outside contend for; it has one slot.
+pub const OUTSIDE: &str = "outside";
 const CONFIG: &str = "/v1/config/os-upgrade";
 const LOCK: &str = "/v1/pre-reboot";
 const UNLOCK: &str = "/v1/steady-state";
@@ -195,6 +197,15 @@ impl Asking {
     pub fn violations(&self) -> Vec<String> {
         self.violations.lock().unwrap().clone()
     }
+}
+
+/// The configuration that operators put: the application, how many at once, and a mark to know it by.
+fn config(max_concurrent: u64, mark: &str) -> String {
+    json!({
+        "worker-applications": [{ "name": APPLICATION }, { "name": mark }],
+        "rollout": { "max-concurrent": max_concurrent },
+    })
+    .to_string()
 }
 
 fn says_unchanged(body: &Value) -> bool {

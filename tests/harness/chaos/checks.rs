@@ -10,12 +10,13 @@ use os_upgrade_protocol::{Action, Command, Reply, header, subject};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::SLOTS;
 use super::asking::Answered;
 use crate::host::runs_log;
 use crate::rest::Rest;
 use crate::streams::{records, stored_from};
 
+/// Slots of the group of all hosts.
+pub const SLOTS: usize = 2;
 /// How long a server may answer as it was.
 const STALE_FOR: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);

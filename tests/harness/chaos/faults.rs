@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::Options;
 use super::roles::Roles;
 use crate::cluster::ClusterSite;
 use crate::host::Host;
@@ -131,9 +130,9 @@ pub struct Faults {
     last: Instant,
 }
 
-/// What is to go wrong in a run: two thirds at some progress of the run, the others at some time after the one before,
-/// when it may well stand still.
-pub fn plan(random: &mut Random, options: &Options) -> Vec<Planned> {
+/// What is to go wrong in a run of so many hosts, `count` faults of these `kinds`: two thirds at some progress of the
+/// run, the others at some time after the one before, when it may well stand still.
+pub fn plan(random: &mut Random, kinds: &[Fault], count: usize, hosts: usize) -> Vec<Planned> {
     // A third of the runs has trouble with orchestrators only, and a third with nats-servers only.
     let theme = random.below(3);
     let fits = |fault: &&Fault| match theme {
@@ -141,10 +140,9 @@ pub fn plan(random: &mut Random, options: &Options) -> Vec<Planned> {
         1 => fault.is_a_servers() || **fault == Fault::WorkerKilled,
         _ => true,
     };
-    let fitting: Vec<Fault> = options.kinds.iter().filter(fits).copied().collect();
-    let kinds = if fitting.is_empty() { &options.kinds } else { &fitting };
-    let mut progress: Vec<usize> =
-        (0..options.faults).map(|_| random.index(options.hosts.saturating_sub(2).max(1))).collect();
+    let fitting: Vec<Fault> = kinds.iter().filter(fits).copied().collect();
+    let kinds = if fitting.is_empty() { kinds } else { &fitting };
+    let mut progress: Vec<usize> = (0..count).map(|_| random.index(hosts.saturating_sub(2).max(1))).collect();
     progress.sort_unstable();
     let mut plan: Vec<Planned> = progress
         .into_iter()

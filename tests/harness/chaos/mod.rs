@@ -16,23 +16,19 @@ pub mod roles;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use self::asking::{Asking, Leftovers};
-use self::checks::Checker;
+use self::asking::{Asking, Leftovers, OUTSIDE};
+use self::checks::{Checker, SLOTS};
 use self::faults::{Fault, Faults};
 use self::report::Report;
 use self::roles::Roles;
 use crate::cluster::ClusterSite;
-use crate::host::{APPLICATION, Host};
+use crate::host::Host;
 use crate::library_host::LibraryHost;
 use crate::random::Random;
 use crate::rest::Rest;
 
-/// Slots of the group of all hosts.
-pub const SLOTS: usize = 2;
-/// The group that lock clients from outside contend for; it has one slot.
-pub const OUTSIDE: &str = "outside";
 /// How long an answer of the API may take before its asker gives up.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long a run may take once nothing goes wrong any more.
@@ -164,7 +160,8 @@ impl Chaos {
 
     /// Lets things go wrong until the run has ended and everything is mended.
     async fn make_trouble(&mut self, id: &str) -> Faults {
-        let plan = faults::plan(&mut self.random, &self.options);
+        let options = &self.options;
+        let plan = faults::plan(&mut self.random, &options.kinds, options.faults, options.hosts);
         let mut faults = Faults::new(plan);
         let watch = asking::watch_end(self.rests.clone(), id.to_owned());
         let (begun, mut held) = (Instant::now(), true);
@@ -251,13 +248,4 @@ impl Chaos {
         });
         println!("logs are in {}: {kept:?}", directory.display());
     }
-}
-
-/// The configuration that operators put: the application, how many at once, and a mark to know it by.
-fn config(max_concurrent: u64, mark: &str) -> String {
-    json!({
-        "worker-applications": [{ "name": APPLICATION }, { "name": mark }],
-        "rollout": { "max-concurrent": max_concurrent },
-    })
-    .to_string()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::repository;
+use super::project::repository;
 
 /// The label by which compose knows what belongs to a project.
 const LABEL: &str = "com.docker.compose.project";

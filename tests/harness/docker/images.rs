@@ -9,10 +9,10 @@ use std::process::Command;
 use os_upgrade_platform::nats_server;
 use tempfile::TempDir;
 
-use super::copy;
 use super::engine::{Engine, succeeded};
 use super::package;
 use crate::debian::{Archive, Package, Tree};
+use crate::files::copy;
 use crate::programs;
 
 /// Packages of a Debian host that its upgrade replaces, beside the one whose upgrade asks for a reboot.

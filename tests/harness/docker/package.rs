@@ -9,9 +9,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::copy;
 use super::engine::succeeded;
 use crate::debian::dpkg_deb;
+use crate::files::copy;
 use crate::programs;
 
 const CRATE: &str = "os-upgrade-worker-sdk";

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::engine::{Engine, PREFIX, succeeded};
 use super::images::Images;
-use super::{repository, tool};
+use super::project::{repository, tool};
 use crate::rest::Rest;
 use crate::wait::eventually;
 
