@@ -1,5 +1,6 @@
-//! The table: one row for each thing measured, built of pairs of measurements.
+//! The table: one row for each thing measured, built of pairs of measurements; and what is said until it is there.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -149,7 +150,7 @@ impl Row {
 impl Report {
     pub(crate) fn push(&mut self, what: impl Into<String>, unit: Unit, pairs: Pairs, target: Target) {
         let row = Row { what: what.into(), unit, pairs, target };
-        crate::progress(row.cells().join(" | "));
+        progress(row.cells().join(" | "));
         self.rows.push(row);
     }
 
@@ -177,6 +178,12 @@ impl Report {
         let rows = rows.iter().map(|cells| line(cells));
         head.iter().map(|cells| line(cells)).chain([line(&rule)]).chain(rows).collect()
     }
+}
+
+/// Says on standard error what is being done.
+pub(crate) fn progress(text: impl std::fmt::Display) {
+    // Nobody looks if it cannot be written.
+    let _ = writeln!(std::io::stderr(), "bench: {text}");
 }
 
 /// Bytes in mebibytes.

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::locks::{self, Journal};
-use crate::progress;
-use crate::report::{Pairs, Report, Target, Unit};
+use crate::options::{Options, RowKind};
+use crate::report::{Pairs, Report, Target, Unit, progress};
 use crate::testbed::Testbed;
 use crate::windows;
 use crate::worker_process;
-use crate::{Options, RowKind};
 
 /// Turns of floor and orchestrator when hosts are upgraded one by one.
 const TURNS: usize = 20;

@@ -6,7 +6,7 @@ use os_upgrade_platform::managed_nats::{self, ManagedNats};
 use os_upgrade_platform::nats_server;
 
 use crate::floor::Floor;
-use crate::progress;
+use crate::report::progress;
 use crate::site::Site;
 
 /// A site and a floor that share a nats-server of their own. Dropping it ends its processes.

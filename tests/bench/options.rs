@@ -1,0 +1,106 @@
+//! The command line.
+
+use std::path::{self, PathBuf};
+
+use anyhow::Context as _;
+use clap::Parser;
+
+/// Measures the orchestrator against a bare loop on the same nats-server.
+///
+/// Ends with 0 when all targets are met, and with 3 when everything was measured and a target was missed.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "bench")]
+pub(crate) struct Options {
+    /// Rows to measure, separated by commas; all unless given.
+    #[arg(long, value_delimiter = ',', value_enum)]
+    rows: Vec<RowKind>,
+    /// Hosts of the small site.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(4..=10_000))]
+    pub(crate) hosts: u32,
+    /// Hosts of the large site.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(40..=50_000))]
+    pub(crate) many_hosts: u32,
+    /// How often the small site is prepared; the large one half as often.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+    /// Requests per second while reading is measured.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) reads_per_sec: u32,
+    /// Turns, of a second, in which slots are taken and given back, with each number of clients.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) lock_turns: u32,
+    /// FleetLock clients that wait for one slot.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(4..=20_000))]
+    pub(crate) waiters: u32,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The program; by default the one beside this one.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// The worker's; by default the one beside this one.
+    #[arg(long)]
+    worker_program: Option<PathBuf>,
+    /// The SDK's example `smallest`; by default the one in `examples` beside this program.
+    #[arg(long)]
+    smallest_program: Option<PathBuf>,
+    /// Where everything is stored meanwhile; by default a temporary directory.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RowKind {
+    /// Hosts upgraded one by one.
+    OneByOne,
+    /// `prepare` to every host.
+    Prepare,
+    /// The orchestrator's memory.
+    Memory,
+    /// The state read over HTTP while a run goes on.
+    Reads,
+    /// A restart in the middle of a run.
+    Restart,
+    /// Slots taken and given back by FleetLock clients.
+    Locks,
+    /// FleetLock clients that wait for one slot.
+    Waiters,
+    /// When maintenance windows open next.
+    Windows,
+    /// What a worker costs its host.
+    Worker,
+}
+
+impl Options {
+    pub(crate) fn wants(&self, row: RowKind) -> bool {
+        self.rows.is_empty() || self.rows.contains(&row)
+    }
+
+    pub(crate) fn program(&self) -> anyhow::Result<PathBuf> {
+        program(self.program.as_ref(), "os-upgrade")
+    }
+
+    pub(crate) fn worker_program(&self) -> anyhow::Result<PathBuf> {
+        program(self.worker_program.as_ref(), "os-upgrade-worker")
+    }
+
+    pub(crate) fn smallest_program(&self) -> anyhow::Result<PathBuf> {
+        program(self.smallest_program.as_ref(), "examples/smallest")
+    }
+}
+
+/// The program that was given, or the one of this name beside this program.
+fn program(given: Option<&PathBuf>, name: &str) -> anyhow::Result<PathBuf> {
+    if let Some(given) = given {
+        return Ok(path::absolute(given)?);
+    }
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let beside = own.with_file_name(name);
+    anyhow::ensure!(
+        beside.is_file(),
+        "{} is missing: build it, or name one (--program, --worker-program, --smallest-program)",
+        beside.display()
+    );
+    Ok(beside)
+}
