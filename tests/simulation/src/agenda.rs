@@ -3,57 +3,150 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Simulated time since the beginning, in microseconds.
-pub(crate) type Micros = u64;
+use os_upgrade_protocol::Hint;
+use os_upgrade_shell::node::Event;
+use os_upgrade_worker_rules as rules;
 
-pub(crate) const MILLI: Micros = 1_000;
-pub(crate) const SECOND: Micros = 1_000_000;
-pub(crate) const MINUTE: Micros = 60 * SECOND;
+use crate::peer::Peer;
+use crate::request::Request;
+use crate::time::Micros;
+
+/// Something that is about to happen.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// Something happens to an orchestrator's process, if it is still the same.
+    Process { instance: usize, boot: u32, what: Process },
+    /// An orchestrator is started.
+    Start { instance: usize },
+    /// An orchestrator goes on where it stood still.
+    Resume { instance: usize, boot: u32 },
+    /// A request reaches the bus or the lock server.
+    Arrive(Box<Request>),
+    /// Something happens in a worker's process, if it is still the same.
+    Worker { host: usize, process: u32, what: Worker },
+    /// A worker is started.
+    StartWorker { host: usize, boot: u32 },
+    /// A host goes down to boot anew, if it is still in that boot.
+    Reboot { host: usize, boot: u32 },
+    /// A host has booted.
+    Booted { host: usize },
+    /// A link to the bus is back.
+    LinkBack(Peer),
+    /// The bus is back.
+    BusBack,
+    /// The lock server is back.
+    LocksBack,
+    /// Operators do something.
+    Act,
+    /// A FleetLock client from outside does something.
+    Client { client: usize },
+    /// Something goes wrong by itself.
+    Fault,
+}
+
+/// What happens to an orchestrator's process.
+#[derive(Debug)]
+pub(crate) enum Process {
+    Tick,
+    Event(Event),
+    /// What has been handed in is decided on.
+    Run,
+    /// A request leaves.
+    Depart(Box<Request>),
+    /// The answer to a request comes back.
+    Return {
+        request: u64,
+        event: Event,
+    },
+    /// A request has not been answered in time.
+    TimeOut {
+        request: u64,
+    },
+    /// The journal is read on.
+    Journal {
+        generation: u64,
+    },
+    /// The control stream is read on.
+    Control {
+        generation: u64,
+    },
+    /// The store takes in what has been projected.
+    Project,
+}
+
+/// What happens in a worker's process.
+#[derive(Debug)]
+pub(crate) enum Worker {
+    Tick,
+    Heartbeat,
+    /// The next event or action.
+    Turn,
+    /// Its consumer is looked at, or made.
+    Open,
+    /// Its consumer is asked for a command.
+    Pull,
+    Event(rules::Event),
+    /// The answer to a request comes back.
+    Return {
+        request: u64,
+        event: rules::Event,
+    },
+    /// A request has not been answered in time.
+    TimeOut {
+        request: u64,
+    },
+    /// It is told that its run is stopping.
+    Hint(Hint),
+    /// A worker that only keeps the specification is through with a command.
+    PlainDone {
+        sequence: u64,
+    },
+}
 
 /// Things that are yet to happen.
 #[derive(Debug)]
-pub(crate) struct Agenda<T> {
-    heap: BinaryHeap<Entry<T>>,
+pub(crate) struct Agenda {
+    heap: BinaryHeap<Entry>,
     noted: u64,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct Entry {
     at: Micros,
     order: u64,
-    what: T,
+    item: Item,
 }
 
-impl<T> Agenda<T> {
+impl Agenda {
     pub(crate) fn new() -> Self {
         Self { heap: BinaryHeap::new(), noted: 0 }
     }
 
-    pub(crate) fn note(&mut self, at: Micros, what: T) {
+    pub(crate) fn note(&mut self, at: Micros, item: Item) {
         self.noted += 1;
-        self.heap.push(Entry { at, order: self.noted, what });
+        self.heap.push(Entry { at, order: self.noted, item });
     }
 
-    pub(crate) fn next(&mut self) -> Option<(Micros, T)> {
-        self.heap.pop().map(|entry| (entry.at, entry.what))
+    pub(crate) fn next(&mut self) -> Option<(Micros, Item)> {
+        self.heap.pop().map(|entry| (entry.at, entry.item))
     }
 }
 
-impl<T> PartialEq for Entry<T> {
+impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl Eq for Entry {}
 
-impl<T> PartialOrd for Entry<T> {
+impl PartialOrd for Entry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl Ord for Entry {
     /// The heap gives its largest first, so the earliest is the largest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))

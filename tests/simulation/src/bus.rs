@@ -13,8 +13,7 @@ use os_upgrade_shell::node::{Known, StreamFacts, Streams};
 use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
 use os_upgrade_worker_rules::limits::ACK_WAIT;
 
-use crate::agenda::Micros;
-use crate::checker::Ends;
+use crate::time::Micros;
 
 /// When everything was created.
 pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
@@ -66,6 +65,20 @@ struct Pending {
     sequence: u64,
     count: u64,
     until: Micros,
+}
+
+/// How far the streams go, or are known to go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) journal: u64,
+    pub(crate) control: u64,
+}
+
+impl Ends {
+    /// Whether either goes further than in `other`.
+    pub(crate) fn is_beyond(self, other: Self) -> bool {
+        self.journal > other.journal || self.control > other.control
+    }
 }
 
 /// A command on its way to a worker.

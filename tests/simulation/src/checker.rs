@@ -52,15 +52,15 @@ use os_upgrade_shell::node::CallId;
 
 use self::commands::CommandSeen;
 use self::enrolment::Enrolled;
-pub(crate) use self::loss::{Ends, Knows};
+pub(crate) use self::loss::Knows;
 use self::rate::Asked;
 use self::secrets::Secrets;
 use self::semaphore::Semaphores;
 use self::steps::Step;
 pub(crate) use self::workers::Begun;
 use self::workers::HostSeen;
-use crate::agenda::{Micros, SECOND};
 use crate::plan::Plan;
+use crate::time::{Micros, SECOND};
 
 /// For how long a call may have its effect after its asker has been told that the outcome is not known: an append that
 /// is on its way comes at the latest a minute after it left, and that of a process that stands still after it goes on.

@@ -10,10 +10,10 @@ use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::node::{Event, Node, NodeSettings, StoreKnowledge};
 
+use crate::agenda::Process;
 use crate::bus::CREATED;
 use crate::plan::Plan;
 use crate::request::Request;
-use crate::world::Process;
 
 #[derive(Debug)]
 pub(crate) struct Instance {

@@ -14,9 +14,9 @@ use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, Reclaim, Sett
 use os_upgrade_protocol::{ApplicationName, GroupName};
 use serde_json::json;
 
-use crate::agenda::{MILLI, Micros, SECOND};
 use crate::bug::Bug;
 use crate::fault::Fault;
+use crate::time::{MILLI, Micros, SECOND};
 
 /// A world, before anything happens in it.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
 use os_upgrade_shell::node::{CallId, Event, Known};
 use os_upgrade_worker_rules as rules;
 
-use crate::agenda::Micros;
-use crate::world::Peer;
+use crate::peer::Peer;
+use crate::time::Micros;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Request {

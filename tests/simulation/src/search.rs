@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{Bug, simulate};
+use crate::bug::Bug;
+use crate::simulation::simulate;
 
 /// Within how many seeds each bug has to be found.
 pub const WITHIN: u64 = 1_000;

@@ -5,7 +5,10 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::{Bug, Fault, Outcome, Violation, simulate};
+use crate::bug::Bug;
+use crate::checker::Violation;
+use crate::fault::Fault;
+use crate::simulation::{Outcome, simulate};
 
 /// How many violations are kept; more say no more.
 const VIOLATIONS_MAX: usize = 10;

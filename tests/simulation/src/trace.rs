@@ -1,6 +1,6 @@
 //! What happened, in lines for people; only noted when somebody wants to read it.
 
-use crate::agenda::{Micros, SECOND};
+use crate::time::{Micros, SECOND};
 
 /// The lines so far, or nothing when nobody wants them.
 #[derive(Debug, Default)]

@@ -11,16 +11,14 @@ mod trouble;
 mod work;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use os_upgrade_kernel::OnFailure;
-use os_upgrade_protocol::{Hint, HostName};
-use os_upgrade_shell::node::{Event, Node};
-use os_upgrade_worker_rules as rules;
+use os_upgrade_protocol::HostName;
+use os_upgrade_shell::node::Node;
 
-use crate::agenda::{Agenda, MILLI, Micros, SECOND};
+use crate::agenda::{Agenda, Item, Process, Worker};
 use crate::bug::Bug;
 use crate::bus::Bus;
 use crate::checker::Checker;
@@ -29,117 +27,11 @@ use crate::host::Host;
 use crate::instance::Instance;
 use crate::locks::LockServer;
 use crate::operator::Operators;
+use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::request::{Answer, Request};
+use crate::time::{MILLI, Micros, SECOND, beginning, span};
 use crate::trace::Trace;
-
-/// Something that is about to happen.
-#[derive(Debug)]
-pub(crate) enum Item {
-    /// Something happens to an orchestrator's process, if it is still the same.
-    Process { instance: usize, boot: u32, what: Process },
-    /// An orchestrator is started.
-    Start { instance: usize },
-    /// An orchestrator goes on where it stood still.
-    Resume { instance: usize, boot: u32 },
-    /// A request reaches the bus or the lock server.
-    Arrive(Box<Request>),
-    /// Something happens in a worker's process, if it is still the same.
-    Worker { host: usize, process: u32, what: Worker },
-    /// A worker is started.
-    StartWorker { host: usize, boot: u32 },
-    /// A host goes down to boot anew, if it is still in that boot.
-    Reboot { host: usize, boot: u32 },
-    /// A host has booted.
-    Booted { host: usize },
-    /// A link to the bus is back.
-    LinkBack(Peer),
-    /// The bus is back.
-    BusBack,
-    /// The lock server is back.
-    LocksBack,
-    /// Operators do something.
-    Act,
-    /// A FleetLock client from outside does something.
-    Client { client: usize },
-    /// Something goes wrong by itself.
-    Fault,
-}
-
-/// Who is linked to the bus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Peer {
-    Instance(usize),
-    Host(usize),
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Instance(instance) => write!(f, "i{instance}"),
-            Self::Host(host) => write!(f, "h{host}"),
-        }
-    }
-}
-
-/// What happens to an orchestrator's process.
-#[derive(Debug)]
-pub(crate) enum Process {
-    Tick,
-    Event(Event),
-    /// What has been handed in is decided on.
-    Run,
-    /// A request leaves.
-    Depart(Box<Request>),
-    /// The answer to a request comes back.
-    Return {
-        request: u64,
-        event: Event,
-    },
-    /// A request has not been answered in time.
-    TimeOut {
-        request: u64,
-    },
-    /// The journal is read on.
-    Journal {
-        generation: u64,
-    },
-    /// The control stream is read on.
-    Control {
-        generation: u64,
-    },
-    /// The store takes in what has been projected.
-    Project,
-}
-
-/// What happens in a worker's process.
-#[derive(Debug)]
-pub(crate) enum Worker {
-    Tick,
-    Heartbeat,
-    /// The next event or action.
-    Turn,
-    /// Its consumer is looked at, or made.
-    Open,
-    /// Its consumer is asked for a command.
-    Pull,
-    Event(rules::Event),
-    /// The answer to a request comes back.
-    Return {
-        request: u64,
-        event: rules::Event,
-    },
-    /// A request has not been answered in time.
-    TimeOut {
-        request: u64,
-    },
-    /// It is told that its run is stopping.
-    Hint(Hint),
-    /// A worker that only keeps the specification is through with a command.
-    PlainDone {
-        sequence: u64,
-    },
-}
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -147,7 +39,7 @@ pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) bug: Option<Bug>,
     pub(crate) now: Micros,
-    pub(crate) agenda: Agenda<Item>,
+    pub(crate) agenda: Agenda,
     pub(crate) bus: Bus,
     pub(crate) bus_up: bool,
     /// Until when it is away, when that is for hours.
@@ -165,16 +57,6 @@ pub(crate) struct World {
     pub(crate) steps: u64,
     pub(crate) requests: u64,
     pub(crate) trace: Trace,
-}
-
-/// When simulated time begins.
-pub(crate) fn beginning() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_800_000_000, 0).expect("a valid time")
-}
-
-/// A span of simulated time.
-pub(crate) fn span(micros: Micros) -> TimeDelta {
-    TimeDelta::microseconds(i64::try_from(micros).expect("a simulation is short"))
 }
 
 impl World {

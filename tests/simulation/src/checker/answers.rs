@@ -10,7 +10,7 @@ use os_upgrade_shell::node::CallId;
 use os_upgrade_shell::not_done::NotDone;
 
 use super::{Checker, MAY_YET_COME};
-use crate::agenda::Micros;
+use crate::time::Micros;
 
 impl Checker {
     /// Somebody asks.

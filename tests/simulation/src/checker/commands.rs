@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
 use super::Checker;
-use crate::agenda::Micros;
 use crate::locks::LockServer;
+use crate::time::Micros;
 
 /// A command that was stored.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use os_upgrade_kernel::{Enlisted, Fact, HostEvent};
 use os_upgrade_protocol::{CommandId, HostName, RunId};
 
 use super::Checker;
-use crate::agenda::Micros;
+use crate::time::Micros;
 
 /// What operators decided about hosts, and what follows for runs.
 #[derive(Debug, Default)]

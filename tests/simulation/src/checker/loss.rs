@@ -4,21 +4,9 @@
 //! no loss, has let them grow again, append ids tell, which is tested apart from here.
 
 use super::Checker;
-use crate::agenda::Micros;
-use crate::world::Peer;
-
-/// How far the streams go, or are known to go.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ends {
-    pub(crate) journal: u64,
-    pub(crate) control: u64,
-}
-
-impl Ends {
-    fn is_beyond(self, other: Self) -> bool {
-        self.journal > other.journal || self.control > other.control
-    }
-}
+use crate::bus::Ends;
+use crate::peer::Peer;
+use crate::time::Micros;
 
 /// What an instance knows of the streams when the bus loses something.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use os_upgrade_protocol::HostName;
 use os_upgrade_shell::fleetlock::RetryAfter;
 
 use super::Checker;
-use crate::agenda::{Micros, SECOND};
+use crate::time::{Micros, SECOND};
 
 /// How many requests the server takes at once.
 const AT_ONCE: Micros = 3;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use os_upgrade_kernel::{Fact, Operation, SecretName, SecretOperation, SecretRefusal};
 
 use super::Checker;
-use crate::agenda::Micros;
+use crate::time::Micros;
 
 /// The strongbox, and how it was at any time.
 #[derive(Debug, Default)]

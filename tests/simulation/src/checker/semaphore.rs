@@ -35,7 +35,7 @@ use os_upgrade_shell::not_done::NotDone;
 
 use self::specification::{Specification, Told};
 use super::{Checker, MAY_YET_COME};
-use crate::agenda::Micros;
+use crate::time::Micros;
 
 /// What a call wants, and a fact does; calls with the same can stand for each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,8 +6,8 @@ use os_upgrade_kernel::{ClientId, LockProvider, OnFailure};
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
 use super::Checker;
-use crate::agenda::{Micros, SECOND};
 use crate::locks::LockServer;
+use crate::time::{Micros, SECOND};
 
 /// A host's step.
 #[derive(Debug, Clone)]

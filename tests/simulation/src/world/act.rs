@@ -8,7 +8,8 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::{GroupName, RunId};
 use os_upgrade_shell::node::Event;
 
-use super::{Item, World};
+use super::World;
+use crate::agenda::{Item, Process};
 use crate::plan::draw_config;
 
 impl World {
@@ -180,7 +181,7 @@ impl World {
         request.actor = format!("{} {call}", request.actor);
         self.checker.asked(call, &request);
         let boot = self.instances[index].boot;
-        let what = super::Process::Event(Event::Call { call, request, forwarded_at: None });
+        let what = Process::Event(Event::Call { call, request, forwarded_at: None });
         let latency = self.latency();
         self.at(latency, Item::Process { instance: index, boot, what });
     }

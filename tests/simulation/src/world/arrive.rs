@@ -9,12 +9,14 @@ use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::node::Event;
 use os_upgrade_worker_rules as rules;
 
-use super::{Item, Peer, Worker, World};
-use crate::agenda::MILLI;
+use super::World;
+use crate::agenda::{Item, Process, Worker};
 use crate::bug::Bug;
 use crate::describe;
 use crate::fault::Fault;
+use crate::peer::Peer;
 use crate::request::{Answer, Request, What, WorkerRequest};
+use crate::time::MILLI;
 
 impl World {
     pub(super) fn arrive(&mut self, request: Request) {
@@ -192,7 +194,7 @@ impl World {
         if self.occurs(Fault::LockLate) {
             let Peer::Instance(instance) = request.from else { return };
             let late = request.patience + self.rng.u64(..5_000 * MILLI);
-            let what = super::Process::Return { request: request.id, event };
+            let what = Process::Return { request: request.id, event };
             return self.at(late, Item::Process { instance, boot: request.process, what });
         }
         self.answer(request, Answer::Node(event));

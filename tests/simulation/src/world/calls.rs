@@ -3,8 +3,10 @@
 use os_upgrade_shell::forward::{Forwarded, Outcome, decode, decode_outcome, encode_outcome, not_forwarded};
 use os_upgrade_shell::node::{CallId, Event, Node};
 
-use super::{Item, Peer, Process, World};
+use super::World;
+use crate::agenda::{Item, Process};
 use crate::bug::Bug;
+use crate::peer::Peer;
 use crate::request::{Answer as Back, Request, What};
 
 impl World {

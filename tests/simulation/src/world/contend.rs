@@ -8,7 +8,7 @@
 use os_upgrade_kernel::{ClientId, LockOperation, LockProvider, Request, RunResult};
 
 use super::World;
-use crate::agenda::{MINUTE, Micros, SECOND};
+use crate::time::{MINUTE, Micros, SECOND};
 
 /// After how long Zincati asks again, at most.
 const ASKS_WITHIN: Micros = 330 * SECOND;

@@ -8,9 +8,11 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{GroupName, HostName};
 
-use super::{Item, Peer, World};
-use crate::agenda::{MINUTE, Micros, SECOND};
+use super::World;
+use crate::agenda::Item;
+use crate::peer::Peer;
 use crate::plan::window;
+use crate::time::{MINUTE, Micros, SECOND};
 
 /// How long things may take to come to rest once nothing goes wrong any more, beyond the end of the active run.
 const REST_WITHIN: Micros = 30 * MINUTE;

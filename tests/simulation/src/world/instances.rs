@@ -15,15 +15,17 @@ use os_upgrade_shell::lease::LeaseOutcome;
 use os_upgrade_shell::node::{Action, Event, Node, Warning};
 use os_upgrade_shell::not_done::NotDone;
 
-use super::{Item, Peer, Process, World, beginning, span};
-use crate::agenda::{MILLI, Micros, SECOND};
+use super::World;
+use crate::agenda::{Item, Process};
 use crate::bug::Bug;
 use crate::bus::CREATED;
 use crate::describe;
 use crate::fault::Fault;
 use crate::instance::Reader;
+use crate::peer::Peer;
 use crate::plan::application;
 use crate::request::{Request, What};
+use crate::time::{MILLI, Micros, SECOND, beginning, span};
 
 /// How long an orchestrator waits for the bus, and for the lock server.
 const PATIENCE: Micros = 3 * SECOND;

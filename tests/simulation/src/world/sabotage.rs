@@ -15,10 +15,11 @@ use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_worker_rules::state_file::RebootDue;
 use os_upgrade_worker_rules::{BootId, Loaded, StateFile};
 
-use super::{Item, Process, World};
-use crate::agenda::SECOND;
+use super::World;
+use crate::agenda::{Item, Process};
 use crate::bug::Bug;
 use crate::request::What;
+use crate::time::SECOND;
 
 impl World {
     /// The event that the node is given, if any, instead of `event`.

@@ -4,10 +4,13 @@ use chrono::TimeDelta;
 use os_upgrade_shell::node::Event;
 use os_upgrade_worker_rules as rules;
 
-use super::{Item, Peer, Process, Worker, World};
-use crate::agenda::{MINUTE, Micros, SECOND};
-use crate::checker::{Ends, Knows};
+use super::World;
+use crate::agenda::{Item, Process, Worker};
+use crate::bus::Ends;
+use crate::checker::Knows;
 use crate::fault::Fault;
+use crate::peer::Peer;
+use crate::time::{MINUTE, Micros, SECOND};
 
 impl World {
     pub(super) fn fault(&mut self) {

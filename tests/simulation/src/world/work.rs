@@ -10,15 +10,17 @@ use os_upgrade_worker_rules::{
     RebootCall, Received, StateFile, Upgraded,
 };
 
-use super::{Item, Peer, Worker, World, beginning, span};
-use crate::agenda::{MILLI, MINUTE, Micros, SECOND};
+use super::World;
+use crate::agenda::{Item, Worker};
 use crate::bug::Bug;
 use crate::bus::{CREATED, Delivery};
 use crate::checker::Begun;
 use crate::describe;
 use crate::fault::Fault;
 use crate::host::{PlainWork, Process};
+use crate::peer::Peer;
 use crate::request::{Request, What, WorkerRequest};
+use crate::time::{MILLI, MINUTE, Micros, SECOND, beginning, span};
 
 /// How long a worker waits for the bus.
 const PATIENCE: Micros = 5 * SECOND;
