@@ -1,10 +1,13 @@
 //! Commands in the control stream.
 
-use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
+use std::collections::BTreeMap;
 
-use super::Checker;
-use crate::locks::LockServer;
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::State;
+use os_upgrade_protocol::{CommandId, HostName};
+
+use super::runs::Runs;
+use super::violation::Violation;
 use crate::time::Micros;
 
 /// A command that was stored.
@@ -13,98 +16,109 @@ pub(super) struct CommandSeen {
     pub(super) id: CommandId,
     pub(super) not_after: DateTime<Utc>,
     /// Whether a worker has been given it.
-    pub(super) given: bool,
+    given: bool,
     /// Whether a reply names it.
     pub(super) replied: bool,
     /// Whether its handler was begun.
     pub(super) executed: bool,
 }
 
-impl Checker {
-    /// A command leaves an orchestrator whose clock shows `wall`.
-    pub(crate) fn command_sent(&mut self, id: &CommandId, not_after: DateTime<Utc>, wall: DateTime<Utc>) {
-        if wall >= not_after {
-            self.violated("S2", format!("{id} is sent at {wall}, after its not-after {not_after}"));
-        }
-    }
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    by_sequence: BTreeMap<u64, CommandSeen>,
+    sequences: BTreeMap<CommandId, u64>,
+}
 
+impl Commands {
     /// A command that was sent at `sent` stands in the stream.
-    pub(crate) fn command_stored(
+    pub(super) fn stored(
         &mut self,
         sequence: u64,
         id: &CommandId,
         not_after: DateTime<Utc>,
         sent: Micros,
-        locks: &LockServer,
-    ) {
-        if let Some(earlier) = self.ids.insert(id.clone(), sequence) {
-            self.violated("once", format!("{id} stands in the stream at {earlier} and at {sequence}"));
-        }
-        match self.runs.get(&id.run) {
-            None => self.violated("S2", format!("{id} belongs to no run")),
-            Some(run) => {
-                if run.end_shown.is_some_and(|shown| shown < sent) {
-                    self.violated("S2", format!("{id} is sent after its run's end"));
-                } else if run.not_after != not_after {
-                    self.violated("S2", format!("{id} has another not-after than its run"));
-                }
-            }
-        }
-        self.check_enrolled(id, sent);
+        runs: &Runs,
+    ) -> Result<(), Violation> {
         let seen = CommandSeen { id: id.clone(), not_after, given: false, replied: false, executed: false };
-        self.commands.insert(sequence, seen);
-        match id.action {
-            Action::Prepare => {}
-            Action::Upgrade | Action::Reboot => self.step_commanded(sequence, id, locks),
+        self.by_sequence.insert(sequence, seen);
+        if let Some(earlier) = self.sequences.insert(id.clone(), sequence) {
+            let text = format!("{id} stands in the stream at {earlier} and at {sequence}");
+            return Err(Violation::new("once", text));
+        }
+        let wrong = |text| Err(Violation::new("S2", text));
+        match runs.get(&id.run) {
+            None => wrong(format!("{id} belongs to no run")),
+            Some(run) if run.end_shown.is_some_and(|shown| shown < sent) => {
+                wrong(format!("{id} is sent after its run's end"))
+            }
+            Some(run) if run.not_after != not_after => {
+                wrong(format!("{id} has another not-after than its run"))
+            }
+            Some(_) => Ok(()),
         }
     }
 
+    pub(super) fn get(&self, sequence: u64) -> Option<&CommandSeen> {
+        self.by_sequence.get(&sequence)
+    }
+
     /// A worker is given a command.
-    pub(crate) fn delivered(&mut self, sequence: u64) {
-        if let Some(command) = self.commands.get_mut(&sequence) {
+    pub(super) fn delivered(&mut self, sequence: u64) {
+        if let Some(command) = self.by_sequence.get_mut(&sequence) {
             command.given = true;
         }
     }
 
-    /// A command has been deleted.
-    pub(crate) fn command_deleted(&mut self, sequence: u64) {
-        let Some(command) = self.commands.get(&sequence) else { return };
-        let ended = self.runs.get(&command.id.run).is_none_or(|run| run.ended.is_some());
-        let (id, given) = (command.id.clone(), command.given);
-        if !ended && self.host(&id.host).is_some() && !self.was_given_up(&id) {
-            self.violated("once", format!("{id} is deleted while its run goes on"));
-        }
-        if !given {
-            self.step_undone(&id.host, sequence);
+    /// What a command asks for is begun.
+    pub(super) fn begun(&mut self, sequence: u64) -> Result<&CommandSeen, Violation> {
+        let Some(command) = self.by_sequence.get_mut(&sequence) else {
+            return Err(Violation::new("worker", format!("command {sequence} was never stored")));
+        };
+        command.executed = true;
+        Ok(command)
+    }
+
+    /// A reply names a command.
+    pub(super) fn replied(&mut self, sequence: u64) -> Option<&CommandSeen> {
+        let command = self.by_sequence.get_mut(&sequence)?;
+        command.replied = true;
+        Some(command)
+    }
+
+    /// What the worker of `host` had begun is not known to have been.
+    pub(super) fn begun_forgotten(&mut self, host: &HostName) {
+        for command in self.by_sequence.values_mut().filter(|command| command.id.host == *host) {
+            command.executed = false;
         }
     }
 
-    /// Whether the host's part in its run is over by the journal.
-    fn was_given_up(&self, id: &CommandId) -> bool {
-        let run = self.follower.state.run.as_ref().filter(|run| run.id == id.run);
-        run.and_then(|run| run.host(&id.host)).is_some_and(|host| host.status.is_final())
+    /// A command has been deleted: not while the run goes on for its host, by what the journal says.
+    pub(super) fn check_deleted(&self, sequence: u64, runs: &Runs, journal: &State) -> Result<(), Violation> {
+        let Some(CommandSeen { id, .. }) = self.get(sequence) else { return Ok(()) };
+        let ended = runs.get(&id.run).is_none_or(|run| run.ended.is_some());
+        let run = journal.run.as_ref().filter(|run| run.id == id.run);
+        let given_up = run.and_then(|run| run.host(&id.host)).is_some_and(|host| host.status.is_final());
+        if !ended && !given_up {
+            return Err(Violation::new("once", format!("{id} is deleted while its run goes on")));
+        }
+        Ok(())
     }
 
-    /// A reply stands in the stream.
-    pub(crate) fn reply_stored(
-        &mut self,
-        host: usize,
-        sequence: u64,
-        payload: &[u8],
-        in_reply_to: Option<&str>,
-    ) {
-        let Ok(reply) = Reply::parse(payload) else { return };
-        let in_reply_to: Option<u64> = in_reply_to.and_then(|text| text.parse().ok());
-        if let Some(command) = in_reply_to.and_then(|command| self.commands.get_mut(&command)) {
-            command.replied = true;
-            let run = command.id.run.clone();
-            let newest = self.hosts[host].upgrade.is_none_or(|newest| in_reply_to >= Some(newest));
-            if newest && reply.action == Action::Upgrade && reply.result == Outcome::RebootRequired {
-                self.hosts[host].upgrade = in_reply_to;
-                self.hosts[host].reboot_due = Some(run);
-            }
-        }
-        let name = self.hosts[host].name.clone();
-        self.step_answered(&name, &reply, in_reply_to, sequence);
+    /// The command at `sequence`, if no worker has been given it.
+    pub(super) fn not_given(&self, sequence: u64) -> Option<&CommandId> {
+        self.get(sequence).filter(|command| !command.given).map(|command| &command.id)
     }
+}
+
+/// A command leaves an orchestrator whose clock shows `wall`.
+pub(super) fn check_sent(
+    id: &CommandId,
+    not_after: DateTime<Utc>,
+    wall: DateTime<Utc>,
+) -> Result<(), Violation> {
+    if wall >= not_after {
+        let text = format!("{id} is sent at {wall}, after its not-after {not_after}");
+        return Err(Violation::new("S2", text));
+    }
+    Ok(())
 }

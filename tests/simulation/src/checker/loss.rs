@@ -3,7 +3,7 @@
 //! It is asked for as long as the streams are shorter than what is known of them. Once another instance, which knew of
 //! no loss, has let them grow again, append ids tell, which is tested apart from here.
 
-use super::Checker;
+use super::violation::Violation;
 use crate::bus::Ends;
 use crate::peer::Peer;
 use crate::time::Micros;
@@ -21,27 +21,39 @@ pub(crate) struct Knows {
     pub(crate) stored: Option<Ends>,
 }
 
-impl Checker {
+/// What each instance knows of what the bus has lost, once it has lost something.
+#[derive(Debug, Default)]
+pub(super) struct Loss {
+    known: Option<Vec<Knows>>,
+}
+
+impl Loss {
     /// The bus has lost something.
-    pub(crate) fn data_lost(&mut self, knows: Vec<Knows>) {
-        self.lost = Some(knows);
+    pub(super) fn data_lost(&mut self, knows: Vec<Knows>) {
+        self.known = Some(knows);
     }
 
     /// Whether it has.
-    pub(crate) fn has_lost_data(&self) -> bool {
-        self.lost.is_some()
+    pub(super) fn has_lost_data(&self) -> bool {
+        self.known.is_some()
     }
 
     /// A process has been told that the bus is back.
-    pub(crate) fn reconnected(&mut self, instance: usize) {
-        if let Some(knows) = &mut self.lost {
-            knows[instance].told.get_or_insert(self.now);
+    pub(super) fn reconnected(&mut self, now: Micros, instance: usize) {
+        if let Some(knows) = &mut self.known {
+            knows[instance].told.get_or_insert(now);
         }
     }
 
     /// A process writes to the journal, or sends a command, which left it at `sent`; the streams end at `ends` then.
-    pub(crate) fn wrote(&mut self, from: Peer, process: u32, sent: Micros, ends: Ends) {
-        let (Some(knows), Peer::Instance(instance)) = (&self.lost, from) else { return };
+    pub(super) fn check_write(
+        &self,
+        from: Peer,
+        process: u32,
+        sent: Micros,
+        ends: Ends,
+    ) -> Result<(), Violation> {
+        let (Some(knows), Peer::Instance(instance)) = (&self.known, from) else { return Ok(()) };
         let knows = knows[instance];
         let of_it = if process == knows.process {
             knows.live.filter(|_| knows.told.is_some_and(|told| told < sent))
@@ -50,17 +62,21 @@ impl Checker {
             knows.stored.filter(|_| process > knows.process)
         };
         if of_it.is_some_and(|of_it| of_it.is_beyond(ends)) {
-            self.violated("loss", format!("i{instance} goes on though it knows that data is lost"));
+            let text = format!("i{instance} goes on though it knows that data is lost");
+            return Err(Violation::new("loss", text));
         }
+        Ok(())
     }
 
     /// Whether each instance has stopped, after some time.
-    pub(crate) fn have_stopped(&mut self, stopped: &[bool], ends: Ends) {
-        let Some(knows) = self.lost.clone() else { return };
-        for (instance, (knows, stopped)) in knows.iter().zip(stopped).enumerate() {
+    pub(super) fn check_stopped(&self, stopped: &[bool], ends: Ends) -> Result<(), Violation> {
+        let known = self.known.iter().flatten().zip(stopped).enumerate();
+        for (instance, (knows, stopped)) in known {
             if knows.stored.is_some_and(|stored| stored.is_beyond(ends)) && !stopped {
-                self.violated("loss", format!("i{instance} has not stopped though its store has more"));
+                let text = format!("i{instance} has not stopped though its store has more");
+                return Err(Violation::new("loss", text));
             }
         }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use os_upgrade_kernel::{Fact, Operation, SecretName, SecretOperation, SecretRefusal};
 
-use super::Checker;
+use super::violation::Violation;
 use crate::time::Micros;
 
 /// The strongbox, and how it was at any time.
@@ -22,23 +22,14 @@ struct Strongbox {
 }
 
 impl Secrets {
-    /// Whether it was so at some time from `since` on.
-    fn was(&self, since: Micros, is_so: impl Fn(&Strongbox) -> bool) -> bool {
-        let before = self.before.iter().filter(|(until, _)| *until >= since).map(|(_, strongbox)| strongbox);
-        before.chain([&self.now]).any(is_so)
-    }
-}
-
-impl Checker {
     /// A fact stands in the journal.
-    pub(super) fn secret_fact(&mut self, fact: &Fact) {
-        let mut strongbox = self.secrets.now.clone();
+    pub(super) fn fact(&mut self, now: Micros, fact: &Fact) -> Result<(), Violation> {
+        let mut strongbox = self.now.clone();
+        let mut checked = Ok(());
         if let Fact::StrongboxMade { check } = fact {
             if !strongbox.kept.is_empty() {
-                self.violated(
-                    "secret",
-                    format!("the strongbox has another key and still holds {strongbox:?}"),
-                );
+                let text = format!("the strongbox has another key and still holds {strongbox:?}");
+                checked = Err(Violation::new("secret", text));
             }
             strongbox.check = Some(check.clone());
         } else if let Fact::SecretKept { name, sealed, .. } = fact {
@@ -46,15 +37,16 @@ impl Checker {
         } else if let Fact::SecretRemoved { name, .. } = fact {
             strongbox.kept.remove(name);
         } else {
-            return;
+            return checked;
         }
-        let before = std::mem::replace(&mut self.secrets.now, strongbox);
-        self.secrets.before.push((self.now, before));
+        let before = std::mem::replace(&mut self.now, strongbox);
+        self.before.push((now, before));
+        checked
     }
 
     /// Whether what was asked for has been so at some time since.
-    pub(super) fn secret_came_to_be(&self, asked: &SecretOperation, since: Micros) -> bool {
-        self.secrets.was(since, |strongbox| match asked {
+    pub(super) fn came_to_be(&self, asked: &SecretOperation, since: Micros) -> bool {
+        self.was(since, |strongbox| match asked {
             SecretOperation::Keep { name, sealed, check } => {
                 strongbox.kept.get(name) == Some(sealed) && strongbox.check.as_ref() == Some(check)
             }
@@ -63,14 +55,9 @@ impl Checker {
     }
 
     /// Whether there has been a reason for the refusal at some time since.
-    pub(super) fn secret_was_refusable(
-        &self,
-        asked: &Operation,
-        refusal: &SecretRefusal,
-        since: Micros,
-    ) -> bool {
+    pub(super) fn was_refusable(&self, asked: &Operation, refusal: &SecretRefusal, since: Micros) -> bool {
         let Operation::Secret(asked) = asked else { return false };
-        self.secrets.was(since, |strongbox| match refusal {
+        self.was(since, |strongbox| match refusal {
             SecretRefusal::OtherStrongboxKey => {
                 let is_other = |check| strongbox.check.as_ref() != Some(check);
                 !strongbox.kept.is_empty()
@@ -80,5 +67,11 @@ impl Checker {
             SecretRefusal::StrongboxFull => false,
             SecretRefusal::NoSecret { name } => !strongbox.kept.contains_key(name),
         })
+    }
+
+    /// Whether it was so at some time from `since` on.
+    fn was(&self, since: Micros, is_so: impl Fn(&Strongbox) -> bool) -> bool {
+        let before = self.before.iter().filter(|(until, _)| *until >= since).map(|(_, strongbox)| strongbox);
+        before.chain([&self.now]).any(is_so)
     }
 }

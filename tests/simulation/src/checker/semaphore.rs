@@ -34,7 +34,8 @@ use os_upgrade_shell::node::CallId;
 use os_upgrade_shell::not_done::NotDone;
 
 use self::specification::{Specification, Told};
-use super::{Checker, MAY_YET_COME};
+use super::calls::MAY_YET_COME;
+use super::violation::Violation;
 use crate::time::Micros;
 
 /// What a call wants, and a fact does; calls with the same can stand for each other.
@@ -74,15 +75,22 @@ struct Made {
 /// Calls under way, and what the journal says of the semaphores.
 #[derive(Debug)]
 pub(super) struct Semaphores {
+    provider: LockProvider,
     specification: Specification,
     open: BTreeMap<Matter, BTreeMap<CallId, Open>>,
     made: BTreeMap<Matter, Vec<Made>>,
+    answers: u64,
 }
 
 impl Semaphores {
-    pub(super) fn new(hosts: impl IntoIterator<Item = HostName>) -> Self {
+    pub(super) fn new(provider: LockProvider, hosts: impl IntoIterator<Item = HostName>) -> Self {
         let specification = Specification::new(hosts);
-        Self { specification, open: BTreeMap::new(), made: BTreeMap::new() }
+        Self { provider, specification, open: BTreeMap::new(), made: BTreeMap::new(), answers: 0 }
+    }
+
+    /// How many answers about slots were found right.
+    pub(super) fn answers(&self) -> u64 {
+        self.answers
     }
 
     /// Whether the journal says that `host` is at work on its upgrade.
@@ -90,27 +98,47 @@ impl Semaphores {
         self.specification.is_under_way(host)
     }
 
-    fn asked(&mut self, now: Micros, call: CallId, request: &Request) {
-        let Some(matter) = Matter::of_request(request) else { return };
+    /// Somebody asks.
+    pub(super) fn asked(&mut self, now: Micros, call: CallId, request: &Request) {
+        let Some(matter) = self.matter(request) else { return };
         let possible = self.specification.says(request).into_iter().collect();
         let open = Open { request: request.clone(), asked: now, until: None, possible };
         self.open.entry(matter).or_default().insert(call, open);
     }
 
-    fn answered(
+    /// They are answered.
+    pub(super) fn answered(
         &mut self,
         now: Micros,
         call: CallId,
         request: &Request,
         outcome: &Outcome,
-    ) -> Result<(), String> {
-        let Some(matter) = Matter::of_request(request) else { return Ok(()) };
+    ) -> Result<(), Violation> {
+        let Some(matter) = self.matter(request) else { return Ok(()) };
+        self.check_answer(now, call, &matter, request, outcome)?;
+        self.answers += 1;
+        Ok(())
+    }
+
+    /// What is asked of the embedded semaphores, if it is.
+    fn matter(&self, request: &Request) -> Option<Matter> {
+        Matter::of_request(request).filter(|_| self.provider == LockProvider::Embedded)
+    }
+
+    fn check_answer(
+        &mut self,
+        now: Micros,
+        call: CallId,
+        matter: &Matter,
+        request: &Request,
+        outcome: &Outcome,
+    ) -> Result<(), Violation> {
         let calls = self.open.entry(matter.clone()).or_default();
         let answer = match outcome {
             Ok(answered) => &answered.answer,
             Err(NotDone::Unchanged { .. }) => {
                 calls.remove(&call);
-                return self.check_made(&matter);
+                return self.check_made(matter);
             }
             Err(NotDone::Unknown { .. }) => {
                 if let Some(open) = calls.get_mut(&call) {
@@ -121,17 +149,18 @@ impl Semaphores {
         };
         let Some(open) = calls.remove(&call) else { return Ok(()) };
         let Some(told) = Told::of(answer) else {
-            return Err(format!("{request:?} is answered {answer:?}"));
+            return Err(Violation::new("semaphore", format!("{request:?} is answered {answer:?}")));
         };
-        if !self.take_made(&matter, open.asked, Some(told)) && !open.possible.contains(&told) {
+        if !self.take_made(matter, open.asked, Some(told)) && !open.possible.contains(&told) {
             let asked = open.asked;
-            return Err(format!("{request:?} of {asked} is answered {answer:?}, which was never so"));
+            let text = format!("{request:?} of {asked} is answered {answer:?}, which was never so");
+            return Err(Violation::new("semaphore", text));
         }
-        self.check_made(&matter)
+        self.check_made(matter)
     }
 
     /// A process that stood still goes on: what it has kept may leave it only now.
-    fn goes_on(&mut self, now: Micros) {
+    pub(super) fn goes_on(&mut self, now: Micros) {
         for until in
             self.open.values_mut().flat_map(BTreeMap::values_mut).filter_map(|open| open.until.as_mut())
         {
@@ -139,13 +168,21 @@ impl Semaphores {
         }
     }
 
-    /// A fact stands in the journal.
-    fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Wrong> {
+    /// A fact of that time stands in the journal.
+    pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
+        let checked = self.check_fact(now, at, fact);
+        match self.provider {
+            LockProvider::Embedded => checked,
+            LockProvider::External => Ok(()),
+        }
+    }
+
+    fn check_fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         self.specification.fact(at, fact)?;
         if let Some((matter, told)) = Matter::of_fact(fact) {
             self.expire(now, &matter);
             self.made.entry(matter.clone()).or_default().push(Made { at: now, told });
-            self.check_made(&matter).map_err(Wrong::Semaphore)?;
+            self.check_made(&matter)?;
         }
         for open in self.open.values_mut().flat_map(BTreeMap::values_mut) {
             if let Some(told) = self.specification.says(&open.request)
@@ -178,27 +215,18 @@ impl Semaphores {
     }
 
     /// Whether there are calls enough for all facts that no answered call has made.
-    fn check_made(&self, matter: &Matter) -> Result<(), String> {
+    fn check_made(&self, matter: &Matter) -> Result<(), Violation> {
         let asked = || self.open.get(matter).into_iter().flat_map(BTreeMap::values).map(|open| open.asked);
         for (earlier, made) in self.made.get(matter).into_iter().flatten().enumerate() {
             if asked().filter(|asked| *asked <= made.at).count() <= earlier {
                 let Matter { group, id, kind } = matter;
                 let text =
                     format!("a change at {} ({kind:?} of {id} in {group}) that nobody asked for", made.at);
-                return Err(text);
+                return Err(Violation::new("semaphore", text));
             }
         }
         Ok(())
     }
-}
-
-/// What is wrong with a fact.
-#[derive(Debug)]
-enum Wrong {
-    /// The semaphore could not have done it.
-    Semaphore(String),
-    /// Somebody has been passed over.
-    Fair(String),
 }
 
 impl Matter {
@@ -231,46 +259,6 @@ impl Matter {
             _ => return None,
         };
         Some((Self { group: group.clone(), id: id.as_str().to_owned(), kind }, told))
-    }
-}
-
-impl Checker {
-    /// An orchestrator that stood still goes on.
-    pub(crate) fn goes_on(&mut self) {
-        self.semaphores.goes_on(self.now);
-    }
-
-    /// Somebody asks for a slot, or to give one back.
-    pub(super) fn semaphore_asked(&mut self, call: CallId, request: &Request) {
-        if self.provider == LockProvider::Embedded {
-            self.semaphores.asked(self.now, call, request);
-        }
-    }
-
-    /// They are answered.
-    pub(super) fn semaphore_answered(&mut self, call: CallId, request: &Request, outcome: &Outcome) {
-        if self.provider == LockProvider::External || Matter::of_request(request).is_none() {
-            return;
-        }
-        match self.semaphores.answered(self.now, call, request, outcome) {
-            Ok(()) => self.slot_answers += 1,
-            Err(text) => self.violated("semaphore", text),
-        }
-    }
-
-    /// A fact of that time stands in the journal.
-    pub(super) fn semaphore_fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
-        if let Fact::HolderReleased { group, id, .. } = fact {
-            // Whoever held it is not asked.
-            self.clients.remove(&(group.clone(), id.clone()));
-            let until = self.unlocks.entry(id.clone()).or_default();
-            *until = self.now.max(*until);
-        }
-        match (self.provider, self.semaphores.fact(self.now, at, fact)) {
-            (LockProvider::Embedded, Err(Wrong::Semaphore(text))) => self.violated("semaphore", text),
-            (LockProvider::Embedded, Err(Wrong::Fair(text))) => self.violated("fair", text),
-            (LockProvider::External, Err(_)) | (_, Ok(())) => {}
-        }
     }
 }
 

@@ -1,17 +1,20 @@
 //! Steps of hosts, from the `upgrade` that opens one to the `done` that closes it, and the slots they need.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use os_upgrade_kernel::{ClientId, LockProvider, OnFailure};
+use os_upgrade_kernel::fact::ReleaseCause;
+use os_upgrade_kernel::{ClientId, Fact, HostEvent, LockProvider, OnFailure, Reason, Settings, State};
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
-use super::Checker;
+use super::calls::Calls;
+use super::semaphore::Semaphores;
+use super::violation::Violation;
 use crate::locks::LockServer;
-use crate::time::{Micros, SECOND};
+use crate::plan::Plan;
 
 /// A host's step.
 #[derive(Debug, Clone)]
-pub(super) struct Step {
+struct Step {
     run: RunId,
     /// Its last command.
     action: Action,
@@ -24,45 +27,97 @@ pub(super) struct Step {
     done: Option<u64>,
 }
 
-impl Step {
-    /// Whether the host may be under upgrade.
-    pub(super) fn is_open(&self) -> bool {
-        self.open
-    }
+#[derive(Debug)]
+pub(super) struct Steps {
+    provider: LockProvider,
+    on_failure: OnFailure,
+    default_group: GroupName,
+    /// The group of each host that announces one.
+    groups: BTreeMap<HostName, GroupName>,
+    /// The most slots that each group may have had.
+    slots: BTreeMap<GroupName, u32>,
+    /// Hosts that hold a slot by the journal.
+    granted: BTreeSet<HostName>,
+    by_host: BTreeMap<HostName, Step>,
+    given_up: u64,
 }
 
-impl Checker {
+impl Steps {
+    pub(super) fn new(plan: &Plan, names: &[HostName]) -> Self {
+        let hosts = names.iter().zip(&plan.hosts);
+        Self {
+            provider: plan.settings.provider,
+            on_failure: plan.settings.on_failure,
+            default_group: plan.settings.default_group.clone(),
+            groups: hosts.filter_map(|(name, host)| Some((name.clone(), host.group.clone()?))).collect(),
+            slots: plan.settings.groups.clone(),
+            granted: BTreeSet::new(),
+            by_host: BTreeMap::new(),
+            given_up: 0,
+        }
+    }
+
+    /// How many hosts operators gave up after these had begun.
+    pub(super) fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// The hosts that may be under upgrade.
+    pub(super) fn open(&self) -> impl Iterator<Item = &HostName> {
+        self.by_host.iter().filter(|(_, step)| step.open).map(|(host, _)| host)
+    }
+
+    /// An instance has been given other settings, which may come into force.
+    pub(super) fn settings_may_be(&mut self, settings: &Settings) {
+        // The slots of a lock server elsewhere are its own.
+        if self.provider == LockProvider::Embedded {
+            for (group, slots) in &settings.groups {
+                let most = self.slots.entry(group.clone()).or_default();
+                *most = (*most).max(*slots);
+            }
+        }
+    }
+
     /// An `upgrade` or a `reboot` stands in the stream.
-    pub(super) fn step_commanded(&mut self, sequence: u64, id: &CommandId, locks: &LockServer) {
+    pub(super) fn commanded(
+        &mut self,
+        sequence: u64,
+        id: &CommandId,
+        locks: &LockServer,
+        calls: &Calls,
+    ) -> Result<(), Violation> {
+        let (run, action) = (id.run.clone(), id.action);
+        let step = Step { run, action, sequence, open: true, silent: false, done: None };
+        self.by_host.insert(id.host.clone(), step);
         let group = self.group_of(&id.host);
         let held = match self.provider {
             LockProvider::Embedded => self.granted.contains(&id.host),
-            LockProvider::External => locks.holds(&group, id.host.as_str()),
+            LockProvider::External => locks.holds(group, id.host.as_str()),
         };
         if !held {
-            self.violated("S4", format!("{id} stands in the stream without a slot"));
+            return Err(Violation::new("S4", format!("{id} stands in the stream without a slot")));
         }
-        let (run, action) = (id.run.clone(), id.action);
-        let step = Step { run, action, sequence, open: true, silent: false, done: None };
-        self.steps.insert(id.host.clone(), step);
-        self.check_slots(&group);
+        self.check_slots(group, calls)
+    }
+
+    fn group_of(&self, host: &HostName) -> &GroupName {
+        self.groups.get(host).unwrap_or(&self.default_group)
     }
 
     /// S1, counting hosts under upgrade and clients from outside; who is both counts once.
-    pub(super) fn check_slots(&mut self, group: &GroupName) {
-        let open = self.steps.iter().filter(|(_, step)| step.open).map(|(host, _)| host);
-        let hosts = open.filter(|host| self.group_of(host) == *group).map(HostName::as_str);
-        let clients = self.clients.iter().filter(|(of, _)| of == group).map(|(_, id)| id.as_str());
-        let holders: BTreeSet<&str> = hosts.chain(clients).collect();
+    pub(super) fn check_slots(&self, group: &GroupName, calls: &Calls) -> Result<(), Violation> {
+        let hosts = self.open().filter(|host| self.group_of(host) == group).map(HostName::as_str);
+        let holders: BTreeSet<&str> = hosts.chain(calls.holders(group).map(ClientId::as_str)).collect();
         let slots = self.slots.get(group).copied().unwrap_or(0) as usize;
         if holders.len() > slots {
             let text = format!("{holders:?} have a slot of group {group}, which has {slots}");
-            self.violated("S1", text);
+            return Err(Violation::new("S1", text));
         }
+        Ok(())
     }
 
     /// A reply stands in the stream.
-    pub(super) fn step_answered(
+    pub(super) fn answered(
         &mut self,
         host: &HostName,
         reply: &Reply,
@@ -70,7 +125,7 @@ impl Checker {
         sequence: u64,
     ) {
         let on_failure = self.on_failure;
-        let Some(step) = self.steps.get_mut(host) else { return };
+        let Some(step) = self.by_host.get_mut(host) else { return };
         let answers = match in_reply_to {
             Some(command) => command == step.sequence,
             None => sequence > step.sequence,
@@ -93,108 +148,113 @@ impl Checker {
     }
 
     /// The command that the step is at was deleted before anybody was given it.
-    pub(super) fn step_undone(&mut self, host: &HostName, sequence: u64) {
-        if let Some(step) = self.steps.get_mut(host)
+    pub(super) fn undone(&mut self, host: &HostName, sequence: u64) {
+        if let Some(step) = self.by_host.get_mut(host)
             && step.sequence == sequence
         {
             step.open = false;
         }
     }
 
-    /// The command of a host that did not come back has been taken back, or is in its worker's hands.
-    pub(super) fn silent_retracted(&mut self, host: &HostName, sequence: u64) {
-        let silent = self.steps.get(host).is_some_and(|step| step.silent && step.sequence == sequence);
-        if silent && self.on_failure == OnFailure::Release {
-            self.steps.get_mut(host).expect("it has just been there").open = false;
+    /// A fact stands in a record, whose other facts are still to be looked at: where failed hosts are released, those
+    /// that fall silent are as well, be it by the very end of their run, or as soon as their command has been taken back
+    /// or is in their worker's hands.
+    pub(super) fn silent_released(&mut self, fact: &Fact) {
+        if self.on_failure != OnFailure::Release {
+            return;
+        }
+        if let Fact::RunEnded { run, .. } = fact {
+            for step in self.by_host.values_mut().filter(|step| step.run == *run) {
+                step.open = false;
+            }
+        } else if let Fact::CommandRetracted { host, sequence, .. } = fact
+            && let Some(step) = self.by_host.get_mut(host)
+            && step.silent
+            && step.sequence == *sequence
+        {
+            step.open = false;
         }
     }
 
+    /// A fact stands in the journal, with which that says this.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
+    pub(super) fn fact(
+        &mut self,
+        fact: &Fact,
+        journal: &State,
+        semaphores: &Semaphores,
+    ) -> Result<(), Violation> {
+        match fact {
+            Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } => {
+                self.granted.insert(host.clone());
+                Ok(())
+            }
+            Fact::Host { run, host, event: HostEvent::Upgraded } => self.check_upgraded(run, host),
+            Fact::Host { run, host, event: HostEvent::TimedOut { reason } } if is_given_up(reason) => {
+                self.given_up += u64::from(matches!(reason, Reason::GivenUp { .. }));
+                self.said_silent(run, host, journal)
+            }
+            Fact::SlotReleaseDue { host, why: ReleaseCause::Operator }
+            | Fact::SlotReleased { host, why: ReleaseCause::Operator } => {
+                self.granted.remove(host);
+                self.slot_taken_back(host, semaphores)
+            }
+            Fact::SlotReleaseDue { host, .. } | Fact::SlotReleased { host, .. } => {
+                if self.granted.remove(host) { self.check_freed(host) } else { Ok(()) }
+            }
+            // The other facts are about no step.
+            _ => Ok(()),
+        }
+    }
+
+    /// The journal says that `host` is through.
+    fn check_upgraded(&self, run: &RunId, host: &HostName) -> Result<(), Violation> {
+        let done = self.by_host.get(host).is_some_and(|step| step.done.is_some() && step.run == *run);
+        if !done {
+            let text = format!("{host} is said to be upgraded in {run}, but has not said so");
+            return Err(Violation::new("live", text));
+        }
+        Ok(())
+    }
+
     /// A host has been given up in the middle of its run, as one that does not answer.
-    pub(super) fn said_silent(&mut self, run: &RunId, host: &HostName) {
-        let fence = self.follower.state.fence.as_ref().map_or(0, |fence| fence.sequence);
-        let Some(step) = self.steps.get_mut(host) else { return };
+    fn said_silent(&mut self, run: &RunId, host: &HostName, journal: &State) -> Result<(), Violation> {
+        let fence = journal.fence.as_ref().map_or(0, |fence| fence.sequence);
+        let Some(step) = self.by_host.get_mut(host) else { return Ok(()) };
         step.silent = true;
         if step.done.is_some_and(|done| done < fence) {
             let text = format!(
                 "{host} is given up in {run}, though its answer stood there before its leader's fence"
             );
-            self.violated("live", text);
+            return Err(Violation::new("live", text));
         }
-    }
-
-    /// A run has ended: where failed hosts are released, those that fell silent are as well.
-    pub(super) fn run_ended(&mut self, run: &RunId) {
-        if self.on_failure == OnFailure::Release {
-            for step in self.steps.values_mut().filter(|step| step.run == *run) {
-                step.open = false;
-            }
-        }
-    }
-
-    /// The slot of `host`, if it `held` one, may go to others from now on.
-    pub(super) fn slot_freed(&mut self, host: &HostName, held: bool) {
-        if held && self.steps.get(host).is_some_and(|step| step.open) {
-            self.violated("S6", format!("the slot of {host} is freed while it may be under upgrade"));
-        }
+        Ok(())
     }
 
     /// An operator has taken the slot of `host` back, and so taken it upon them that it does no harm. Not where it is at
     /// work: what is under way would go on beside whoever is granted the slot next.
-    pub(super) fn slot_taken_back(&mut self, host: &HostName) {
-        if self.semaphores.is_under_way(host) {
-            self.violated("S6", format!("the slot of {host} is taken back while it is at work"));
-        }
-        if let Some(step) = self.steps.get_mut(host) {
+    fn slot_taken_back(&mut self, host: &HostName, semaphores: &Semaphores) -> Result<(), Violation> {
+        if let Some(step) = self.by_host.get_mut(host) {
             step.open = false;
         }
-    }
-
-    /// The longest time for which a host held its slot, since that was last forgotten.
-    pub(crate) fn longest_turn(&self) -> Micros {
-        let now = self.turns.values().map(|since| self.now - since);
-        now.fold(self.longest_turn, Micros::max)
-    }
-
-    pub(crate) fn forget_longest_turn(&mut self) {
-        self.longest_turn = 0;
-    }
-
-    /// The turn of `host` begins, or ends.
-    pub(super) fn turn_changes(&mut self, host: &HostName, begins: bool) {
-        if begins {
-            self.turns.insert(host.clone(), self.now);
-        } else if let Some(since) = self.turns.remove(host) {
-            self.longest_turn = self.longest_turn.max(self.now - since);
+        if semaphores.is_under_way(host) {
+            let text = format!("the slot of {host} is taken back while it is at work");
+            return Err(Violation::new("S6", text));
         }
+        Ok(())
     }
 
-    /// A client that had been refused was granted a slot after so long, and should have been within that.
-    pub(crate) fn waited(&mut self, client: &ClientId, waited: Micros, within: Micros) {
-        self.waits += 1;
-        if waited > within {
-            let (waited, within) = (waited / SECOND, within / SECOND);
-            let text = format!("{client} waited {waited} s, and should have waited {within} s at most");
-            self.violated("fair", text);
+    /// The slot of `host`, which held one, may go to others from now on.
+    pub(super) fn check_freed(&self, host: &HostName) -> Result<(), Violation> {
+        if self.by_host.get(host).is_some_and(|step| step.open) {
+            let text = format!("the slot of {host} is freed while it may be under upgrade");
+            return Err(Violation::new("S6", text));
         }
+        Ok(())
     }
+}
 
-    /// A question to the lock server leaves a process, which holds the lease or not.
-    pub(crate) fn lock_server_asked(&mut self, host: &HostName, leads: bool) {
-        if !leads {
-            self.violated("lease", format!("the lock server is asked about {host} without the lease"));
-        }
-    }
-
-    /// The lock server is asked to take the slot of `host` back.
-    pub(crate) fn unlock_asked(&mut self, host: &HostName) {
-        self.slot_freed(host, true);
-    }
-
-    /// The journal says that `host` is through.
-    pub(super) fn said_upgraded(&mut self, run: &RunId, host: &HostName) {
-        let done = self.steps.get(host).is_some_and(|step| step.done.is_some() && step.run == *run);
-        if !done {
-            self.violated("live", format!("{host} is said to be upgraded in {run}, but has not said so"));
-        }
-    }
+/// Whether nothing but that it has not answered is known of a host that is given up for this, before its run's end.
+fn is_given_up(reason: &Reason) -> bool {
+    matches!(reason, Reason::BootTimeout { .. } | Reason::GivenUp { .. })
 }

@@ -3,50 +3,12 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
+use os_upgrade_protocol::{Action, HostName, Outcome, Reply, RunId};
 use os_upgrade_worker_rules::Call;
 
-use super::Checker;
+use super::commands::CommandSeen;
+use super::violation::Violation;
 use crate::plan::HostPlan;
-
-/// A host as an outsider sees it.
-#[derive(Debug)]
-pub(super) struct HostSeen {
-    pub(super) name: HostName,
-    pub(super) group: Option<GroupName>,
-    /// Whether its worker keeps the SDK's rules.
-    sdk: bool,
-    /// The runs in which it has executed `upgrade`.
-    upgraded: BTreeSet<RunId>,
-    /// The run whose upgrade answered `reboot-required`, until the host boots.
-    pub(super) reboot_due: Option<RunId>,
-    /// Whether its state file was ever lost.
-    has_lost_state: bool,
-    /// The `upgrade` that answered so last.
-    pub(super) upgrade: Option<u64>,
-}
-
-impl HostSeen {
-    pub(super) fn new(name: HostName, plan: &HostPlan) -> Self {
-        let group = plan.group.clone();
-        Self {
-            name,
-            group,
-            sdk: plan.sdk,
-            upgraded: BTreeSet::new(),
-            reboot_due: None,
-            has_lost_state: false,
-            upgrade: None,
-        }
-    }
-}
-
-impl HostSeen {
-    /// In how many runs it has executed `upgrade`.
-    pub(super) fn upgrades(&self) -> u64 {
-        self.upgraded.len() as u64
-    }
-}
 
 /// A handler that is begun.
 #[derive(Debug)]
@@ -58,60 +20,119 @@ pub(crate) struct Begun {
     pub(crate) wall: DateTime<Utc>,
 }
 
-impl Checker {
-    /// A handler is begun on a host.
-    pub(crate) fn handler_begun(&mut self, host: usize, begun: &Begun) {
-        let Some(command) = self.commands.get_mut(&begun.sequence) else {
-            return self.violated("worker", format!("command {} was never stored", begun.sequence));
+/// A host as an outsider sees it.
+#[derive(Debug)]
+struct HostSeen {
+    name: HostName,
+    /// Whether its worker keeps the SDK's rules.
+    sdk: bool,
+    /// The runs in which it has executed `upgrade`.
+    upgraded: BTreeSet<RunId>,
+    /// The run whose upgrade answered `reboot-required`, until the host boots.
+    reboot_due: Option<RunId>,
+    /// Whether its state file was ever lost.
+    has_lost_state: bool,
+    /// The `upgrade` that answered so last.
+    upgrade: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Workers {
+    hosts: Vec<HostSeen>,
+    /// Whether the bus has ever forgotten acknowledgements.
+    acks_forgotten: bool,
+}
+
+impl Workers {
+    pub(super) fn new(hosts: &[HostPlan], names: &[HostName]) -> Self {
+        let seen = |(name, host): (&HostName, &HostPlan)| HostSeen {
+            name: name.clone(),
+            sdk: host.sdk,
+            upgraded: BTreeSet::new(),
+            reboot_due: None,
+            has_lost_state: false,
+            upgrade: None,
         };
-        command.executed = true;
-        let (id, not_after) = (command.id.clone(), command.not_after);
+        Self { hosts: names.iter().zip(hosts).map(seen).collect(), acks_forgotten: false }
+    }
+
+    pub(super) fn name(&self, host: usize) -> &HostName {
+        &self.hosts[host].name
+    }
+
+    /// In how many runs each has executed `upgrade`, all together.
+    pub(super) fn upgrades(&self) -> u64 {
+        self.hosts.iter().map(|host| host.upgraded.len() as u64).sum()
+    }
+
+    /// A handler is begun on a host, for `command`.
+    pub(super) fn handler_begun(
+        &mut self,
+        host: usize,
+        begun: &Begun,
+        command: &CommandSeen,
+    ) -> Result<(), Violation> {
+        let CommandSeen { id, not_after, .. } = command;
         let starts = match begun.call {
             Call::Prepare => true,
             Call::Upgrade => !begun.resume,
             Call::Health => false,
         };
-        if starts && begun.wall > not_after {
-            self.violated("S2", format!("{id} is begun at {}, after its not-after {not_after}", begun.wall));
+        let executes = begun.call == Call::Upgrade && !begun.resume;
+        let again = executes && !self.hosts[host].upgraded.insert(id.run.clone());
+        if starts && begun.wall > *not_after {
+            let text = format!("{id} is begun at {}, after its not-after {not_after}", begun.wall);
+            return Err(Violation::new("S2", text));
         }
-        let host = &mut self.hosts[host];
-        if begun.call == Call::Upgrade && !begun.resume && !host.upgraded.insert(id.run.clone()) {
-            self.violated("S3", format!("{} executes upgrade twice in {}", id.host, id.run));
+        if again {
+            return Err(Violation::new("S3", format!("{} executes upgrade twice in {}", id.host, id.run)));
         }
+        Ok(())
     }
 
-    /// A reboot is begun on a host.
-    pub(crate) fn reboot_begun(&mut self, host: usize, sequence: u64, wall: DateTime<Utc>) {
-        let Some(command) = self.commands.get_mut(&sequence) else {
-            return self.violated("worker", format!("command {sequence} was never stored"));
-        };
-        command.executed = true;
-        let (id, not_after) = (command.id.clone(), command.not_after);
+    /// A reboot is begun on a host, for `command`.
+    pub(super) fn check_reboot(
+        &self,
+        host: usize,
+        wall: DateTime<Utc>,
+        command: &CommandSeen,
+    ) -> Result<(), Violation> {
+        let CommandSeen { id, not_after, .. } = command;
         if self.hosts[host].reboot_due.as_ref() != Some(&id.run) {
-            self.violated("worker", format!("{id} reboots a host for which no reboot is due"));
-        } else if wall > not_after {
-            self.violated("S2", format!("{id} is begun at {wall}, after its not-after {not_after}"));
+            let text = format!("{id} reboots a host for which no reboot is due");
+            return Err(Violation::new("worker", text));
+        }
+        if wall > *not_after {
+            let text = format!("{id} is begun at {wall}, after its not-after {not_after}");
+            return Err(Violation::new("S2", text));
+        }
+        Ok(())
+    }
+
+    /// A reply to `command`, which stands at `sequence`, stands in the stream.
+    pub(super) fn replied(&mut self, host: usize, reply: &Reply, sequence: u64, command: &CommandSeen) {
+        let host = &mut self.hosts[host];
+        let newest = host.upgrade.is_none_or(|newest| sequence >= newest);
+        if newest && reply.action == Action::Upgrade && reply.result == Outcome::RebootRequired {
+            host.upgrade = Some(sequence);
+            host.reboot_due = Some(command.id.run.clone());
         }
     }
 
     /// A host has booted.
-    pub(crate) fn booted(&mut self, host: usize) {
+    pub(super) fn booted(&mut self, host: usize) {
         self.hosts[host].reboot_due = None;
     }
 
-    /// A worker's state file is gone: without one no reboot is due, and what was begun is not known to have been.
-    pub(crate) fn worker_state_lost(&mut self, host: usize) {
+    /// A worker's state file is gone: without one no reboot is due.
+    pub(super) fn state_lost(&mut self, host: usize) {
         self.hosts[host].reboot_due = None;
         self.hosts[host].has_lost_state = true;
         self.forgive_repetitions();
-        let name = &self.hosts[host].name;
-        for command in self.commands.values_mut().filter(|command| command.id.host == *name) {
-            command.executed = false;
-        }
     }
 
     /// The bus has forgotten acknowledgements.
-    pub(crate) fn acks_forgotten(&mut self) {
+    pub(super) fn acks_forgotten(&mut self) {
         self.acks_forgotten = true;
         self.forgive_repetitions();
     }
@@ -126,14 +147,19 @@ impl Checker {
         }
     }
 
-    /// A worker's acknowledgement has reached the bus.
-    pub(crate) fn acked(&mut self, host: usize, sequence: u64, wall: DateTime<Utc>) {
-        let Some(command) = self.commands.get(&sequence).filter(|_| self.hosts[host].sdk) else { return };
+    /// A worker's acknowledgement of `command` has reached the bus.
+    pub(super) fn check_ack(
+        &self,
+        host: usize,
+        wall: DateTime<Utc>,
+        command: &CommandSeen,
+    ) -> Result<(), Violation> {
         // One that was cut off and comes too late is dropped without a reply.
         let dropped = command.id.action != Action::Upgrade && wall > command.not_after;
-        if command.executed && !command.replied && !dropped {
+        if self.hosts[host].sdk && command.executed && !command.replied && !dropped {
             let text = format!("{} was executed and is acknowledged before its reply", command.id);
-            self.violated("worker", text);
+            return Err(Violation::new("worker", text));
         }
+        Ok(())
     }
 }

@@ -12,7 +12,7 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{GroupName, HostName};
 
-use super::Wrong;
+use crate::checker::violation::Violation;
 
 /// How long a client that does not ask again is waited for.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(7);
@@ -64,6 +64,11 @@ impl Waiter {
     fn is_remembered(self, now: DateTime<Utc>) -> bool {
         now < self.asked + REMEMBERED && self.asked < now + REMEMBERED
     }
+}
+
+/// The semaphore could not have done this.
+fn impossible(text: String) -> Violation {
+    Violation::new("semaphore", text)
 }
 
 #[derive(Debug)]
@@ -150,7 +155,7 @@ impl Specification {
     }
 
     /// The next step, if the semaphore can make it.
-    pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Wrong> {
+    pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         let taken_back = self.taken_back.take();
         self.step(at, fact, taken_back)?;
         self.groups.retain(|_, group| !group.removed || !group.holders.is_empty());
@@ -158,7 +163,12 @@ impl Specification {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
-    fn step(&mut self, at: DateTime<Utc>, fact: &Fact, taken_back: Option<HostName>) -> Result<(), Wrong> {
+    fn step(
+        &mut self,
+        at: DateTime<Utc>,
+        fact: &Fact,
+        taken_back: Option<HostName>,
+    ) -> Result<(), Violation> {
         match fact {
             Fact::SettingsAdopted { settings } => self.configure(settings),
             Fact::LockGranted { group, id, .. } => {
@@ -169,9 +179,7 @@ impl Specification {
             Fact::LockAwaited { group, id, .. } => {
                 let group = self.group(group)?;
                 if group.admits(id.as_str()) {
-                    return Err(Wrong::Semaphore(format!(
-                        "{id} is refused though a slot is free: {group:?}"
-                    )));
+                    return Err(impossible(format!("{id} is refused though a slot is free: {group:?}")));
                 }
                 group.refused(id.as_str(), at);
             }
@@ -189,7 +197,7 @@ impl Specification {
                 let group = self.group(group)?;
                 let waits = group.waiters.remove(id.as_str()).is_some();
                 if !by_operator && !waits && !group.holders.contains_key(id.as_str()) {
-                    return Err(Wrong::Semaphore(format!("{id}, which holds none, is released")));
+                    return Err(impossible(format!("{id}, which holds none, is released")));
                 }
                 group.give_back(id.as_str(), |holder| {
                     holder.client = false;
@@ -213,7 +221,7 @@ impl Specification {
         Ok(())
     }
 
-    fn host(&mut self, at: DateTime<Utc>, host: &HostName, event: &HostEvent) -> Result<(), Wrong> {
+    fn host(&mut self, at: DateTime<Utc>, host: &HostName, event: &HostEvent) -> Result<(), Violation> {
         match event {
             HostEvent::Waiting { .. } => {
                 self.arrivals.entry(host.clone()).or_insert(at);
@@ -260,16 +268,16 @@ impl Specification {
         }
     }
 
-    fn group(&mut self, group: &GroupName) -> Result<&mut Group, Wrong> {
-        self.groups.get_mut(group).ok_or_else(|| Wrong::Semaphore(format!("there is no group {group}")))
+    fn group(&mut self, group: &GroupName) -> Result<&mut Group, Violation> {
+        self.groups.get_mut(group).ok_or_else(|| impossible(format!("there is no group {group}")))
     }
 
     /// What `id` holds a slot for; it may, if it holds one already or one is free.
-    fn take(&mut self, group: &GroupName, id: &str) -> Result<&mut Reasons, Wrong> {
+    fn take(&mut self, group: &GroupName, id: &str) -> Result<&mut Reasons, Violation> {
         let of = self.group(group)?;
         if !of.admits(id) {
             let text = format!("{id} is granted a slot of group {group}, which has none free: {of:?}");
-            return Err(Wrong::Semaphore(text));
+            return Err(impossible(text));
         }
         Ok(of.holders.entry(id.to_owned()).or_default())
     }
@@ -330,7 +338,12 @@ impl Group {
     }
 
     /// After a host has been granted a slot one is left free for each client that had been refused before it came.
-    fn check_fair(&self, host: &HostName, arrived: DateTime<Utc>, at: DateTime<Utc>) -> Result<(), Wrong> {
+    fn check_fair(
+        &self,
+        host: &HostName,
+        arrived: DateTime<Utc>,
+        at: DateTime<Utc>,
+    ) -> Result<(), Violation> {
         let before = |(id, waiter): &(&String, &Waiter)| {
             waiter.turn <= arrived.min(at) && waiter.is_remembered(at) && id.as_str() != host.as_str()
         };
@@ -338,7 +351,7 @@ impl Group {
         if waiters.len() > self.free() {
             let free = self.free();
             let text = format!("{host}, there since {arrived}, leaves {free} free for {waiters:?}");
-            return Err(Wrong::Fair(text));
+            return Err(Violation::new("fair", text));
         }
         Ok(())
     }

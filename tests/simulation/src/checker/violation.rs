@@ -1,0 +1,54 @@
+//! What must never be seen, and was.
+
+use std::fmt;
+
+/// Something that must never be seen was seen.
+#[derive(Debug, Clone)]
+pub struct Violation {
+    /// The rule's short name.
+    pub rule: &'static str,
+    /// What was seen.
+    pub text: String,
+}
+
+impl Violation {
+    pub(super) fn new(rule: &'static str, text: String) -> Self {
+        Self { rule, text }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.text)
+    }
+}
+
+/// The first of all violations.
+#[derive(Debug, Default)]
+pub(super) struct Violations {
+    first: Option<Violation>,
+    data_is_lost: bool,
+}
+
+impl Violations {
+    /// From now on only the rule about losses counts: of what is lost nothing can be promised but that it is noticed.
+    pub(super) fn data_lost(&mut self) {
+        self.data_is_lost = true;
+    }
+
+    pub(super) fn note(&mut self, checked: Result<(), Violation>) {
+        if let Err(violation) = checked
+            && (!self.data_is_lost || violation.rule == "loss")
+        {
+            self.first.get_or_insert(violation);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(super) fn into_first(self) -> Option<Violation> {
+        self.first
+    }
+}
