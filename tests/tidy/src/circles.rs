@@ -155,31 +155,15 @@ fn examine(modules: &Modules) -> Vec<String> {
     found
 }
 
-/// Targets that are still to be mended.
-const TO_MEND: [&str; 7] = [
-    "bench",
-    "harness",
-    "os-upgrade-worker",
-    "os_upgrade_fuzz_targets",
-    "os_upgrade_simulation",
-    "os_upgrade_worker_rules",
-    "os_upgrade_worker_sdk",
-];
-
 #[test]
 fn no_circles() {
     let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
-    let (mut found, mut to_mend) = (Vec::new(), BTreeSet::new());
+    let mut found = Vec::new();
     for target in workspace::targets() {
         let circles = examine(&modules::read(&target.root, &read));
-        if !circles.is_empty() && TO_MEND.contains(&target.name.as_str()) {
-            to_mend.insert(target.name);
-            continue;
-        }
         found.extend(circles.into_iter().map(|line| format!("{}: {line}", target.name)));
     }
     assert!(found.is_empty(), "{} uses close a circle:\n{}", found.len(), found.join("\n"));
-    assert!(TO_MEND.iter().all(|name| to_mend.contains(*name)), "only these are left: {to_mend:?}");
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use os_upgrade_kernel::State;
-use os_upgrade_shell::committed::Committed;
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::journal::follow::Follower;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use os_upgrade_kernel::fact::ReleaseCause;
+use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{ClientId, Fact, HostEvent, LockProvider, OnFailure, Reason, Settings, State};
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
