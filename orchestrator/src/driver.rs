@@ -22,7 +22,7 @@ use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings};
 use os_upgrade_site::call::Call;
-use os_upgrade_site::snapshot::{Present, Readiness};
+use os_upgrade_site::snapshot::{Readiness, SiteSnapshot};
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::History;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -47,7 +47,7 @@ pub(crate) struct Driver {
     work: Work,
     projection: Projection,
     strongbox: Strongbox,
-    present: Arc<ArcSwap<Present>>,
+    present: Arc<ArcSwap<SiteSnapshot>>,
     /// How often the loop has come round.
     turns: Arc<AtomicU64>,
     stopped: bool,
@@ -101,7 +101,7 @@ pub(crate) struct Parts {
     /// What is wrong with the store, if something is.
     pub(crate) store_problem: watch::Receiver<Option<String>>,
     /// Where the present state is shown.
-    pub(crate) present: Arc<ArcSwap<Present>>,
+    pub(crate) present: Arc<ArcSwap<SiteSnapshot>>,
     /// Settings that are to be in force from now on.
     pub(crate) changes: watch::Receiver<Settings>,
     /// Counts the turns of the driver's loop, at least one each 100 ms: a driver that makes none is stuck.
@@ -263,7 +263,7 @@ impl Driver {
             Some(reason) => Readiness::NotReady(reason),
             None => Readiness::Ready,
         };
-        self.present.store(Arc::new(Present {
+        self.present.store(Arc::new(SiteSnapshot {
             state: self.node.state().clone(),
             view: self.node.inventory().view().clone(),
             versions: self.node.inventory().versions().clone(),

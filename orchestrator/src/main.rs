@@ -22,7 +22,7 @@ use os_upgrade_cli::{self as cli, EXIT_CODES, Failure};
 use os_upgrade_credentials::without_empty_variables;
 use os_upgrade_settings as settings;
 
-use self::serve::{Means, reload, with_nats};
+use self::serve::{Setup, reload, with_nats};
 
 /// Upgrades the operating systems of the hosts of a site.
 ///
@@ -75,7 +75,7 @@ fn run(command: Command) -> Result<(), Failure> {
             logging::start("info,async_nats=off");
             let settings = settings::load(serve.config.as_deref(), vars_os())?;
             block_on(async {
-                let means = Means::of_settings(&settings).await?;
+                let means = Setup::of_settings(&settings).await?;
                 let changes = reload::on_hangup(serve.config, settings.clone())?;
                 let shutdown = shutdown::within(shutdown::LIMIT)?;
                 Ok(with_nats::run(settings, means, changes, shutdown).await?)

@@ -2,11 +2,11 @@
 
 mod bus_startup;
 mod heartbeats;
-mod means;
 mod open_files;
 mod projection;
 pub(crate) mod reload;
 mod service_manager;
+mod setup;
 pub(crate) mod with_nats;
 
 use std::io;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use os_upgrade_adapters::Adapters;
 use os_upgrade_api as api;
-use os_upgrade_bus::LateBus;
+use os_upgrade_bus::PendingBus;
 use os_upgrade_bus::streams::StreamsError;
 use os_upgrade_kernel as kernel;
 use os_upgrade_platform::data_directory::{self, DataDirectory};
@@ -26,14 +26,14 @@ use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::node::{Known, NodeSettings, StoreKnowledge, Streams};
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::instances::{About, Cluster};
-use os_upgrade_site::snapshot::Present;
+use os_upgrade_site::snapshot::SiteSnapshot;
 use os_upgrade_store::{History, OpenError, Position, Projector, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::bus_startup::{Arrived, Waiting};
-pub(crate) use self::means::Means;
+pub(crate) use self::setup::Setup;
 use crate::driver::{Driver, Parts};
 
 /// Requests that wait for the driver.
@@ -88,7 +88,7 @@ pub(crate) enum ServeError {
 /// It cannot start or go on.
 pub(crate) async fn run(
     settings: Settings,
-    means: Means,
+    means: Setup,
     changes: watch::Receiver<kernel::Settings>,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
@@ -103,14 +103,14 @@ pub(crate) async fn run(
 /// An instance with everything of its own, which does not run yet.
 struct Opened {
     settings: Settings,
-    means: Means,
+    means: Setup,
     directory: DataDirectory,
     projector: Projector,
     history: History,
     position: Option<Position>,
 }
 
-async fn open(settings: Settings, means: Means) -> Result<Opened, ServeError> {
+async fn open(settings: Settings, means: Setup) -> Result<Opened, ServeError> {
     let directory = DataDirectory::lock(&settings.store.path)?;
     let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
     let history = projector.history().await?;
@@ -126,14 +126,14 @@ impl Opened {
     ) -> Result<(), ServeError> {
         let Self {
             settings,
-            means: Means { gate, tls, strongbox, locks, listener },
+            means: Setup { gate, tls, strongbox, locks, listener },
             directory,
             projector,
             history,
             position,
         } = self;
         let (present, handle, calls) = site();
-        let bus = LateBus::default();
+        let bus = PendingBus::default();
         let about = About {
             instance: directory.instance().to_owned(),
             address: settings.api.listen.to_string(),
@@ -210,7 +210,7 @@ impl Opened {
 struct Core {
     waiting: Waiting,
     /// Where the bus is handed to everything else that needs it.
-    bus: LateBus,
+    bus: PendingBus,
     /// Where it is said which streams the store is filled from.
     found: oneshot::Sender<Option<os_upgrade_store::Streams>>,
     parts: Parts,
@@ -250,8 +250,8 @@ fn spawn<T: Send + 'static>(
     })
 }
 
-fn site() -> (Arc<ArcSwap<Present>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {
-    let present = Arc::new(ArcSwap::from_pointee(Present::default()));
+fn site() -> (Arc<ArcSwap<SiteSnapshot>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {
+    let present = Arc::new(ArcSwap::from_pointee(SiteSnapshot::default()));
     let (sender, calls) = mpsc::channel(CALLS_MAX);
     let handle = SiteHandle::new(Arc::clone(&present), sender);
     (present, handle, calls)

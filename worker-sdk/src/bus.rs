@@ -15,7 +15,9 @@ use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
 use bytes::Bytes;
-use os_upgrade_credentials::{Access, ORCHESTRATOR, Paced, Program, SYSTEM, Trouble, address_for_client};
+use os_upgrade_credentials::{
+    Access, ConnectDiagnostics, LogThrottle, ORCHESTRATOR, Program, SYSTEM, address_for_client,
+};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ApplicationName, ConsumerAnswer, ConsumerRequest, HostName, header, subject};
 use tokio::sync::watch;
@@ -183,7 +185,7 @@ impl Bus {
 
     /// Waits until the stream is there; the orchestrator creates it, never a worker.
     pub(crate) async fn await_stream(&self, name: &str) -> Stream {
-        let mut told = Paced::default();
+        let mut told = LogThrottle::default();
         loop {
             self.await_connection().await;
             let imported = self.is_imported();
@@ -279,7 +281,7 @@ pub(crate) fn options(
             (Duration::from_millis(10) * 2_u32.pow(doublings)).min(RECONNECT_PAUSE_MAX)
         });
     let host = host.cloned();
-    let trouble = Arc::new(Trouble::new(Program::Worker, access.clone()));
+    let trouble = Arc::new(ConnectDiagnostics::new(Program::Worker, access.clone()));
     let of_attempts = Arc::clone(&trouble);
     let options = options
         // It chooses no server. No other place is shown why an attempt failed.

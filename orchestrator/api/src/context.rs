@@ -10,7 +10,7 @@ use os_upgrade_auth::Gate;
 use os_upgrade_kernel::{Accepted, Family, Request};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
-use os_upgrade_site::snapshot::Present;
+use os_upgrade_site::snapshot::SiteSnapshot;
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::History;
 use os_upgrade_tls::server_files::Tls;
@@ -52,7 +52,7 @@ impl Api {
     ///
     /// # Errors
     /// It has not been read since the start: an empty one would be taken for the site's.
-    pub(crate) fn present(&self) -> Result<Arc<Present>, Problem> {
+    pub(crate) fn snapshot(&self) -> Result<Arc<SiteSnapshot>, Problem> {
         let present = self.site.shown(chrono::Utc::now());
         match present.readiness.why_not() {
             Some(why) if !present.is_read => Err(Problem::unavailable(why)),
@@ -64,13 +64,13 @@ impl Api {
     ///
     /// # Errors
     /// As [`Self::present`].
-    pub(crate) fn present_for_change(&self) -> Result<Arc<Present>, Problem> {
-        self.present().map_err(|problem| NotDone::unchanged(problem.into_message()).into())
+    pub(crate) fn snapshot_for_change(&self) -> Result<Arc<SiteSnapshot>, Problem> {
+        self.snapshot().map_err(|problem| NotDone::unchanged(problem.into_message()).into())
     }
 
     /// The history, with everything that the present state shows: who has read there of a run finds it here.
     pub(crate) async fn history(&self) -> &History {
-        let has = self.history.has(self.site.present().recorded);
+        let has = self.history.has(self.site.snapshot().recorded);
         if tokio::time::timeout(HISTORY_WITHIN, has).await.is_err() {
             tracing::debug!("the history is behind");
         }

@@ -21,7 +21,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api_types::sites::{PARAMETER, takes_site};
 use os_upgrade_auth::Caller;
 use os_upgrade_bus::sites::{AnswerSites, NoAnswer};
-use os_upgrade_bus::{Bus, LateBus};
+use os_upgrade_bus::{Bus, PendingBus};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::snapshot::Readiness;
@@ -48,12 +48,12 @@ const ACTOR_BYTES_MAX: usize = 2_048;
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
     own: Arc<str>,
-    bus: Option<LateBus>,
+    bus: Option<PendingBus>,
 }
 
 impl Sites {
     /// The site `own`, with others over `bus`.
-    pub fn new(own: &str, bus: LateBus) -> Self {
+    pub fn new(own: &str, bus: PendingBus) -> Self {
         Self { own: own.into(), bus: Some(bus) }
     }
 
@@ -212,7 +212,7 @@ struct Responder {
 
 impl AnswerSites for Responder {
     fn is_ready(&self) -> bool {
-        self.site.present().readiness == Readiness::Ready
+        self.site.snapshot().readiness == Readiness::Ready
     }
 
     async fn answer(self, message: Bytes, room: usize) -> Bytes {

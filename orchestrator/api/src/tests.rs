@@ -39,7 +39,7 @@ use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
 use os_upgrade_site::handle::SiteHandle;
-use os_upgrade_site::snapshot::{Present, Readiness};
+use os_upgrade_site::snapshot::{Readiness, SiteSnapshot};
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::{History, Projector, Streams};
 use os_upgrade_test_site::{TestSite, host};
@@ -67,20 +67,20 @@ struct TestApi {
     history: History,
     directory: TempDir,
     /// What the core shows.
-    shown: Arc<ArcSwap<Present>>,
+    shown: Arc<ArcSwap<SiteSnapshot>>,
     /// What the core looks for secrets in, as the driver does.
     strongbox: Arc<ArcSwap<Strongbox>>,
 }
 
-fn present(site: &TestSite) -> Present {
+fn snapshot(site: &TestSite) -> SiteSnapshot {
     let versions = Versions([("linux".to_owned(), "6.12.9".to_owned())].into_iter().collect());
     let published = HostVersions { versions, published_at: "2026-11-20T12:00:00Z".parse().unwrap() };
-    Present {
+    SiteSnapshot {
         state: site.state.clone(),
         view: site.view.clone(),
         versions: [(host("h01"), published)].into_iter().collect(),
         readiness: Readiness::Ready,
-        ..Present::default()
+        ..SiteSnapshot::default()
     }
 }
 
@@ -106,7 +106,7 @@ async fn project(projector: &mut Projector, records: &[Committed]) {
 async fn core(
     mut site: TestSite,
     mut projector: Projector,
-    shown: Arc<ArcSwap<Present>>,
+    shown: Arc<ArcSwap<SiteSnapshot>>,
     strongbox: Arc<ArcSwap<Strongbox>>,
     mut calls: mpsc::Receiver<Call>,
 ) {
@@ -117,7 +117,7 @@ async fn core(
         let (committed, mut answers) = site.ask(&[Input::Request(call.request)]);
         project(&mut projector, &[committed]).await;
         look(&mut site);
-        shown.store(Arc::new(present(&site)));
+        shown.store(Arc::new(snapshot(&site)));
         let _ = call.answer.send(Ok(Answered { answer: answers.remove(0), sequence: 0 }));
     }
 }
@@ -128,7 +128,7 @@ impl TestApi {
         let (directory, mut projector) = store().await;
         project(&mut projector, records).await;
         let history = projector.history().await.unwrap();
-        let shown = Arc::new(ArcSwap::from_pointee(present(&site)));
+        let shown = Arc::new(ArcSwap::from_pointee(snapshot(&site)));
         let (sender, calls) = mpsc::channel(8);
         let handle = SiteHandle::new(Arc::clone(&shown), sender);
         let api = Self { shown, ..Self::over(handle, history, directory) };
@@ -150,7 +150,7 @@ impl TestApi {
     /// An API over a core that never answers. The receiver keeps the core's end open.
     async fn silent(readiness: Readiness) -> (Self, mpsc::Receiver<Call>) {
         let (directory, projector) = store().await;
-        let shown = Arc::new(ArcSwap::from_pointee(Present { readiness, ..Present::default() }));
+        let shown = Arc::new(ArcSwap::from_pointee(SiteSnapshot { readiness, ..SiteSnapshot::default() }));
         let (sender, calls) = mpsc::channel(8);
         let handle = SiteHandle::new(shown, sender).with_timeout(Duration::from_millis(20));
         (Self::over(handle, projector.history().await.unwrap(), directory), calls)

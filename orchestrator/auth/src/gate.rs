@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::browser::is_from_elsewhere;
 use super::credentials::Credentials;
 use super::secret::PREFIX;
-use super::{Caller, Denials, Denied, KeptTokens, Oidc, PeerCertificate, Proof, Rights, Role, Token};
+use super::{Caller, Denials, Denied, Oidc, PeerCertificate, Proof, Rights, Role, Token, WatchedTokens};
 
 /// The ways to show who one is that an endpoint takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Scheme {
 
 /// What a request shows.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct Presented<'a> {
     /// How it may show who sends it.
     pub scheme: Scheme,
     /// Its headers.
@@ -38,7 +38,7 @@ pub struct Shown<'a> {
 /// What decides who a request comes from. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
-    tokens: Option<Arc<KeptTokens>>,
+    tokens: Option<Arc<WatchedTokens>>,
     oidc: Option<Arc<Oidc>>,
     denials: Denials,
 }
@@ -46,7 +46,7 @@ pub struct Gate {
 impl Gate {
     /// One that takes the tokens of a file and of an identity provider. Without either, as [`Gate::default`], it takes
     /// whoever comes for an admin.
-    pub fn new(tokens: Option<KeptTokens>, oidc: Option<Oidc>) -> Self {
+    pub fn new(tokens: Option<WatchedTokens>, oidc: Option<Oidc>) -> Self {
         Self { tokens: tokens.map(Arc::new), oidc: oidc.map(Arc::new), denials: Denials::default() }
     }
 
@@ -61,7 +61,7 @@ impl Gate {
     }
 
     /// The token file, if there is to be one.
-    pub fn tokens(&self) -> Option<&KeptTokens> {
+    pub fn tokens(&self) -> Option<&WatchedTokens> {
         self.tokens.as_deref()
     }
 
@@ -84,8 +84,8 @@ impl Gate {
     ///
     /// # Errors
     /// Nobody knows.
-    pub async fn caller(&self, shown: Shown<'_>, now: DateTime<Utc>) -> Result<Caller, Denied> {
-        let Shown { scheme, headers, certificate, peer } = shown;
+    pub async fn caller(&self, shown: Presented<'_>, now: DateTime<Utc>) -> Result<Caller, Denied> {
+        let Presented { scheme, headers, certificate, peer } = shown;
         if self.is_open() {
             // FleetLock's own header keeps pages of other sites out.
             if scheme == Scheme::Bearer && is_from_elsewhere(headers) {

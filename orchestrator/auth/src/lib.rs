@@ -7,25 +7,25 @@ mod caller;
 mod credentials;
 mod denials;
 mod gate;
-mod kept;
 mod name;
 mod oidc;
 mod peer;
 mod secret;
 mod token_file;
+mod watched_tokens;
 
 pub use os_upgrade_api_types::Role;
 
 pub use self::caller::{Caller, Denied, Rights};
 pub use self::denials::{DenialCounts, Denials};
-pub use self::gate::{Gate, Scheme, Shown};
-pub use self::kept::KeptTokens;
+pub use self::gate::{Gate, Presented, Scheme};
 pub use self::name::{NameError, TokenName};
 pub use self::oidc::Oidc;
 pub use self::peer::PeerCertificate;
-pub use self::secret::{Salted, Secret};
+pub use self::secret::{Secret, SecretHash};
 pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, read_trusted, write};
 pub use self::token_file::{parse as parse_tokens, text as tokens_text};
+pub use self::watched_tokens::WatchedTokens;
 
 #[cfg(test)]
 mod tests;

@@ -51,12 +51,12 @@ fn random<const BYTES: usize>() -> Result<[u8; BYTES], RandomError> {
 
 /// What is kept of a secret: SHA-256 over a salt of its own and the secret's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Salted {
+pub struct SecretHash {
     salt: [u8; SALT_BYTES],
     hash: [u8; HASH_BYTES],
 }
 
-impl Salted {
+impl SecretHash {
     /// What to keep of `secret`.
     ///
     /// # Errors

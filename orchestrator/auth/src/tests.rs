@@ -24,7 +24,7 @@ fn group(name: &str) -> Rights {
 /// A token and its secret.
 fn token(name: &str, rights: Rights) -> (Token, Secret) {
     let secret = Secret::random().unwrap();
-    let proof = Proof::Secret(Salted::of(&secret).unwrap());
+    let proof = Proof::Secret(SecretHash::of(&secret).unwrap());
     (Token::new(name.parse().unwrap(), rights, proof, now() - TimeDelta::days(1), None), secret)
 }
 
@@ -56,12 +56,12 @@ fn a_secret_is_found_by_scanners_and_only_its_own_hash_is_of_it() {
     let text = secret.reveal();
     assert_eq!((text.len(), text.starts_with("osup_")), (48, true));
     assert_eq!(format!("{secret:?}"), "Secret");
-    let salted = Salted::of(&secret).unwrap();
+    let salted = SecretHash::of(&secret).unwrap();
     assert!(salted.is_of(text));
     assert!(
         !salted.is_of(&text[..47]) && !salted.is_of("") && !salted.is_of(Secret::random().unwrap().reveal())
     );
-    assert_ne!(salted, Salted::of(&secret).unwrap(), "each has its own salt");
+    assert_ne!(salted, SecretHash::of(&secret).unwrap(), "each has its own salt");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn what_is_wrong_with_a_file_is_named_with_its_place() {
 #[test]
 fn a_kept_file_follows_what_can_be_used() {
     let place = Place::new();
-    let kept = KeptTokens::open(place.path()).unwrap();
+    let kept = WatchedTokens::open(place.path()).unwrap();
     assert_eq!((kept.tokens().len(), kept.problem().is_some()), (0, true), "none yet");
 
     let (first, _) = token("a", Rights::Role(Role::Viewer));
@@ -170,7 +170,7 @@ fn a_kept_file_follows_what_can_be_used() {
     kept.look_again();
     assert_eq!(*kept.tokens(), std::slice::from_ref(&first), "half a file locks nobody out");
     assert!(kept.problem().unwrap().contains("is not valid"));
-    assert!(KeptTokens::open(place.path()).is_err(), "but nobody starts with it");
+    assert!(WatchedTokens::open(place.path()).is_err(), "but nobody starts with it");
 
     write(&place.path(), &[first.clone(), second]).unwrap();
     kept.look_again();
@@ -207,7 +207,7 @@ async fn who_shows_what() {
     let (ci, ci_secret) = token("ci", Rights::Role(Role::Operator));
     let (zincati, zincati_secret) = token("zincati", group("workers"));
     write(&place.path(), &[old, ci, zincati]).unwrap();
-    let gate = Gate::new(Some(KeptTokens::open(place.path()).unwrap()), None);
+    let gate = Gate::new(Some(WatchedTokens::open(place.path()).unwrap()), None);
     let [old, ci, zincati] = [&old_secret, &ci_secret, &zincati_secret].map(Secret::reveal);
     let basic = |text: String| format!("Basic {}", STANDARD.encode(text));
 
@@ -237,7 +237,7 @@ async fn who_shows_what() {
     ] {
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
         let headers = headers(&values);
-        let shown = Shown { scheme, headers: &headers, certificate: None, peer: None };
+        let shown = Presented { scheme, headers: &headers, certificate: None, peer: None };
         let found = gate.caller(shown, now()).await;
         assert_eq!(found, expected, "{scheme:?} {values:?}");
     }
@@ -245,11 +245,11 @@ async fn who_shows_what() {
     let open = Gate::default();
     let peer = Some("127.0.0.1".parse().unwrap());
     let admin = caller("api 127.0.0.1", Rights::Role(Role::Admin));
-    let shown = Shown { scheme: Scheme::Bearer, headers: &headers(&[]), certificate: None, peer };
+    let shown = Presented { scheme: Scheme::Bearer, headers: &headers(&[]), certificate: None, peer };
     assert_eq!(open.caller(shown, now()).await, admin);
     let page =
         HeaderMap::from_iter([(axum::http::header::ORIGIN, HeaderValue::from_static("https://example.com"))]);
-    let by_page = |scheme| Shown { scheme, headers: &page, certificate: None, peer };
+    let by_page = |scheme| Presented { scheme, headers: &page, certificate: None, peer };
     assert_eq!(open.caller(by_page(Scheme::Bearer), now()).await, Err(Denied::Elsewhere));
     assert_eq!(open.caller(by_page(Scheme::FleetLock), now()).await, admin);
 }
@@ -294,7 +294,7 @@ async fn certificates_are_of_clients_only() {
     );
     let n4 = Token { name: "n4".parse().unwrap(), rights: group("db"), ..n2.clone() };
     write(&place.path(), &[n1, n2, n3, n4]).unwrap();
-    let gate = Gate::new(Some(KeptTokens::open(place.path()).unwrap()), None);
+    let gate = Gate::new(Some(WatchedTokens::open(place.path()).unwrap()), None);
 
     let certificate = |common_name: &str, names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -327,7 +327,7 @@ async fn certificates_are_of_clients_only() {
         (Scheme::Bearer, Some(&first), vec![], now(), Err(Denied::Missing)),
     ] {
         let headers = headers(&values);
-        let shown = Shown { scheme, headers: &headers, certificate: shown, peer: None };
+        let shown = Presented { scheme, headers: &headers, certificate: shown, peer: None };
         assert_eq!(gate.caller(shown, time).await, expected, "{shown:?}");
     }
 }

@@ -15,7 +15,7 @@ use os_upgrade_platform::plain_file;
 use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, Rights, Role, Salted, TokenName};
+use super::{Caller, Rights, Role, SecretHash, TokenName};
 
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -75,7 +75,7 @@ pub enum FileError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
     /// By a secret.
-    Secret(Salted),
+    Secret(SecretHash),
     /// By a client certificate with this common name, or this name among its alternative ones.
     Certificate(String),
 }
@@ -155,7 +155,7 @@ impl Entry {
         };
         let proof = match (self.certificate, self.salt, self.sha256) {
             (None, Some(salt), Some(hash)) => {
-                Proof::Secret(Salted::parse(&salt, &hash).ok_or("salt or sha256 is damaged")?)
+                Proof::Secret(SecretHash::parse(&salt, &hash).ok_or("salt or sha256 is damaged")?)
             }
             (Some(_), None, None) if matches!(rights, Rights::Role(_)) => {
                 return Err("a certificate is for a group, not for a role");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::{ConnectErrorKind, Event, ReconnectToServer, Server, ServerAddr};
-use os_upgrade_credentials::{Access, Program, Trouble, address_for_client, without_userinfo};
+use os_upgrade_credentials::{Access, ConnectDiagnostics, Program, address_for_client, without_userinfo};
 use os_upgrade_protocol::error::with_causes;
 use tokio::sync::watch;
 
@@ -78,7 +78,7 @@ pub async fn connect(
     }
     // In turn: the client would take any, the one that has just been left too, and rather that than one that was down before.
     let turns = Arc::new(AtomicUsize::new(0));
-    let trouble = Arc::new(Trouble::new(Program::Orchestrator, access.clone()));
+    let trouble = Arc::new(ConnectDiagnostics::new(Program::Orchestrator, access.clone()));
     let of_attempts = Arc::clone(&trouble);
     let next = move |servers: Vec<Server>, _| {
         let turn = turns.fetch_add(1, Ordering::Relaxed).checked_rem(servers.len());

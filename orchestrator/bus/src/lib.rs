@@ -36,7 +36,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 const UNANSWERED_MAX: usize = 4096;
 
 /// The bus, once it has come.
-pub type LateBus = Arc<SetOnce<Bus>>;
+pub type PendingBus = Arc<SetOnce<Bus>>;
 
 /// The bus as the adapters use it. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -291,7 +291,7 @@ pub enum Part {
 
 /// How much a fact says to an operator who is told of a few only, the most first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum Importance {
     /// How a run goes, or what is in force on the whole site.
     Site,
     /// What became of a host, or what an operator decided about one.
@@ -394,8 +394,8 @@ impl Fact {
     }
 
     /// The fact in a few words, and how much they say.
-    pub fn summary(&self) -> (Weight, String) {
-        use Weight::{Bookkeeping, Command, Outcome, Site, Step};
+    pub fn summary(&self) -> (Importance, String) {
+        use Importance::{Bookkeeping, Command, Outcome, Site, Step};
         match self {
             Self::SettingsAdopted { .. } => (Site, "settings adopted".to_owned()),
             Self::ConfigReplaced { actor, .. } => (Site, format!("configuration changed by {actor}")),

@@ -12,10 +12,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::blocker::{StartBlocker, WindowBlocker};
 use crate::config::{Config, Settings, tag};
-use crate::spent::Spent;
 use crate::start::{Startable, startable};
 use crate::state::State;
 use crate::view::View;
+use crate::watermark::Watermark;
 use crate::window::{Calendar, CalendarError, Occurrence};
 
 /// How many occurrences are gone through for one in which a run can start: mostly it is among the first few.
@@ -77,7 +77,7 @@ pub fn forecast(state: &State, view: &View, now: DateTime<Utc>) -> Forecast {
     if config.maintenance_windows.is_empty() {
         return Forecast::Never(WindowBlocker::NoWindows);
     }
-    let start = match next(config, &state.settings, state.spent, now) {
+    let start = match next(config, &state.settings, state.watermark, now) {
         Ok(Some(start)) => start,
         Ok(None) => return Forecast::Never(WindowBlocker::NoOccurrence),
         Err(why) => return Forecast::Never(WindowBlocker::UnclearWindows { why }),
@@ -124,7 +124,7 @@ pub struct StartTimer {
 struct Known {
     config: Arc<Config>,
     settings: Arc<Settings>,
-    spent: Spent,
+    watermark: Watermark,
     from: DateTime<Utc>,
     until: DateTime<Utc>,
     start: Option<Start>,
@@ -133,16 +133,19 @@ struct Known {
 impl Known {
     fn new(config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> Self {
         // What is wrong with the windows is said by the forecast.
-        let start = next(config, &state.settings, state.spent, now).unwrap_or_default();
+        let start = next(config, &state.settings, state.watermark, now).unwrap_or_default();
         let until = start.map_or(now + LOOK_AGAIN, |start| start.latest);
         let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
-        Self { config, settings, spent: state.spent, from: now, until, start }
+        Self { config, settings, watermark: state.watermark, from: now, until, start }
     }
 
     fn is_of(&self, config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> bool {
         let same_config = Arc::ptr_eq(config, &self.config);
         let same_settings = Arc::ptr_eq(&state.settings, &self.settings);
-        same_config && same_settings && self.spent == state.spent && (self.from..self.until).contains(&now)
+        same_config
+            && same_settings
+            && self.watermark == state.watermark
+            && (self.from..self.until).contains(&now)
     }
 }
 
@@ -163,14 +166,14 @@ pub fn calendar<'a>(config: &'a Config, settings: &Settings) -> Calendar<'a> {
     Calendar::new(&config.maintenance_windows, &config.deny_windows, settings.timezone)
 }
 
-/// The first start from `now` on, in an occurrence that is not spent.
+/// The first start from `now` on, in an occurrence that is not watermark.
 pub(crate) fn next(
     config: &Config,
     settings: &Settings,
-    spent: Spent,
+    watermark: Watermark,
     now: DateTime<Utc>,
 ) -> Result<Option<Start>, CalendarError> {
-    let start_in = |occurrence| start_in(occurrence, config, settings, spent, now);
+    let start_in = |occurrence| start_in(occurrence, config, settings, watermark, now);
     let mut starts = calendar(config, settings).occurrences(now).take(OCCURRENCES_MAX);
     starts.find_map(|occurrence| occurrence.map(start_in).transpose()).transpose()
 }
@@ -179,10 +182,10 @@ fn start_in(
     occurrence: Occurrence,
     config: &Config,
     settings: &Settings,
-    spent: Spent,
+    watermark: Watermark,
     now: DateTime<Utc>,
 ) -> Option<Start> {
-    if spent.covers(occurrence) {
+    if watermark.covers(occurrence) {
         return None;
     }
     let latest = latest(occurrence, config);
@@ -233,7 +236,7 @@ mod tests {
         let config = serde_json::from_str(config).unwrap();
         // A Sunday.
         let now = DateTime::parse_from_rfc3339("2026-11-22T05:00:00Z").unwrap().to_utc();
-        next(&config, &Settings::default(), Spent::up_to(now - TimeDelta::minutes(30)), now).unwrap()
+        next(&config, &Settings::default(), Watermark::up_to(now - TimeDelta::minutes(30)), now).unwrap()
     }
 
     /// More than a hundred before it are too short.

@@ -12,8 +12,8 @@ use crate::reason::Reason;
 use crate::restored::{Outstanding, RestoreSource};
 use crate::run::{HostEvent, HostStatus, Run, RunResult, StopCause};
 use crate::slot::{SentCommand, Slot, Standing};
-use crate::spent::Spent;
 use crate::state::State;
+use crate::watermark::Watermark;
 
 /// What is known of a restoration besides the state that is restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl State {
     ) {
         self.fence = None;
         // A run may have been lost that was started in the occurrence under way: no other is started in it.
-        self.spent = Spent::up_to(at);
+        self.watermark = Watermark::up_to(at);
         if !control_kept {
             self.retractions.clear();
         }

@@ -15,8 +15,8 @@ use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, Ru
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::ReleaseCause;
 use crate::slot::{Fence, SentCommand, Slot, Standing};
-use crate::spent::Spent;
 use crate::strongbox::Strongbox;
+use crate::watermark::Watermark;
 
 /// Everything durable about a site. Cheap to clone: what is large is shared between copies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,8 +42,8 @@ pub struct State {
     /// The run that ended last.
     pub last_run: Option<Run>,
     /// Which occurrences of the maintenance windows start no run any more.
-    #[serde(default, rename = "spent-at", skip_serializing_if = "Spent::is_none")]
-    pub spent: Spent,
+    #[serde(default, rename = "spent-at", skip_serializing_if = "Watermark::is_none")]
+    pub watermark: Watermark,
     /// Commands of ended runs, and of hosts that were given up, that no reply had answered, by sequence: to be deleted unless a worker has them.
     pub retractions: OrdMap<u64, HostName>,
     /// The fence under which commands are sent.
@@ -68,7 +68,7 @@ impl Default for State {
             slots: OrdMap::new(),
             run: None,
             last_run: None,
-            spent: Spent::NONE,
+            watermark: Watermark::NONE,
             retractions: OrdMap::new(),
             fence: None,
             control: 0,
@@ -129,7 +129,7 @@ impl State {
             Fact::RunStarted { run, trigger, not_after, rollout, hosts } => {
                 self.check_no_run(run)?;
                 if let Trigger::Window { .. } = trigger {
-                    self.spent = self.spent.and(at);
+                    self.watermark = self.watermark.and(at);
                 }
                 let (trigger, rollout) = (trigger.clone(), rollout.clone());
                 self.run = Some(Run::start(run.clone(), trigger, at, *not_after, rollout, hosts));
@@ -320,7 +320,7 @@ impl State {
             StopCause::Cancelled { .. } => {
                 // One that has failed stays failed.
                 run.stopping.get_or_insert_with(|| cause.clone());
-                self.spent = self.spent.and(at);
+                self.watermark = self.watermark.and(at);
             }
             StopCause::Failed { .. } | StopCause::Restored { .. } => run.stopping = Some(cause.clone()),
         }

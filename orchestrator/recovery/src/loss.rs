@@ -6,7 +6,7 @@ use std::time::Duration;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::streams::StreamsError;
 use os_upgrade_kernel::Fact;
-use os_upgrade_kernel::fact::Weight;
+use os_upgrade_kernel::fact::Importance;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::node::{Loss, Stream};
@@ -209,12 +209,12 @@ fn read(row: &FactRow) -> Option<Fact> {
 
 /// The facts that say most, in their order: runs and configurations first of all, then what became of hosts.
 fn name_facts(count: u64, rows: &[FactRow]) -> String {
-    let mut named: Vec<(Weight, usize, String)> = rows
+    let mut named: Vec<(Importance, usize, String)> = rows
         .iter()
         .enumerate()
         .filter_map(|(index, row)| {
             let (weight, summary) = read(row)?.summary();
-            (weight < Weight::Bookkeeping).then_some((weight, index, summary))
+            (weight < Importance::Bookkeeping).then_some((weight, index, summary))
         })
         .collect();
     named.sort();

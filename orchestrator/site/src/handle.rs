@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::call::Call;
 use crate::instances::Cluster;
-use crate::snapshot::Present;
+use crate::snapshot::SiteSnapshot;
 
 /// How long a request may take before its asker is told that the orchestrator is not available.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
@@ -19,7 +19,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 /// A handle to the running orchestrator. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SiteHandle {
-    present: Arc<ArcSwap<Present>>,
+    present: Arc<ArcSwap<SiteSnapshot>>,
     calls: mpsc::Sender<Call>,
     // Behind one pointer, because a handle is cloned for every request.
     cluster: Arc<Cluster>,
@@ -28,7 +28,7 @@ pub struct SiteHandle {
 
 impl SiteHandle {
     /// A handle that reads from `present` and sends to `calls`.
-    pub fn new(present: Arc<ArcSwap<Present>>, calls: mpsc::Sender<Call>) -> Self {
+    pub fn new(present: Arc<ArcSwap<SiteSnapshot>>, calls: mpsc::Sender<Call>) -> Self {
         Self { present, calls, cluster: Arc::default(), timeout: REQUEST_TIMEOUT }
     }
 
@@ -50,19 +50,19 @@ impl SiteHandle {
     }
 
     /// The present state. It never shows what is not durable yet.
-    pub fn present(&self) -> Arc<Present> {
+    pub fn snapshot(&self) -> Arc<SiteSnapshot> {
         self.present.load_full()
     }
 
     /// The same with what the leader says of it, where another leads: to be shown, and for nothing else.
-    pub fn shown(&self, now: DateTime<Utc>) -> Arc<Present> {
-        let present = self.present();
+    pub fn shown(&self, now: DateTime<Utc>) -> Arc<SiteSnapshot> {
+        let present = self.snapshot();
         let leader_says = self.cluster.leader_says(&present.leadership, now);
         if leader_says.is_none() {
             return present;
         }
         let present = present.as_ref().clone();
-        Arc::new(Present { view: View { leader_says, ..present.view }, ..present })
+        Arc::new(SiteSnapshot { view: View { leader_says, ..present.view }, ..present })
     }
 
     /// Asks for a change and waits until it is durable, or refused.
@@ -102,7 +102,7 @@ impl SiteHandle {
     }
 
     fn why_silent(&self) -> String {
-        let present = self.present();
+        let present = self.snapshot();
         present.readiness.why_not().unwrap_or("the journal did not confirm the change in time").to_owned()
     }
 }

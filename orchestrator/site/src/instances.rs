@@ -3,7 +3,7 @@
 //!
 //! Every instance sends a heartbeat, and remembers those of the others for a while.
 
-mod decisive;
+mod settings_digest;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::watch;
 
-use crate::snapshot::Present;
+use crate::snapshot::SiteSnapshot;
 
-pub use decisive::{Decisive, differences};
+pub use settings_digest::{SettingsDigest, differences};
 
 /// An instance that has sent none for so long counts as unreachable.
 const UNREACHABLE_AFTER: TimeDelta = TimeDelta::seconds(5);
@@ -72,7 +72,7 @@ pub struct Heartbeat {
     pub timezone: Option<String>,
     /// Its settings that decide for the site while it leads.
     #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
-    pub settings: Option<Decisive>,
+    pub settings: Option<SettingsDigest>,
     /// What keeps a run from starting by itself now, if it leads.
     #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
     pub blocker: Option<WindowBlocker>,
@@ -160,7 +160,7 @@ impl Default for About {
 }
 
 impl About {
-    fn heartbeat(&self, present: &Present, now: DateTime<Utc>) -> Heartbeat {
+    fn heartbeat(&self, present: &SiteSnapshot, now: DateTime<Utc>) -> Heartbeat {
         let role = match present.leadership {
             Leadership::Here(_) => Role::Leader,
             Leadership::At(_) | Leadership::Unknown => Role::Follower,
@@ -174,7 +174,7 @@ impl About {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             not_ready: present.readiness.why_not().map(str::to_owned),
             timezone: Some(settings.timezone.to_string()),
-            settings: Some(Decisive::of(&settings, self.lock_server.as_deref())),
+            settings: Some(SettingsDigest::of(&settings, self.lock_server.as_deref())),
             blocker: match (role, present.forecast(now)) {
                 (Role::Leader, Forecast::Blocked { by, .. }) => Some(by),
                 (Role::Leader, Forecast::Next(_) | Forecast::Never(_)) | (Role::Follower, _) => None,
@@ -197,7 +197,7 @@ impl Cluster {
     }
 
     /// What this instance says of itself.
-    pub fn heartbeat(&self, present: &Present, now: DateTime<Utc>) -> Heartbeat {
+    pub fn heartbeat(&self, present: &SiteSnapshot, now: DateTime<Utc>) -> Heartbeat {
         self.about.heartbeat(present, now)
     }
 
@@ -209,7 +209,7 @@ impl Cluster {
     }
 
     /// Everyone who has been heard of, and this instance as it is now.
-    pub fn instances(&self, present: &Present, now: DateTime<Utc>) -> Instances {
+    pub fn instances(&self, present: &SiteSnapshot, now: DateTime<Utc>) -> Instances {
         let mut instances = self.instances.load().as_ref().clone();
         instances.heard(self.heartbeat(present, now), now);
         instances
@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn heartbeat(instance: &str) -> Heartbeat {
-        about(instance).1.heartbeat(&Present::default(), DateTime::UNIX_EPOCH)
+        about(instance).1.heartbeat(&SiteSnapshot::default(), DateTime::UNIX_EPOCH)
     }
 
     fn names(instances: &Instances) -> Vec<&str> {
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(instances.differences(now), Vec::<String>::new());
         let (settings, about) = about("c");
         settings.send_modify(|settings| settings.auto_approve = true);
-        instances.heard(about.heartbeat(&Present::default(), now), now);
+        instances.heard(about.heartbeat(&SiteSnapshot::default(), now), now);
         let expected = "the instances differ in [site] auto-approve, and what the one that leads has is in force: \
                         false (a, b), true (c)";
         assert_eq!(instances.differences(now), [expected]);

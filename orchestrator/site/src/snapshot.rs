@@ -9,7 +9,7 @@ use os_upgrade_shell::node::Leadership;
 
 /// Everything that can be read at a moment: committed state, and what is seen of the site. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Present {
+pub struct SiteSnapshot {
     /// The committed state.
     pub state: State,
     /// What is seen of the site.
@@ -30,7 +30,7 @@ pub struct Present {
     pub recorded: u64,
 }
 
-impl Present {
+impl SiteSnapshot {
     /// How far a host's worker says that it is with the command that it has been sent and has not answered.
     pub fn progress_of(&self, host: &HostName) -> Option<&Progress> {
         let command = self.state.run.as_ref()?.host(host)?.unanswered()?;

@@ -23,7 +23,7 @@ use os_upgrade_settings::{NatsMode, NatsUrls, Settings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::serve::{Means, with_nats};
+use crate::serve::{Setup, with_nats};
 use api::Api;
 use host::DemoHost;
 use worker::Workers;
@@ -118,7 +118,7 @@ pub(super) async fn run(
     let access = hosts.iter().map(|host| options.access_of(&host.name, &settings));
     let access = access.collect::<anyhow::Result<Vec<_>>>()?;
     let api = Api::new(settings.api.listen)?;
-    let means = Means::of_settings(&settings).await?;
+    let means = Setup::of_settings(&settings).await?;
     let bus = with_nats::start(&mut settings).await.map_err(with_advice)?;
     let nats = servers(&settings)?;
 

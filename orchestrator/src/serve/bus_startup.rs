@@ -14,14 +14,14 @@ use chrono::Utc;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::connect::{ConnectError, connect};
 use os_upgrade_bus::streams::{Layout, StreamsError};
-use os_upgrade_credentials::Paced;
+use os_upgrade_credentials::LogThrottle;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_shell::node::{Known, Streams};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
-use os_upgrade_site::snapshot::{Present, Readiness};
+use os_upgrade_site::snapshot::{Readiness, SiteSnapshot};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -81,7 +81,7 @@ pub(super) struct Waiting {
     /// What the store knows to have been acknowledged, if it knows anything.
     pub(super) known: Option<Known>,
     /// Where it is shown that this waits.
-    pub(super) present: Arc<ArcSwap<Present>>,
+    pub(super) present: Arc<ArcSwap<SiteSnapshot>>,
     /// Requests.
     pub(super) calls: mpsc::Receiver<Call>,
     /// Counts its turns, as the driver's are counted later.
@@ -96,7 +96,7 @@ impl Waiting {
     pub(super) async fn arrived(mut self) -> Result<Arrived, StreamsError> {
         let begun = Instant::now();
         let since = time::format(Utc::now());
-        let mut told = Paced::default();
+        let mut told = LogThrottle::default();
         self.show("connecting to NATS".to_owned());
         loop {
             let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone()));
@@ -119,7 +119,7 @@ impl Waiting {
 
     fn show(&self, why: String) {
         let readiness = Readiness::NotReady(why);
-        self.present.store(Arc::new(Present { readiness, ..Present::default() }));
+        self.present.store(Arc::new(SiteSnapshot { readiness, ..SiteSnapshot::default() }));
     }
 
     /// Does `work`, and answers whoever asks before it is done.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_bus::LateBus;
+use os_upgrade_bus::PendingBus;
 use os_upgrade_site::instances::{Cluster, Heartbeat};
-use os_upgrade_site::snapshot::Present;
+use os_upgrade_site::snapshot::SiteSnapshot;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -20,8 +20,8 @@ const WAITING_MAX: usize = 64;
 /// Sends and notes heartbeats until `stop`, once there is a bus.
 pub(super) async fn run(
     cluster: Cluster,
-    bus: LateBus,
-    present: Arc<ArcSwap<Present>>,
+    bus: PendingBus,
+    present: Arc<ArcSwap<SiteSnapshot>>,
     stop: CancellationToken,
 ) {
     let Some(bus) = stop.run_until_cancelled(bus.wait()).await.cloned() else { return };

@@ -27,7 +27,7 @@ pub(super) async fn tell(site: SiteHandle, turns: Arc<AtomicU64>, shutdown: Canc
     }
     let mut news = News::new(sd_notify::watchdog_enabled(), Instant::now());
     while !shutdown.is_cancelled() {
-        let lines = news.look(&site.present().readiness, turns.load(Ordering::Relaxed), Instant::now());
+        let lines = news.look(&site.snapshot().readiness, turns.load(Ordering::Relaxed), Instant::now());
         say(lines).await;
         tokio::select! {
             () = shutdown.cancelled() => {}

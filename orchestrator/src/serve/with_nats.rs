@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Means;
+use super::Setup;
 
 /// How often a managed nats-server may end within [`RESTARTS_WITHIN`] before its orchestrator gives up.
 const RESTARTS_MAX: usize = 5;
@@ -26,7 +26,7 @@ const NATS_ENDS_WITHIN: Duration = Duration::from_secs(4);
 /// `changes` is put in force as it comes.
 pub(crate) async fn run(
     mut settings: Settings,
-    means: Means,
+    means: Setup,
     changes: watch::Receiver<kernel::Settings>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -55,7 +55,7 @@ pub(crate) async fn start(settings: &mut Settings) -> anyhow::Result<Option<Mana
 /// Runs an orchestrator whose bus is up, until `shutdown`.
 pub(crate) async fn serve(
     settings: Settings,
-    means: Means,
+    means: Setup,
     changes: watch::Receiver<kernel::Settings>,
     bus: Option<ManagedNats>,
     shutdown: CancellationToken,

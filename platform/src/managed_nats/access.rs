@@ -7,7 +7,6 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use async_nats::{ConnectOptions, ServerAddr};
-use os_upgrade_credentials::{Access, address_for_client};
 
 use crate::random::{self, RandomError};
 
@@ -102,6 +101,15 @@ pub async fn connect(url: &str) -> Result<async_nats::Client, async_nats::Connec
 /// It is no URL.
 pub fn options(url: &str) -> io::Result<(ConnectOptions, ServerAddr)> {
     let address: ServerAddr = url.parse()?;
-    let options = Access::default().options(std::slice::from_ref(&address)).map_err(io::Error::other)?;
-    Ok((options, address_for_client(address)))
+    let options = match (address.username(), address.password()) {
+        (Some(user), Some(password)) => {
+            ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned())
+        }
+        (Some(_) | None, _) => ConnectOptions::new(),
+    };
+    // The client library logs the addresses that it tries.
+    let mut bare = address.into_inner();
+    let removed = bare.set_username("").and_then(|()| bare.set_password(None));
+    removed.map_err(|()| io::Error::other("a server's address has a host"))?;
+    Ok((options, ServerAddr::from_url(bare)?))
 }

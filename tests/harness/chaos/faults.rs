@@ -172,19 +172,19 @@ impl Faults {
         self.plan.is_empty()
     }
 
-    fn present(&self) -> impl Iterator<Item = &Struck> {
+    fn snapshot(&self) -> impl Iterator<Item = &Struck> {
         self.struck.iter().filter(|struck| struck.mended.is_none())
     }
 
     /// Whether this orchestrator has been killed and is not to run yet.
     pub fn is_down(&self, member: usize) -> bool {
         let killed = |struck: &Struck| matches!(struck.fault, Fault::LeaderKilled | Fault::FollowerKilled);
-        self.present().any(|struck| killed(struck) && struck.target == member)
+        self.snapshot().any(|struck| killed(struck) && struck.target == member)
     }
 
     fn is_hit(&self, servers: bool, target: usize) -> bool {
         let same = |struck: &Struck| struck.fault.is_a_servers() == servers && struck.target == target;
-        self.present().any(|struck| same(struck) && struck.fault != Fault::WorkerKilled)
+        self.snapshot().any(|struck| same(struck) && struck.fault != Fault::WorkerKilled)
     }
 
     /// Lets the next fault strike, if it is time: `hosts` have begun.
@@ -234,7 +234,7 @@ impl Faults {
                 (!followers.is_empty()).then(|| *random.pick(&followers))
             }
             // One at a time: two of three cannot do without the third.
-            _ if fault.is_a_servers() && self.present().any(|struck| struck.fault.is_a_servers()) => None,
+            _ if fault.is_a_servers() && self.snapshot().any(|struck| struck.fault.is_a_servers()) => None,
             Fault::JournalServerKilled => site.nats.journal_leader(site.jetstream()).await,
             Fault::ServerKilled | Fault::ServerPaused | Fault::ServerCutOff => Some(random.index(SERVERS)),
             Fault::WorkerKilled => (!workers.is_empty()).then(|| random.index(workers.len())),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use harness::host::Host;
 use harness::random;
 use harness::site::Site;
-use os_upgrade_auth::{self as auth, Proof, Rights, Role, Salted, Secret, Token};
+use os_upgrade_auth::{self as auth, Proof, Rights, Role, Secret, SecretHash, Token};
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -36,7 +36,7 @@ fn token_file() -> (TempDir, [(Role, String); 3]) {
     let lifetime = Some(Duration::from_hours(1));
     let made = Role::ALL.map(|role| {
         let secret = Secret::random().unwrap();
-        let proof = Proof::Secret(Salted::of(&secret).unwrap());
+        let proof = Proof::Secret(SecretHash::of(&secret).unwrap());
         let name = role.as_str().parse().unwrap();
         let token = Token::new(name, Rights::Role(role), proof, now, lifetime);
         (token, (role, secret.reveal().to_owned()))

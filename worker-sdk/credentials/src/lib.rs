@@ -2,16 +2,16 @@
 //! are read at every connection so that new ones need no restart, certificates, and the user in a URL.
 
 mod access;
+mod connect_diagnostics;
 mod file;
-mod paced;
-mod trouble;
+mod log_throttle;
 #[cfg(feature = "cli")]
 mod variables;
 
 pub use access::{Access, Error, address_for_client};
+pub use connect_diagnostics::{ConnectDiagnostics, Program, without_userinfo};
 pub use file::{CredentialsFile, FileError};
-pub use paced::Paced;
-pub use trouble::{Program, Trouble, without_userinfo};
+pub use log_throttle::LogThrottle;
 #[cfg(feature = "cli")]
 pub use variables::without_empty_variables;
 

@@ -9,7 +9,7 @@ use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self};
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
-use os_upgrade_credentials::Paced;
+use os_upgrade_credentials::LogThrottle;
 use os_upgrade_jetstream::consumer;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ConsumerRequest, HostName, header, subject};
@@ -33,7 +33,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Why reading has ended.
-struct Trouble {
+struct ConnectDiagnostics {
     error: String,
     /// The consumer is dead or gone and must be made anew.
     remake: bool,
@@ -48,7 +48,7 @@ pub(super) async fn run(
 ) {
     let mut pause = PAUSE_FIRST;
     let mut remake = false;
-    let mut told = Paced::default();
+    let mut told = LogThrottle::default();
     loop {
         let stream = bus.await_stream(subject::CONTROL_STREAM).await;
         let known = *standing.borrow();
@@ -76,7 +76,7 @@ pub(super) async fn run(
                     }
                 }
             }
-            Err(error) => Trouble { error, remake },
+            Err(error) => ConnectDiagnostics { error, remake },
         };
         if inputs.is_closed() {
             return;
@@ -155,7 +155,11 @@ fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
 }
 
 /// Passes on commands until there is trouble; also whether the consumer has shown any sign of life.
-async fn read(consumer: &PullConsumer, opened_at: u64, inputs: &mpsc::Sender<Input>) -> (bool, Trouble) {
+async fn read(
+    consumer: &PullConsumer,
+    opened_at: u64,
+    inputs: &mpsc::Sender<Input>,
+) -> (bool, ConnectDiagnostics) {
     let messages = consumer
         .stream()
         .max_messages_per_batch(1)
@@ -167,7 +171,7 @@ async fn read(consumer: &PullConsumer, opened_at: u64, inputs: &mpsc::Sender<Inp
         Ok(messages) => messages,
         Err(error) => {
             let error = with_causes(&error);
-            return (false, Trouble { error, remake: false });
+            return (false, ConnectDiagnostics { error, remake: false });
         }
     };
     let mut read = false;
@@ -179,17 +183,17 @@ async fn read(consumer: &PullConsumer, opened_at: u64, inputs: &mpsc::Sender<Inp
                     && inputs.send(Input::Event(Event::CommandReceived(received))).await.is_err()
                 {
                     let error = "the worker ends".to_owned();
-                    return (read, Trouble { error, remake: false });
+                    return (read, ConnectDiagnostics { error, remake: false });
                 }
             }
             Some(Err(error)) => {
                 let remake = is_deadly(error.kind());
                 let error = with_causes(&error);
-                return (read, Trouble { error, remake });
+                return (read, ConnectDiagnostics { error, remake });
             }
             None => {
                 let error = "the consumer's messages have ended".to_owned();
-                return (read, Trouble { error, remake: false });
+                return (read, ConnectDiagnostics { error, remake: false });
             }
         }
     }

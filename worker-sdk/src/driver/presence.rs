@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use chrono::Utc;
-use os_upgrade_credentials::Paced;
+use os_upgrade_credentials::LogThrottle;
 use os_upgrade_protocol::{Announcement, HostName, subject};
 use tracing::{info, warn};
 
@@ -33,7 +33,7 @@ pub(super) async fn heartbeats(bus: Bus, host: HostName) {
 pub(super) async fn announcements(bus: Bus, announcement: Announcement) {
     let mut link = bus.link();
     let mut first = true;
-    let mut told = Paced::default();
+    let mut told = LogThrottle::default();
     loop {
         bus.await_connection().await;
         let epoch = link.borrow_and_update().epoch;

@@ -13,7 +13,7 @@ use chrono::Utc;
 use os_upgrade_api_types::Role;
 use os_upgrade_api_types::fleet_lock::dialect_of;
 use os_upgrade_api_types::route::Dialect;
-use os_upgrade_auth::{Caller, Denied, Gate, Scheme, Shown};
+use os_upgrade_auth::{Caller, Denied, Gate, Presented, Scheme};
 use os_upgrade_shell::not_done::NotDone;
 
 use crate::http::error::Problem;
@@ -36,7 +36,7 @@ pub(crate) async fn identify(State(gate): State<Gate>, mut request: Request, nex
     };
     let headers = request.headers();
     let certificate = request.extensions().get();
-    let shown = Shown { scheme, headers, certificate, peer: peer(&request) };
+    let shown = Presented { scheme, headers, certificate, peer: peer(&request) };
     let caller = gate.caller(shown, Utc::now()).await;
     if let Ok(caller) = &caller {
         request.extensions_mut().insert(caller.clone());

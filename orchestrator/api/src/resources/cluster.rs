@@ -24,7 +24,7 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.site.present();
+    let present = api.site.snapshot();
     // They are not known before the bus has come.
     let streams = match api.options.sites.bus() {
         Some(bus) => bus.copies().await,

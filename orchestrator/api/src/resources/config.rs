@@ -20,7 +20,7 @@ use os_upgrade_api_types::query::Validate;
 use os_upgrade_kernel::Expected;
 use os_upgrade_kernel::{Accepted, Config, ConfigOperation, ConfigRefusal, Request};
 use os_upgrade_shell::not_done::NotDone;
-use os_upgrade_site::snapshot::Present;
+use os_upgrade_site::snapshot::SiteSnapshot;
 
 use self::conditions::{Conditions, Read, entity_tag};
 use self::patch::Patch;
@@ -69,7 +69,7 @@ async fn read(
     Params(params): Params<ReadParameters>,
 ) -> Result<Response, Problem> {
     let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, &FIELDS))?;
-    let present = api.present()?;
+    let present = api.snapshot()?;
     let (Some(config), Some(tag)) = (present.state.config.as_deref(), present.state.config_tag()) else {
         return Err(Problem::not_found("there is no configuration"));
     };
@@ -129,7 +129,7 @@ async fn conditional(
     // Whoever decides can only be told what must be there: so it is what is there now, as far as that is wanted.
     let end = Instant::now() + RETRIED_WITHIN;
     loop {
-        let tag = api.present_for_change()?.state.config_tag();
+        let tag = api.snapshot_for_change()?.state.config_tag();
         if !conditions.hold(tag.as_deref()) {
             return Err(unmet(conditions, ConfigRefusal::ConfigChanged { tag }));
         }
@@ -165,7 +165,7 @@ async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem
         let why = "the configuration was changed by others again and again";
         return Err(NotDone::unchanged(why).into());
     }
-    if api.present_for_change()?.state.config_tag().as_deref() == tag {
+    if api.snapshot_for_change()?.state.config_tag().as_deref() == tag {
         tokio::time::sleep(BEHIND_PAUSE).await;
     }
     Ok(())
@@ -190,7 +190,7 @@ async fn change(
     let change = Change { patch, conditions, actor, validate: params.only() };
     let end = Instant::now() + RETRIED_WITHIN;
     loop {
-        let present = api.present_for_change()?;
+        let present = api.snapshot_for_change()?;
         if let Some(accepted) = change.attempt(&api, &present).await? {
             return Ok(reply::granted(&accepted).into_response());
         }
@@ -216,7 +216,7 @@ struct Change {
 
 impl Change {
     /// Changes what is configured in `present`; nothing comes of it when that is not the present any more.
-    async fn attempt(&self, api: &Api, present: &Present) -> Result<Option<Accepted>, Problem> {
+    async fn attempt(&self, api: &Api, present: &SiteSnapshot) -> Result<Option<Accepted>, Problem> {
         let state = &present.state;
         let expected = exactly(state.config_tag().as_deref());
         let patched = self.patched(present);
@@ -237,7 +237,7 @@ impl Change {
         }
     }
 
-    fn patched(&self, present: &Present) -> Result<Config, Problem> {
+    fn patched(&self, present: &SiteSnapshot) -> Result<Config, Problem> {
         let state = &present.state;
         let config = state.config.as_deref().ok_or(ConfigRefusal::NoConfiguration)?;
         let tag = state.config_tag();

@@ -27,7 +27,7 @@ async fn ready(
     State(api): State<Api>,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Response, (Extension<Routine>, Problem)> {
-    let present = api.site.present();
+    let present = api.site.snapshot();
     if let Some(sealed) = present.view.sealed.clone() {
         return Err((Extension(Routine), sealed.into()));
     }

@@ -18,7 +18,7 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
-use os_upgrade_site::snapshot::Present;
+use os_upgrade_site::snapshot::SiteSnapshot;
 use serde::{Serialize, Serializer};
 
 use crate::context::Api;
@@ -36,7 +36,7 @@ pub(crate) fn routes() -> Routes {
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
     let (only_pending, params) = params.split();
-    let present = api.present()?;
+    let present = api.snapshot()?;
     let hosts = present.view.hosts.len().max(present.versions.len());
     let mode = params.mode();
     api.render(hosts, move || {
@@ -64,12 +64,12 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
 }
 
 /// Whether `host` has announced itself and waits for approval.
-fn is_pending(present: &Present, host: &HostName) -> bool {
+fn is_pending(present: &SiteSnapshot, host: &HostName) -> bool {
     present.view.hosts.contains_key(host) && present.state.enrolled(host) == Enrolled::Pending
 }
 
 /// How many of the hosts that have announced themselves take part in runs, and how many do not, by the word for it.
-pub(crate) fn by_enrolment(present: &Present) -> BTreeMap<&'static str, usize> {
+pub(crate) fn by_enrolment(present: &SiteSnapshot) -> BTreeMap<&'static str, usize> {
     let mut counts: BTreeMap<&'static str, usize> = ENROLMENTS.map(|word| (word, 0)).into();
     for host in present.view.hosts.keys() {
         *counts.entry(present.state.enrolled(host).as_str()).or_default() += 1;
@@ -78,7 +78,7 @@ pub(crate) fn by_enrolment(present: &Present) -> BTreeMap<&'static str, usize> {
 }
 
 /// How many hosts wait for approval.
-pub(crate) fn pending(present: &Present) -> usize {
+pub(crate) fn pending(present: &SiteSnapshot) -> usize {
     present.view.hosts.keys().filter(|host| is_pending(present, host)).count()
 }
 
@@ -91,7 +91,7 @@ struct HostPage<'a> {
 }
 
 /// Every host that is known, by name.
-pub(crate) fn known(present: &Present) -> BTreeSet<&HostName> {
+pub(crate) fn known(present: &SiteSnapshot) -> BTreeSet<&HostName> {
     let enrolment = &present.state.enrolment;
     let decided = enrolment.approved.keys().chain(enrolment.withdrawn.keys());
     present.view.hosts.keys().chain(present.versions.keys()).chain(decided).collect()
@@ -102,9 +102,9 @@ async fn read(
     Name(name): Name,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Response, Problem> {
-    let present = api.present()?;
+    let present = api.snapshot()?;
     let is_known = |host: &HostName| {
-        let Present { state, view, versions, .. } = &*present;
+        let SiteSnapshot { state, view, versions, .. } = &*present;
         view.hosts.contains_key(host) || versions.contains_key(host) || state.enrolment.knows(host)
     };
     match HostName::new(&name).ok().filter(is_known) {
@@ -118,7 +118,7 @@ async fn read(
 
 /// One entry of the list, put together as it is written.
 struct Entry<'a> {
-    present: &'a Present,
+    present: &'a SiteSnapshot,
     forecast: &'a Forecast,
     name: &'a HostName,
 }
@@ -156,7 +156,7 @@ impl Serialize for Entry<'_> {
 }
 
 /// How far the worker of `host` is with the command under way.
-pub(crate) fn progress<'a>(present: &'a Present, host: &HostName) -> Option<Progress<'a>> {
+pub(crate) fn progress<'a>(present: &'a SiteSnapshot, host: &HostName) -> Option<Progress<'a>> {
     present.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
 }
 

@@ -12,7 +12,7 @@ use os_upgrade_api_types::query::Nothing;
 use os_upgrade_api_types::slots::SlotGroup;
 use os_upgrade_auth::Gate;
 use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
-use os_upgrade_site::snapshot::Present;
+use os_upgrade_site::snapshot::SiteSnapshot;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -39,7 +39,7 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
 
 pub(crate) fn text(
     answers: &Answers,
-    present: &Present,
+    present: &SiteSnapshot,
     gate: &Gate,
     options: &Options,
     now: DateTime<Utc>,

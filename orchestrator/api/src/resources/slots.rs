@@ -35,7 +35,7 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.present()?;
+    let present = api.snapshot()?;
     let now = Utc::now();
     let entries = entries(&present.state);
     api.render(entries, move || serde_json::to_vec(&slots(&present.state, now))).await

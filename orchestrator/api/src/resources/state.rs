@@ -17,7 +17,7 @@ use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{Forecast, HostStatus, Run, WindowBlocker, explain};
 use os_upgrade_protocol::{ApplicationName, HostName};
-use os_upgrade_site::snapshot::Present;
+use os_upgrade_site::snapshot::SiteSnapshot;
 
 use crate::context::Api;
 use crate::http::error::Problem;
@@ -51,13 +51,13 @@ fn keep(params: &ReadParameters) -> Result<Keep, Problem> {
 
 async fn read(Shared(api): Shared<Api>, Params(params): Params<ReadParameters>) -> Result<Response, Problem> {
     let keep = keep(&params)?;
-    let present = api.present()?;
+    let present = api.snapshot()?;
     let hosts = size(&present, &keep);
     api.render(hosts, move || write(&present, &keep, Utc::now())).await
 }
 
 /// The most hosts that any list of the answer has.
-fn size(present: &Present, keep: &Keep) -> usize {
+fn size(present: &SiteSnapshot, keep: &Keep) -> usize {
     let of_run = |name: &str, run: &Option<Run>| {
         run.as_ref().filter(|_| keep.has(name)).map_or(0, |run| run.hosts().len())
     };
@@ -72,7 +72,11 @@ fn size(present: &Present, keep: &Keep) -> usize {
 }
 
 /// What of the answer is wanted, as it is at `now`.
-pub(crate) fn write(present: &Arc<Present>, keep: &Keep, now: DateTime<Utc>) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn write(
+    present: &Arc<SiteSnapshot>,
+    keep: &Keep,
+    now: DateTime<Utc>,
+) -> serde_json::Result<Vec<u8>> {
     let needs_forecast = ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "hosts"];
     let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| present.forecast(now));
     let mut bytes = Vec::with_capacity(1_024 + size(present, keep) * BYTES_PER_HOST);
@@ -82,7 +86,7 @@ pub(crate) fn write(present: &Arc<Present>, keep: &Keep, now: DateTime<Utc>) -> 
 
 /// The answer, without the fields that are not wanted and would cost something.
 fn state<'a>(
-    present: &'a Present,
+    present: &'a SiteSnapshot,
     forecast: Option<&'a Forecast>,
     now: DateTime<Utc>,
     keep: &Keep,
@@ -116,7 +120,7 @@ fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
 }
 
 /// Every host that is known, by name, and why it is not moving.
-fn explained<'a>(present: &'a Present, forecast: &Forecast) -> Vec<HostState<'a>> {
+fn explained<'a>(present: &'a SiteSnapshot, forecast: &Forecast) -> Vec<HostState<'a>> {
     let host = |name: &'a HostName| {
         let explanation = explain(&present.state, &present.view, forecast, name);
         HostState {
@@ -133,7 +137,7 @@ fn explained<'a>(present: &'a Present, forecast: &Forecast) -> Vec<HostState<'a>
 
 /// Every host that would take part in a run, with the application that would serve it.
 fn scheduled_workers<'a>(
-    present: &'a Present,
+    present: &'a SiteSnapshot,
     applications: &'a [WorkerApplication],
 ) -> Vec<ScheduledWorker<'a>> {
     let takes_part = |host| present.state.enrolled(host).takes_part();

@@ -47,7 +47,7 @@ struct Secrets<'a> {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<NameList>) -> Result<Response, Problem> {
-    let present = api.present()?;
+    let present = api.snapshot()?;
     let kept = &present.state.strongbox.secrets;
     let mode = params.mode();
     if mode == ListMode::Count {
@@ -79,7 +79,7 @@ async fn put(
     if value.is_empty() || value.len() > SECRET_BYTES_MAX {
         return Err(Problem::bad_request(format!("value: expected 1 to {SECRET_BYTES_MAX} bytes")));
     }
-    let present = api.present_for_change()?;
+    let present = api.snapshot_for_change()?;
     let keep = api.options.strongbox.keep(&present.state.strongbox, name, &value);
     let keep = keep.map_err(|why| {
         let info = json!({ "kind": "strongbox-sealed", "why": why });
@@ -100,7 +100,7 @@ async fn remove(
 }
 
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.present()?;
+    let present = api.snapshot()?;
     let kept = &present.state.strongbox;
     let sealed = api.options.strongbox.sealed(kept);
     reply::json(&Strongbox {
@@ -118,7 +118,7 @@ async fn unseal(
 ) -> Result<StatusCode, Problem> {
     let key =
         Key::parse(&only(body, "key")?).map_err(|error| Problem::bad_request(format!("key: {error}")))?;
-    if api.options.strongbox.unseal(&api.present_for_change()?.state.strongbox, key) {
+    if api.options.strongbox.unseal(&api.snapshot_for_change()?.state.strongbox, key) {
         tracing::info!(actor, "the strongbox was unsealed");
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let present = api.present()?;
+    let present = api.snapshot()?;
     let config =
         present.state.config.clone().ok_or_else(|| Problem::not_found("there is no configuration"))?;
     let from = params.from.unwrap_or_else(Utc::now);

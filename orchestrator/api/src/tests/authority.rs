@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{TimeDelta, Utc};
 use os_upgrade_api_types::route::Access;
-use os_upgrade_auth::{KeptTokens, Proof, Rights, Role, Salted, Secret, Token, write};
+use os_upgrade_auth::{Proof, Rights, Role, Secret, SecretHash, Token, WatchedTokens, write};
 use os_upgrade_protocol::GroupName;
 
 use super::*;
@@ -32,7 +32,7 @@ struct Guarded {
 
 fn token(name: &str, rights: Rights, created: chrono::DateTime<Utc>) -> (Token, String) {
     let secret = Secret::random().unwrap();
-    let proof = Proof::Secret(Salted::of(&secret).unwrap());
+    let proof = Proof::Secret(SecretHash::of(&secret).unwrap());
     let lifetime = Some(Duration::from_hours(1));
     (Token::new(name.parse().unwrap(), rights, proof, created, lifetime), secret.reveal().to_owned())
 }
@@ -57,7 +57,7 @@ impl Guarded {
         }
         let path = directory.path().join("tokens.toml");
         write(&path, &tokens).unwrap();
-        let gate = Gate::new(Some(KeptTokens::open(path).unwrap()), None);
+        let gate = Gate::new(Some(WatchedTokens::open(path).unwrap()), None);
         let api = TestApi::new(site, records).await;
         let router = router(api.site.clone(), api.history.clone(), gate, &Options::default());
         Self { api: TestApi { router, ..api }, secrets, _tokens: directory }
@@ -190,7 +190,7 @@ async fn a_write_is_of_whose_token_it_was() {
     let guarded = Guarded::new(site, &records).await;
     let path = "/v1/state/os-upgrade/trigger-upgrade-site";
     assert_eq!(guarded.ask("operator", &Method::POST, path).await.0, 204);
-    let run = guarded.api.site.present().state.run.clone().unwrap().id;
+    let run = guarded.api.site.snapshot().state.run.clone().unwrap().id;
     let id = os_upgrade_test_site::run_id(run.as_str());
     let detail = guarded.api.history.run(&id, 1, None).await.unwrap().unwrap();
     assert_eq!(detail.run.actor.as_deref(), Some("token operator"));

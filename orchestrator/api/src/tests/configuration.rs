@@ -333,10 +333,10 @@ async fn patches_at_once() {
 async fn a_run_goes_on_whatever_becomes_of_its_configuration() {
     let api = configured(r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#).await;
     assert_eq!(api.call("POST /v1/state/os-upgrade/trigger-upgrade-site", "").await.0, 204);
-    let run = api.site.present().state.run.clone().unwrap();
+    let run = api.site.snapshot().state.run.clone().unwrap();
     assert_eq!(api.send(ask("PATCH", "", &[], r#"{"rollout":{"max-concurrent":9}}"#)).await.0, 204);
     assert_eq!(api.send(ask("DELETE", "", &[], "")).await.0, 204);
-    let now = api.site.present().state.run.clone().unwrap();
+    let now = api.site.snapshot().state.run.clone().unwrap();
     assert_eq!((&now.id, &now.rollout, now.not_after), (&run.id, &run.rollout, run.not_after));
     assert_eq!(api.call("GET /v1/state/os-upgrade", "").await.1["status"], "preparing");
 }

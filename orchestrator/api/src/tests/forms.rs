@@ -142,7 +142,7 @@ async fn yaml_that_cannot_be_meant() {
 async fn a_run_is_triggered_in_yaml() {
     let api = configured().await;
     assert_eq!(api.send(build(TRIGGER, "application/yaml", "timeout: 10m\n")).await.0, 204);
-    let run = api.site.present().state.run.clone().unwrap();
+    let run = api.site.snapshot().state.run.clone().unwrap();
     assert_eq!((run.not_after - run.started_at).num_minutes(), 10);
 }
 

@@ -180,7 +180,7 @@ async fn a_body_that_does_not_come() {
 #[tokio::test]
 async fn a_core_that_does_not_answer_in_time() {
     let (directory, projector) = store().await;
-    let shown = Arc::new(ArcSwap::from_pointee(Present::default()));
+    let shown = Arc::new(ArcSwap::from_pointee(SiteSnapshot::default()));
     let (sender, _calls) = mpsc::channel(8);
     let api = TestApi::over(SiteHandle::new(shown, sender), projector.history().await.unwrap(), directory);
     tokio::time::pause();

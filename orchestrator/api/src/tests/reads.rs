@@ -47,7 +47,7 @@ async fn a_site_of_which_nothing_is_known() {
 /// An API whose state shows what stands in record `recorded`, over an empty store.
 async fn ahead(site: &TestSite, recorded: u64) -> (TestApi, Projector) {
     let (directory, projector) = store().await;
-    let shown = Arc::new(ArcSwap::from_pointee(Present { recorded, ..present(site) }));
+    let shown = Arc::new(ArcSwap::from_pointee(SiteSnapshot { recorded, ..snapshot(site) }));
     let handle = SiteHandle::new(shown, mpsc::channel(1).0);
     (TestApi::over(handle, projector.history().await.unwrap(), directory), projector)
 }

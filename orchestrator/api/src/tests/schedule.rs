@@ -40,7 +40,7 @@ async fn upgraded() -> TestApi {
 /// The state as it is at `now`.
 fn at(api: &TestApi, now: &str) -> Value {
     let now: DateTime<Utc> = now.parse().unwrap();
-    serde_json::from_slice(&state::write(&api.site.present(), &Keep::All, now).unwrap()).unwrap()
+    serde_json::from_slice(&state::write(&api.site.snapshot(), &Keep::All, now).unwrap()).unwrap()
 }
 
 fn keys(value: &Value) -> Vec<&str> {
@@ -102,8 +102,8 @@ async fn the_state_of_the_specification() {
 #[tokio::test]
 async fn metrics_say_of_the_next_run_what_the_state_says() {
     let api = upgraded().await;
-    let present = Present { is_read: true, ..api.site.present().as_ref().clone() };
-    let lines = |present: &Present, now: &str| {
+    let present = SiteSnapshot { is_read: true, ..api.site.snapshot().as_ref().clone() };
+    let lines = |present: &SiteSnapshot, now: &str| {
         let (answers, gate, options) = (Answers::default(), Gate::default(), Options::default());
         let text =
             resources::metrics::text(&answers, present, &gate, &options, now.parse().unwrap()).unwrap();
@@ -113,10 +113,10 @@ async fn metrics_say_of_the_next_run_what_the_state_says() {
     // 2026-11-27T01:00:00Z.
     let at = "os_upgrade_next_upgrade_seconds 1795741200";
     assert_eq!(lines(&present, "2026-11-25T20:59:42Z"), [at]);
-    let unseen = Present { view: View::default(), ..present.clone() };
+    let unseen = SiteSnapshot { view: View::default(), ..present.clone() };
     let blocked = r#"os_upgrade_next_upgrade_blocked{reason="no-hosts"} 1"#;
     assert_eq!(lines(&unseen, "2026-11-27T01:00:00Z"), [at, blocked]);
-    let unread = Present { is_read: false, ..present };
+    let unread = SiteSnapshot { is_read: false, ..present };
     assert_eq!(lines(&unread, "2026-11-25T20:59:42Z"), [""; 0]);
 }
 

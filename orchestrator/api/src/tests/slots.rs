@@ -90,7 +90,7 @@ async fn who_holds_a_slot_since_when_and_why_and_who_waits() {
         }],
     });
     let at = "2026-11-21T05:01:00Z".parse().unwrap();
-    let present = api.site.present();
+    let present = api.site.snapshot();
     assert_eq!(status, 200);
     assert_eq!(state["groups"][0]["held"], 2);
     assert_eq!(shown(&present.state, at), expected);
@@ -163,14 +163,14 @@ async fn slots_of_another_lock_server() {
     let at: chrono::DateTime<chrono::Utc> = since.parse().unwrap();
     let (soon, late) = (at + chrono::TimeDelta::minutes(119), at + chrono::TimeDelta::minutes(120));
     let failed = "failed in run r1 (upgrade failed: no space left)";
-    assert_eq!(shown(&api.site.present().state, soon), holder(failed, false));
+    assert_eq!(shown(&api.site.snapshot().state, soon), holder(failed, false));
     assert_eq!(api.call(RELEASE, &about("h01", "it burnt")).await.0, 204);
     // Its server has not taken it back: it has been held since it was granted.
-    let state = &api.site.present().state;
+    let state = &api.site.snapshot().state;
     assert_eq!(shown(state, late), holder("being given back: operator", true));
     let text = resources::metrics::text(
         &Answers::default(),
-        &api.site.present(),
+        &api.site.snapshot(),
         &Gate::default(),
         &Options::default(),
         late,
@@ -259,7 +259,7 @@ async fn numbers_for_a_prometheus() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
     }
-    let present = api.site.present();
+    let present = api.site.snapshot();
     let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
     for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
         let at = at + chrono::TimeDelta::hours(hours);

@@ -32,7 +32,7 @@ fn ask_one_with(api: &mut TestApi, strongbox: Strongbox) {
 /// The same with the one that leads, as another instance or a new process has it.
 fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) {
     let strongbox = strongbox_of(variables);
-    let mut shown = Present::clone(&api.shown.load());
+    let mut shown = SiteSnapshot::clone(&api.shown.load());
     shown.view.sealed = strongbox.withholds_slots(&shown.state.strongbox);
     api.shown.store(Arc::new(shown));
     api.strongbox.store(Arc::new(strongbox.clone()));
@@ -78,7 +78,7 @@ async fn secrets_come_and_go_with_the_key() {
         let found = api.call(&format!("GET /v1/config/strongbox/secrets{query}"), "").await;
         assert_eq!(found, (200, expected), "{query}");
     }
-    let state = serde_json::to_string(&api.site.present().state).unwrap();
+    let state = serde_json::to_string(&api.site.snapshot().state).unwrap();
     assert!(state.contains("lock-server") && !state.contains("clear"), "{state}");
     // The history and its write-ahead log.
     let mut stored = Vec::new();

@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 use chrono::{DateTime, Utc};
 use clap::{ArgGroup, Args, Subcommand};
 use os_upgrade_auth::{
-    self as auth, FileError, Proof, Rights, Role, Salted, Secret, Token, TokenName, Tokens,
+    self as auth, FileError, Proof, Rights, Role, Secret, SecretHash, Token, TokenName, Tokens,
 };
 use os_upgrade_protocol::{GroupName, time};
 use os_upgrade_settings as settings;
@@ -126,7 +126,7 @@ fn create(options: Create) -> Result<(), Failure> {
     let secret = Secret::random().map_err(anyhow::Error::from)?;
     let proof = match &certificate {
         Some(name) => Proof::Certificate(name.clone()),
-        None => Proof::Secret(Salted::of(&secret).map_err(anyhow::Error::from)?),
+        None => Proof::Secret(SecretHash::of(&secret).map_err(anyhow::Error::from)?),
     };
     let token = Token::new(name.clone(), rights, proof, Utc::now(), expires);
     auth::edit(&path, |found| {
@@ -264,7 +264,7 @@ mod tests {
         let token = |name: &str, rights, proof, expires| {
             Row::of(&Token::new(name.parse().unwrap(), rights, proof, now, expires), now)
         };
-        let secret = || Proof::Secret(Salted::of(&Secret::random().unwrap()).unwrap());
+        let secret = || Proof::Secret(SecretHash::of(&Secret::random().unwrap()).unwrap());
         let group = || Rights::Group(GroupName::new("workers").unwrap());
         let rows = [
             token("ci", Rights::Role(Role::Operator), secret(), Some(Duration::from_hours(24))),

@@ -8,8 +8,8 @@ use crate::config::tag::Expected;
 use crate::config::{Config, ConfigError, difference};
 use crate::fact::Fact;
 use crate::forecast;
-use crate::spent::Spent;
 use crate::state::State;
+use crate::watermark::Watermark;
 
 /// What may be asked about the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +120,7 @@ fn check_windows(state: &State, config: &Config, now: DateTime<Utc>) -> Result<(
     let calendar = forecast::calendar(config, &state.settings);
     calendar.check(now)?;
     let opens = calendar.occurrences(now).next().transpose()?;
-    match forecast::next(config, &state.settings, Spent::NONE, now)? {
+    match forecast::next(config, &state.settings, Watermark::NONE, now)? {
         None if opens.is_some() => Err(ConfigError::NoneLongEnough(config.minimum_remaining)),
         None | Some(_) => Ok(()),
     }

@@ -138,7 +138,7 @@ fn trigger(
 fn cancel(state: &State, actor: &str) -> Result<Vec<Fact>, RunRefusal> {
     let run = state.run.as_ref().ok_or(RunRefusal::NoRun)?;
     // After a failure there is nothing left to stop, and it stays failed; but no other run starts by itself any more.
-    let known = state.spent.is_after(run.started_at);
+    let known = state.watermark.is_after(run.started_at);
     if matches!(run.stopping, Some(StopCause::Cancelled { .. })) || run.stopping.is_some() && known {
         return Ok(Vec::new());
     }

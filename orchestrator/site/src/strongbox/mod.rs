@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use self::key::Key;
 use self::key_file::KeyFileError;
-use crate::snapshot::Present;
+use crate::snapshot::SiteSnapshot;
 
 /// Most bytes of a secret.
 pub const SECRET_BYTES_MAX: usize = 8 * 1024;
@@ -34,7 +34,7 @@ pub struct Strongbox {
 #[derive(Debug, Clone)]
 pub struct Secret {
     strongbox: Strongbox,
-    present: Arc<ArcSwap<Present>>,
+    present: Arc<ArcSwap<SiteSnapshot>>,
     name: SecretName,
 }
 
@@ -63,7 +63,7 @@ impl Strongbox {
     }
 
     /// What the lock server's client needs, of the secrets in `present`.
-    pub fn credentials(&self, present: &Arc<ArcSwap<Present>>) -> Option<Secret> {
+    pub fn credentials(&self, present: &Arc<ArcSwap<SiteSnapshot>>) -> Option<Secret> {
         let name = self.needed.clone()?;
         Some(Secret { strongbox: self.clone(), present: Arc::clone(present), name })
     }

@@ -151,7 +151,7 @@ impl World {
 
     /// Whether that can be asked for: not where a run has started by a clock that was ahead, and whose time is still to come.
     fn may_start_by_itself(&self) -> bool {
-        let is_ahead = self.leader().is_some_and(|leader| leader.state().spent.is_after(self.time()));
+        let is_ahead = self.leader().is_some_and(|leader| leader.state().watermark.is_after(self.time()));
         !self.plan.config.maintenance_windows.is_empty() && !is_ahead
     }
 

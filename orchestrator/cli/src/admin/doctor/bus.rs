@@ -17,7 +17,7 @@ use os_upgrade_recovery::site::{connect_to, layout};
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_shell::journal::Tip;
 use os_upgrade_shell::node::{Known, losses};
-use os_upgrade_site::instances::{Decisive, Heartbeat, differences};
+use os_upgrade_site::instances::{Heartbeat, SettingsDigest, differences};
 use os_upgrade_store::{Folded, History};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -197,7 +197,7 @@ async fn instances(bus: &Bus, settings: &Settings) -> Check {
     // They go on speaking.
     drop(tokio::time::timeout(LISTEN_FOR, listening).await);
     let found = format!("{} heard", told.len());
-    let own = Decisive::of(&settings.for_kernel(), settings.lock_server().as_deref());
+    let own = SettingsDigest::of(&settings.for_kernel(), settings.lock_server().as_deref());
     let named = told.iter().map(|(instance, settings)| (instance.as_str(), settings));
     let differences = differences(named.chain([("this configuration", &own)]));
     if differences.is_empty() {

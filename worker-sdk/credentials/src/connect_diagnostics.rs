@@ -9,7 +9,7 @@ use futures::future::join_all;
 use os_upgrade_protocol::error::with_causes;
 
 use crate::access::read;
-use crate::{Access, Paced};
+use crate::{Access, LogThrottle};
 
 /// How long a name may take to be found.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(5);
@@ -72,7 +72,7 @@ impl Program {
 
 /// What is wrong with one client's connection, told once and then each 10 minutes.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct ConnectDiagnostics {
     program: Program,
     access: Access,
     told: Mutex<Told>,
@@ -81,16 +81,16 @@ pub struct Trouble {
 #[derive(Debug, Default)]
 struct Told {
     /// Attempts that failed. What servers refuse may differ each time, and must not keep these from being told.
-    attempts: Paced,
+    attempts: LogThrottle,
     /// What servers have said.
-    errors: Paced,
+    errors: LogThrottle,
     /// Whether there was an attempt since there was a connection.
     has_tried: bool,
     /// How many attempts had failed at a server when it was looked at last.
     failed: HashMap<String, usize>,
 }
 
-impl Trouble {
+impl ConnectDiagnostics {
     /// Of a client that `program` has connect with `access`.
     pub fn new(program: Program, access: Access) -> Self {
         Self { program, access, told: Mutex::default() }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn refusals_are_told_from_other_events_and_once() {
         let access = Access { credentials: Some(PathBuf::from("/c")), ..Access::default() };
-        let trouble = || Trouble::new(Program::Worker, access.clone());
+        let trouble = || ConnectDiagnostics::new(Program::Worker, access.clone());
         let other = |text: &str| Event::ServerError(ServerError::Other(text.to_owned()));
         for event in [
             Event::ServerError(ServerError::AuthorizationViolation),
@@ -233,7 +233,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_servers_refuse_keeps_no_failed_attempt_from_being_told() {
-        let trouble = Trouble::new(Program::Worker, Access::default());
+        let trouble = ConnectDiagnostics::new(Program::Worker, Access::default());
         let refused = |subject| format!("Permissions Violation for Publish to \"{subject}\"");
         let is_told = |text| trouble.of_event(&Event::ServerError(ServerError::Other(text))).is_some();
         assert!((0..100).filter(|subject| is_told(refused(*subject))).count() < 100);
@@ -254,7 +254,7 @@ mod tests {
         let told = |errors: &[&str]| {
             let failures: Vec<_> =
                 errors.iter().map(|error| ("tls://h".to_owned(), (*error).to_owned())).collect();
-            Trouble::new(Program::Worker, Access::default()).text(&failures)
+            ConnectDiagnostics::new(Program::Worker, Access::default()).text(&failures)
         };
         assert_eq!(told(&[]), None);
         let refused = "IO error: Connection refused";
@@ -269,7 +269,7 @@ mod tests {
         );
         assert!(told(&["authorization violation"]).unwrap().contains("$(cat data/nats/url)"));
         let gone = Access { credentials: Some(PathBuf::from("/nonexistent")), ..Access::default() };
-        let gone = Trouble::new(Program::Worker, gone).text(&[]).unwrap();
+        let gone = ConnectDiagnostics::new(Program::Worker, gone).text(&[]).unwrap();
         assert!(gone.contains("/nonexistent: it cannot be read: No such file"), "{gone}");
     }
 }

@@ -12,9 +12,9 @@ const WORD_BYTES_MAX: usize = 256;
 
 /// The settings that are in force for the site while their instance leads, as words, by their keys in the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decisive(BTreeMap<String, String>);
+pub struct SettingsDigest(BTreeMap<String, String>);
 
-impl Decisive {
+impl SettingsDigest {
     /// Those of `settings`, of an instance that asks `lock_server` for slots, by its URL without a password, if it gives none
     /// itself: then those that it would give decide nothing.
     pub fn of(settings: &kernel::Settings, lock_server: Option<&str>) -> Self {
@@ -62,7 +62,7 @@ fn short(word: &str) -> String {
 
 /// How those who are named differ in their settings, a sentence for each setting. A setting that somebody does not tell,
 /// as one of another version, is not compared with theirs.
-pub fn differences<'a>(named: impl IntoIterator<Item = (&'a str, &'a Decisive)>) -> Vec<String> {
+pub fn differences<'a>(named: impl IntoIterator<Item = (&'a str, &'a SettingsDigest)>) -> Vec<String> {
     let mut by_key: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for (who, settings) in named {
         for (key, word) in &settings.0 {
@@ -90,16 +90,16 @@ mod tests {
     #[test]
     fn each_setting_in_which_some_differ_is_said() {
         let settings = kernel::Settings { timezone: chrono_tz::UTC, ..kernel::Settings::default() };
-        let same = Decisive::of(&settings, None);
+        let same = SettingsDigest::of(&settings, None);
         let other = kernel::Settings {
             timezone: chrono_tz::Europe::Stockholm,
             auto_approve: true,
             groups: [(group("default"), 2)].into(),
             ..settings
         };
-        let other = Decisive::of(&other, None);
+        let other = SettingsDigest::of(&other, None);
         // One of an older version tells none.
-        let older = Decisive::default();
+        let older = SettingsDigest::default();
         let named = [("a", &same), ("b", &same), ("c", &older)];
         assert_eq!(differences(named), Vec::<String>::new());
         let said = differences(named.into_iter().chain([("d", &other)]));
@@ -115,7 +115,7 @@ mod tests {
     fn slots_that_decide_nothing_are_not_compared_and_lock_servers_are() {
         let of = |slots, lock_server| {
             let groups = [(group("default"), slots)].into();
-            Decisive::of(&kernel::Settings { groups, ..kernel::Settings::default() }, lock_server)
+            SettingsDigest::of(&kernel::Settings { groups, ..kernel::Settings::default() }, lock_server)
         };
         assert_eq!(of(1, Some("https://a")), of(2, Some("https://a")));
         assert_ne!(of(1, Some("https://a")), of(1, Some("https://b")));
@@ -127,7 +127,7 @@ mod tests {
     fn however_many_groups_there_are_a_heartbeat_stays_small() {
         let many = |slots| {
             let groups = (0..10_000).map(|number| (group(&format!("group-{number}")), slots)).collect();
-            Decisive::of(&kernel::Settings { groups, ..kernel::Settings::default() }, None)
+            SettingsDigest::of(&kernel::Settings { groups, ..kernel::Settings::default() }, None)
         };
         assert_ne!(many(1), many(2));
         let bytes = serde_json::to_vec(&many(1)).unwrap();

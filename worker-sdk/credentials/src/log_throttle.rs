@@ -9,11 +9,11 @@ const TEXTS_MAX: usize = 16;
 
 /// What has been said of late.
 #[derive(Debug, Default)]
-pub struct Paced {
+pub struct LogThrottle {
     said: Vec<(String, Instant)>,
 }
 
-impl Paced {
+impl LogThrottle {
     /// Whether `text` is to be said at `now`, which then counts as said: once, and then each 10 minutes.
     pub fn is_due(&mut self, text: &str, now: Instant) -> bool {
         self.said.retain(|(_, at)| now.saturating_duration_since(*at) < SAME_EVERY);
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn everything_is_said_once_and_then_seldom() {
         let start = Instant::now();
-        let mut paced = Paced::default();
+        let mut paced = LogThrottle::default();
         let mut is_due = |text: &str, secs| paced.is_due(text, start + Duration::from_secs(secs));
         assert!(is_due("refused", 0));
         assert!(!is_due("refused", 1));

@@ -12,9 +12,9 @@ const REMEMBERED: TimeDelta = TimeDelta::days(1);
 /// operator has cancelled one in it. It starts no other by itself, whatever the windows are by then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Spent(Option<DateTime<Utc>>);
+pub struct Watermark(Option<DateTime<Utc>>);
 
-impl Spent {
+impl Watermark {
     /// Nothing has been made use of.
     pub const NONE: Self = Self(None);
 
@@ -26,17 +26,23 @@ impl Spent {
     /// As this, and the occurrence of `at` too. A later one that was made use of before a clock went back stays so.
     #[must_use]
     pub fn and(self, at: DateTime<Utc>) -> Self {
-        Self::up_to(self.0.filter(|spent| is_remembered(*spent, at)).map_or(at, |spent| spent.max(at)))
+        Self::up_to(
+            self.0
+                .filter(|watermark| is_remembered(*watermark, at))
+                .map_or(at, |watermark| watermark.max(at)),
+        )
     }
 
     /// Whether `occurrence` starts no run any more.
     pub fn covers(self, occurrence: Occurrence) -> bool {
-        self.0.is_some_and(|spent| occurrence.start <= spent && is_remembered(spent, occurrence.end))
+        self.0.is_some_and(|watermark| {
+            occurrence.start <= watermark && is_remembered(watermark, occurrence.end)
+        })
     }
 
     /// Whether something has been made use of after `at`.
     pub fn is_after(self, at: DateTime<Utc>) -> bool {
-        self.0.is_some_and(|spent| at < spent)
+        self.0.is_some_and(|watermark| at < watermark)
     }
 
     pub(crate) const fn is_none(&self) -> bool {
@@ -45,8 +51,8 @@ impl Spent {
 }
 
 /// Clocks may go back; one that was years ahead, though, is not to keep runs from starting for years.
-fn is_remembered(spent: DateTime<Utc>, at: DateTime<Utc>) -> bool {
-    spent - at < REMEMBERED
+fn is_remembered(watermark: DateTime<Utc>, at: DateTime<Utc>) -> bool {
+    watermark - at < REMEMBERED
 }
 
 #[cfg(test)]
@@ -60,9 +66,9 @@ mod tests {
     #[test]
     fn an_occurrence_is_covered() {
         let occurrence = Occurrence { start: at(2), end: at(4) };
-        assert!(!Spent::NONE.covers(occurrence));
-        for (spent, covered) in [(1, false), (2, true), (3, true), (4, true), (27, true), (28, false)] {
-            assert_eq!(Spent::up_to(at(spent)).covers(occurrence), covered, "{spent}");
+        assert!(!Watermark::NONE.covers(occurrence));
+        for (watermark, covered) in [(1, false), (2, true), (3, true), (4, true), (27, true), (28, false)] {
+            assert_eq!(Watermark::up_to(at(watermark)).covers(occurrence), covered, "{watermark}");
         }
     }
 
@@ -71,9 +77,13 @@ mod tests {
         for (before, then, expected) in
             [(1, 2, 2), (2, 2, 2), (5, 2, 5), (25, 2, 25), (26, 2, 2), (87_600, 2, 2)]
         {
-            assert_eq!(Spent::up_to(at(before)).and(at(then)), Spent::up_to(at(expected)), "{before}");
+            assert_eq!(
+                Watermark::up_to(at(before)).and(at(then)),
+                Watermark::up_to(at(expected)),
+                "{before}"
+            );
         }
-        assert_eq!(Spent::NONE.and(at(2)), Spent::up_to(at(2)));
+        assert_eq!(Watermark::NONE.and(at(2)), Watermark::up_to(at(2)));
     }
 
     /// Whatever times a journal holds.
@@ -81,9 +91,9 @@ mod tests {
     fn absurd_times_do_no_harm() {
         let (first, last) = (DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC);
         for (one, other) in [(first, last), (last, first), (last, last), (first, first)] {
-            let spent = Spent::up_to(one).and(other);
-            assert_eq!(spent, Spent::up_to(other));
-            assert_eq!(Spent::up_to(one).covers(Occurrence { start: other, end: other }), one == other);
+            let watermark = Watermark::up_to(one).and(other);
+            assert_eq!(watermark, Watermark::up_to(other));
+            assert_eq!(Watermark::up_to(one).covers(Occurrence { start: other, end: other }), one == other);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use os_upgrade_adapters::fleetlock::FleetLockClient;
-use os_upgrade_auth::{FileError, Gate, KeptTokens, Oidc};
+use os_upgrade_auth::{FileError, Gate, Oidc, WatchedTokens};
 use os_upgrade_bus::connect::{ConnectError, check_access};
 use os_upgrade_cli::Failure;
 use os_upgrade_protocol::error::with_causes;
@@ -21,7 +21,7 @@ use super::open_files::{self, FilesError};
 
 /// Settings that can be read and cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum SetupError {
     /// Anybody could call the API.
     #[error(
         "the API would be open to everybody who reaches {address}: make a token with `os-upgrade token create`, name \
@@ -62,7 +62,7 @@ pub enum Unusable {
     },
 }
 
-impl Unusable {
+impl SetupError {
     /// Whether it may be otherwise without anybody's doing, so that trying again is worth it: an address that this host
     /// does not have yet.
     pub fn may_pass(&self) -> bool {
@@ -80,15 +80,15 @@ impl Unusable {
     }
 }
 
-impl From<Unusable> for Failure {
-    fn from(unusable: Unusable) -> Self {
+impl From<SetupError> for Failure {
+    fn from(unusable: SetupError) -> Self {
         Self::Unusable { why: with_causes(&unusable), may_pass: unusable.may_pass() }
     }
 }
 
 /// What an instance has by its settings, before it opens anything in its data directory.
 #[derive(Debug)]
-pub(crate) struct Means {
+pub(crate) struct Setup {
     pub(super) gate: Gate,
     pub(super) tls: Option<Tls>,
     pub(super) strongbox: Strongbox,
@@ -96,12 +96,12 @@ pub(crate) struct Means {
     pub(super) listener: TcpListener,
 }
 
-impl Means {
+impl Setup {
     /// Reads what `settings` name, allows itself as many open files as it may, and listens. Nothing is written.
     ///
     /// # Errors
     /// It cannot be used.
-    pub(crate) async fn of_settings(settings: &Settings) -> Result<Self, Unusable> {
+    pub(crate) async fn of_settings(settings: &Settings) -> Result<Self, SetupError> {
         check_access(&settings.nats.access())?;
         Ok(Self {
             gate: gate(settings)?,
@@ -116,18 +116,18 @@ impl Means {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, Unusable> {
-    TcpListener::bind(address).await.map_err(|source| Unusable::Listen { address, source })
+async fn listen(address: SocketAddr) -> Result<TcpListener, SetupError> {
+    TcpListener::bind(address).await.map_err(|source| SetupError::Listen { address, source })
 }
 
 /// Who may call the API. Where nobody is asked who he is, only those on this host may.
-fn gate(settings: &Settings) -> Result<Gate, Unusable> {
-    let tokens = settings.api.tokens.clone().map(KeptTokens::open).transpose()?;
-    let oidc = Oidc::of_settings(&settings.api_oidc).map_err(Unusable::Oidc)?;
+fn gate(settings: &Settings) -> Result<Gate, SetupError> {
+    let tokens = settings.api.tokens.clone().map(WatchedTokens::open).transpose()?;
+    let oidc = Oidc::of_settings(&settings.api_oidc).map_err(SetupError::Oidc)?;
     let gate = Gate::new(tokens, oidc);
     let address = settings.api.listen;
     if gate.is_open() && !address.ip().is_loopback() {
-        return Err(Unusable::OpenToAll { address });
+        return Err(SetupError::OpenToAll { address });
     }
     Ok(gate)
 }

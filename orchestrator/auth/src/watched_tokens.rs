@@ -14,7 +14,7 @@ use super::token_file::{self, FileError, Tokens};
 
 /// A token file, followed.
 #[derive(Debug)]
-pub struct KeptTokens {
+pub struct WatchedTokens {
     path: PathBuf,
     tokens: ArcSwap<Tokens>,
     seen: Mutex<Seen>,
@@ -22,13 +22,13 @@ pub struct KeptTokens {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The file that [`KeptTokens::tokens`] are of.
+    /// The file that [`WatchedTokens::tokens`] are of.
     version: Option<Version>,
     /// What is wrong with the file that is there now.
     problem: Option<String>,
 }
 
-impl KeptTokens {
+impl WatchedTokens {
     /// Reads the file. That there is none is no error: no token is valid until there is one.
     ///
     /// # Errors
