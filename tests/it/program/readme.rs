@@ -9,10 +9,12 @@ use harness::site::Site;
 use reqwest::Method;
 
 const README: &str = include_str!("../../../README.md");
+const USAGE: &str = include_str!("../../../docs/usage.md");
 const CONTRIBUTING: &str = include_str!("../../../CONTRIBUTING.md");
 const RELIABILITY: &str = include_str!("../../../docs/reliability.md");
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     README,
+    USAGE,
     CONTRIBUTING,
     RELIABILITY,
     include_str!("../../../ARCHITECTURE.md"),
@@ -58,13 +60,13 @@ async fn curl(rest: &Rest, words: &[String]) -> u16 {
 }
 
 #[tokio::test]
-async fn an_operator_may_type_what_the_readme_says() {
+async fn commands_of_the_usage_guide_work() {
     let site = Site::start().await;
     site.announce("os-upgrade-debian", "h01").await;
     let rest = site.rest();
     harness::wait::eventually("the host is seen", async || rest.try_host("h01").await.map(drop)).await;
 
-    let commands = commands(README);
+    let commands = commands(USAGE);
     let mut statuses = Vec::new();
     for words in commands.iter().filter(|words| words[0] == "curl") {
         statuses.push(curl(&rest, words).await);
@@ -75,7 +77,7 @@ async fn an_operator_may_type_what_the_readme_says() {
 
 #[test]
 fn the_programs_know_the_arguments_shown() {
-    let commands = commands(README);
+    let commands = commands(USAGE);
     let mut seen = BTreeSet::new();
     for words in &commands {
         let (name, arguments) = match words[0].rsplit('/').next().unwrap() {
