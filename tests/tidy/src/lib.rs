@@ -3,5 +3,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "the enums of syn may grow")]
 
 mod circles;
+mod diagram;
+mod links;
 mod modules;
 mod workspace;

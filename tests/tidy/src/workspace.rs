@@ -1,5 +1,6 @@
 //! The crates of this workspace, and where their source begins.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,8 +20,8 @@ pub(crate) fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Every target of every package of the workspace.
-pub(crate) fn targets() -> Vec<Target> {
+/// What cargo tells of the workspace.
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(directory())
@@ -28,11 +29,36 @@ pub(crate) fn targets() -> Vec<Target> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let packages = metadata["packages"].as_array().unwrap().iter();
-    let targets = packages.flat_map(|package| {
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// Every target of every package of the workspace.
+pub(crate) fn targets() -> Vec<Target> {
+    let of = |package: &Value| -> Vec<Target> {
         let targets = package["targets"].as_array().unwrap().iter();
-        targets.map(|target| Target { name: text(&target["name"]), root: text(&target["src_path"]).into() })
-    });
-    targets.collect()
+        targets
+            .map(|target| Target { name: text(&target["name"]), root: text(&target["src_path"]).into() })
+            .collect()
+    };
+    packages().iter().flat_map(of).collect()
+}
+
+/// Which packages of the workspace each of them uses, for tests left out.
+pub(crate) fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let used = |package: &Value| -> BTreeSet<String> {
+        let dependencies = package["dependencies"].as_array().unwrap().iter();
+        let own = dependencies.filter(|used| used["path"].is_string() && used["kind"].is_null());
+        own.map(|used| text(&used["name"])).collect()
+    };
+    packages().iter().map(|package| (text(&package["name"]), used(package))).collect()
+}
+
+/// Whether a package is there for tests alone.
+pub(crate) fn is_for_tests(package: &str) -> bool {
+    let name = package.strip_prefix("os-upgrade-").unwrap_or(package);
+    ["fuzz-targets", "simulation", "test-site", "tests", "tidy"].contains(&name)
 }

@@ -1,0 +1,86 @@
+//! The diagram of the crates in ARCHITECTURE.md is that of their dependencies.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::workspace;
+
+/// For each crate those that it uses.
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// The crate that a node of the diagram stands for.
+fn package(node: &str) -> String {
+    match node {
+        "main" => "os-upgrade-orchestrator".to_owned(),
+        "rules" => "os-upgrade-worker-rules".to_owned(),
+        "worker" => "os-upgrade-worker-sdk".to_owned(),
+        name => format!("os-upgrade-{name}"),
+    }
+}
+
+/// The arrows of a Mermaid flowchart, each line of which is `a & b --> c & d`; a node may have a label in brackets.
+fn arrows(chart: &str) -> Graph {
+    let nodes = |side: &str| -> Vec<String> {
+        let names = side.split('&').map(|node| node.split('[').next().unwrap_or(node).trim());
+        names.map(package).collect()
+    };
+    let mut graph = Graph::new();
+    for (from, to) in chart.lines().filter_map(|line| line.split_once("-->")) {
+        for from in nodes(from) {
+            graph.entry(from).or_default().extend(nodes(to));
+        }
+    }
+    graph
+}
+
+/// Everything that is reached from `from`.
+fn reached(graph: &Graph, from: &str) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![from.to_owned()];
+    while let Some(node) = next.pop() {
+        let used = graph.get(&node).into_iter().flatten();
+        next.extend(used.filter(|used| reached.insert((*used).clone())).cloned());
+    }
+    reached
+}
+
+/// What is drawn and is not so, and what is so and is not drawn, be it over others.
+fn differences(drawn: &Graph, real: &Graph) -> Vec<String> {
+    let arrows = |graph: &Graph| -> Vec<(String, String)> {
+        let of = |(from, used): (&String, &BTreeSet<String>)| -> Vec<_> {
+            used.iter().map(|to| (from.clone(), to.clone())).collect()
+        };
+        graph.iter().flat_map(of).collect()
+    };
+    let untrue =
+        arrows(drawn).into_iter().filter(|(from, to)| !real.get(from).is_some_and(|used| used.contains(to)));
+    let untrue = untrue.map(|(from, to)| format!("{from} does not use {to}"));
+    let missing = arrows(real).into_iter().filter(|(from, to)| !reached(drawn, from).contains(to));
+    untrue.chain(missing.map(|(from, to)| format!("{from} uses {to}, which is not drawn"))).collect()
+}
+
+#[test]
+fn the_diagram_shows_the_dependencies() {
+    let text = fs::read_to_string(workspace::directory().join("ARCHITECTURE.md")).unwrap();
+    let section = text.split("\n## Crates\n").nth(1).expect("a section about the crates");
+    let chart = section.split("```").nth(1).expect("a diagram");
+    let mut real = workspace::dependencies();
+    // They are about tests.
+    real.retain(|name, _| !workspace::is_for_tests(name));
+    assert_eq!(differences(&arrows(chart), &real), [""; 0]);
+}
+
+#[test]
+fn a_wrong_diagram_is_found() {
+    let drawn = arrows("flowchart TD\n    main[\"x<br/>y\"] --> a & b\n    a --> c\n");
+    let real = arrows("main --> a & c\nb --> c");
+    let name = "os-upgrade-";
+    assert_eq!(
+        differences(&drawn, &real),
+        [
+            format!("{name}a does not use {name}c"),
+            format!("{name}orchestrator does not use {name}b"),
+            format!("{name}b uses {name}c, which is not drawn"),
+        ]
+    );
+}
