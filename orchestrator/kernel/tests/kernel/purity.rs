@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates that decide, with their folders.
-const PURE: [(&str, &str); 3] = [
+const PURE: [(&str, &str); 4] = [
     ("os-upgrade-kernel", "orchestrator/kernel"),
     ("os-upgrade-shell", "orchestrator/shell"),
     ("os-upgrade-systems", "worker-sdk/systems"),
+    ("os-upgrade-worker-rules", "worker-sdk/rules"),
 ];
 
 /// Crates that none of them may depend on, at any distance.
