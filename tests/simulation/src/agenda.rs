@@ -80,7 +80,7 @@ pub(crate) enum Worker {
     Tick,
     Heartbeat,
     /// The next event or action.
-    Turn,
+    Step,
     /// Its consumer is looked at, or made.
     Open,
     /// Its consumer is asked for a command.
@@ -107,7 +107,7 @@ pub(crate) enum Worker {
 #[derive(Debug)]
 pub(crate) struct Agenda {
     heap: BinaryHeap<Entry>,
-    noted: u64,
+    scheduled: u64,
 }
 
 #[derive(Debug)]
@@ -119,12 +119,12 @@ struct Entry {
 
 impl Agenda {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), noted: 0 }
+        Self { heap: BinaryHeap::new(), scheduled: 0 }
     }
 
-    pub(crate) fn note(&mut self, at: Micros, item: Item) {
-        self.noted += 1;
-        self.heap.push(Entry { at, order: self.noted, item });
+    pub(crate) fn schedule(&mut self, at: Micros, item: Item) {
+        self.scheduled += 1;
+        self.heap.push(Entry { at, order: self.scheduled, item });
     }
 
     pub(crate) fn next(&mut self) -> Option<(Micros, Item)> {

@@ -1,8 +1,8 @@
-//! The checker: it knows what an outsider can see, and says what must never be seen.
+//! The checker: it sees what an outsider can see, and reports what must never happen.
 //!
-//! It is shown messages as they stand in the streams, questions to the lock server, answers to callers, and what
-//! happens on hosts. It keeps its own books; of the orchestrator's code it uses the formats only, but for the fold of
-//! the journal, with which the leader's state is compared at the end.
+//! It sees messages in the streams, requests to the lock server, answers to callers, and what happens on hosts. It
+//! keeps its own records. Of the orchestrator's code it uses only the formats and the fold of the journal, with which
+//! the leader's state is compared at the end.
 //!
 //! | rule | | in |
 //! |---|---|---|
@@ -10,26 +10,27 @@
 //! | S2 | no command is sent after `not-after` or the run's end, and no worker starts one | `commands`, `workers` |
 //! | S3 | no host executes `upgrade` twice in a run | `workers` |
 //! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |
-//! | S5 | an answer 2xx is never forgotten | `answers` |
-//! | shown | who is told by the leader that a change is durable finds it there; what is shown is on its way to the store | `answers`, `journal` |
-//! | log | what is decided is logged by one instance at most | `journal` |
-//! | hint | workers are told that a run is stopping when it is | `runs` |
+//! | S5 | an answer 2xx is never forgotten, a refusal has a reason, and "nothing was changed" is true | `answers` |
+//! | shown | a caller that the leader tells that a change is durable finds it there; what is shown is on its way to the store | `answers`, `journal` |
+//! | log | each decision is logged by one instance at most | `journal` |
+//! | hint | workers are told that a run is stopping only when it is | `runs` |
 //! | S6 | a slot is never freed by time alone, nor by an operator while its host is at work | `steps` |
-//! | window | a run starts by itself in an open window only, once in each occurrence, and ends with it | `runs` |
+//! | window | a run starts automatically in an open window only, once in each occurrence, and ends with it | `runs` |
 //! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
-//! | fair | a host leaves a free slot to each client that was refused before it came; nobody waits for long | `semaphore`, `turns` |
-//! | lease | the lock server is asked by nobody but who holds the lease | `lock_server` |
-//! | rate | the lock server is asked no more than it takes, and left alone when it wants to be | `lock_server` |
-//! | once | no command stands in the stream twice | `commands` |
+//! | fair | a host leaves a free slot to each client that was refused before the host's turn came; no client waits for long | `semaphore`, `turns` |
+//! | lease | only the process that holds the lease sends requests to the lock server | `lock_server` |
+//! | rate | requests do not exceed the lock server's limits, and respect `Retry-After` | `lock_server` |
+//! | once | no command is in the stream twice | `commands` |
 //! | enrol | no command goes to a host that was not approved when its run began, or was withdrawn before it began there | `enrolment` |
-//! | secret | all secrets that are kept are under one key | `secrets` |
+//! | secret | all stored secrets are under one key | `secrets` |
 //! | worker | an executed command is acknowledged after its reply; a reboot follows its `reboot-required` | `commands`, `workers` |
-//! | journal | it can be followed, and nobody stops | `journal` |
+//! | journal | it can be followed, and no instance stops permanently | `journal` |
 //! | store | the projection misses nothing | `journal` |
-//! | loss | where the bus has lost what it had acknowledged, whoever knows of it stops, and writes nothing | `loss` |
-//! | live | runs end, slots come back, the next run goes well | `end`, `steps` |
+//! | loss | an instance that knows that the bus has lost acknowledged data stops, and writes nothing | `loss` |
+//! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 //!
-//! Each of these files has what its rules have to know, and says what is wrong; [`Checker`] tells each what happens.
+//! Each of these files keeps what its rules need and reports their violations; [`Checker`] passes each event to the
+//! files concerned.
 
 mod answers;
 mod calls;
@@ -57,13 +58,13 @@ use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::node::{CallId, Halt};
 use os_upgrade_shell::not_done::NotDone;
 
-use self::answers::{Actors, Truth};
+use self::answers::{Actors, AnswerContext};
 use self::calls::Calls;
 use self::commands::Commands;
 use self::enrolment::Enrolled;
 use self::journal::Journal;
-use self::lock_server::Asked;
-pub(crate) use self::loss::Knows;
+use self::lock_server::LockRequests;
+pub(crate) use self::loss::KnownEnds;
 use self::loss::Loss;
 use self::runs::Runs;
 use self::secrets::Secrets;
@@ -82,11 +83,11 @@ use crate::time::Micros;
 
 #[derive(Debug)]
 pub(crate) struct Checker {
-    /// The present, in simulated time.
+    /// The present simulated time.
     pub(crate) now: Micros,
     violations: Violations,
     actors: Actors,
-    asked: Asked,
+    lock_requests: LockRequests,
     calls: Calls,
     commands: Commands,
     enrolled: Enrolled,
@@ -106,7 +107,7 @@ impl Checker {
             now: 0,
             violations: Violations::default(),
             actors: Actors::default(),
-            asked: Asked::default(),
+            lock_requests: LockRequests::default(),
             calls: Calls::default(),
             commands: Commands::default(),
             enrolled: Enrolled::default(),
@@ -121,94 +122,94 @@ impl Checker {
         }
     }
 
-    /// Whether nothing has been seen that must not be.
-    pub(crate) fn is_content(&self) -> bool {
+    /// Whether no rule has been broken.
+    pub(crate) fn is_clean(&self) -> bool {
         self.violations.is_empty()
     }
 
-    /// What was seen first that must not be.
+    /// The first violation, if any.
     pub(crate) fn into_violation(self) -> Option<Violation> {
         self.violations.into_first()
     }
 
-    /// How many runs have begun.
+    /// The runs that started.
     pub(crate) fn runs(&self) -> u64 {
         self.runs.count()
     }
 
-    /// How many of them have begun by themselves.
+    /// Of these, the runs that a window started.
     pub(crate) fn scheduled(&self) -> u64 {
         self.runs.scheduled()
     }
 
-    /// How many hosts operators gave up after these had begun.
+    /// The hosts that operators gave up after these had begun.
     pub(crate) fn given_up(&self) -> u64 {
         self.steps.given_up()
     }
 
-    /// How many upgrades the workers that keep the SDK's rules have begun.
+    /// The upgrades that workers with the SDK's rules began.
     pub(crate) fn upgrades(&self) -> u64 {
         self.workers.upgrades()
     }
 
-    /// How many answers about slots were found right.
+    /// The answers about slots that were found right.
     pub(crate) fn slot_answers(&self) -> u64 {
         self.semaphores.answers()
     }
 
-    /// How many clients waited for their slot beside runs.
+    /// The clients that waited for their slot beside runs.
     pub(crate) fn waits(&self) -> u64 {
         self.turns.waits()
     }
 
-    /// An instance has been given other settings, which may come into force.
-    pub(crate) fn settings_may_be(&mut self, settings: &Settings) {
-        self.steps.settings_may_be(settings);
+    /// The settings of an instance have changed; they come into force if it leads.
+    pub(crate) fn settings_changed(&mut self, settings: &Settings) {
+        self.steps.settings_changed(settings);
     }
 
-    /// Somebody asks.
-    pub(crate) fn asked(&mut self, call: CallId, request: &Request) {
-        self.calls.asked(self.now, call, request);
-        self.semaphores.asked(self.now, call, request);
+    /// A call is made.
+    pub(crate) fn called(&mut self, call: CallId, request: &Request) {
+        self.calls.called(self.now, call, request);
+        self.semaphores.called(self.now, call, request);
     }
 
-    /// Somebody is answered.
+    /// A call is answered.
     pub(crate) fn answered(&mut self, call: CallId, outcome: &Outcome) {
-        let Some((request, asked)) = self.calls.answered(self.now, call, outcome) else {
+        let Some((request, called)) = self.calls.answered(self.now, call, outcome) else {
             let text = format!("call {call} is answered twice");
-            return self.violations.note(Err(Violation::new("S5", text)));
+            return self.violations.record(Err(Violation::new("S5", text)));
         };
-        self.violations.note(self.semaphores.answered(self.now, call, &request, outcome));
+        self.violations.record(self.semaphores.answered(self.now, call, &request, outcome));
         let answer = match outcome {
             Ok(answered) => &answered.answer,
             Err(NotDone::Unknown { .. }) => return,
             Err(NotDone::Unchanged { .. }) => {
-                return self.violations.note(self.actors.told_unchanged(&request.actor));
+                return self.violations.record(self.actors.answered_unchanged(&request.actor));
             }
         };
         let (now, state) = (self.now, self.journal.state());
-        let truth = Truth { asked, now, runs: &self.runs, secrets: &self.secrets, state };
-        self.violations.note(truth.check(&request, answer));
+        let context = AnswerContext { called, now, runs: &self.runs, secrets: &self.secrets, state };
+        self.violations.record(context.check(&request, answer));
         if let (Operation::Lock(LockOperation::Lock { group, id }), Ok(_)) = (&request.operation, answer)
-            && self.calls.granted(group, id, asked)
+            && self.calls.granted(group, id, called)
         {
-            self.violations.note(self.steps.check_slots(group, &self.calls));
+            self.violations.record(self.steps.check_slots(group, &self.calls));
         }
     }
 
-    /// The leader answers, and shows readers what is in the journal up to `shown`.
-    pub(crate) fn answered_when_shown(&mut self, outcome: &Outcome, shown: u64) {
-        self.violations.note(answers::check_shown(outcome, shown));
+    /// The leader answers while it shows readers the journal up to `shown`.
+    pub(crate) fn leader_answered(&mut self, outcome: &Outcome, shown: u64) {
+        self.violations.record(answers::check_shown(outcome, shown));
     }
 
-    /// An orchestrator that stood still goes on.
-    pub(crate) fn goes_on(&mut self) {
-        self.semaphores.goes_on(self.now);
+    /// A paused orchestrator goes on.
+    pub(crate) fn resumed(&mut self) {
+        self.semaphores.resumed(self.now);
     }
 
     /// Workers are told that a run is stopping.
     pub(crate) fn hinted(&mut self, hint: &Hint) {
-        self.violations.note(self.runs.hinted(hint));
+        self.violations.record(self.runs.hinted(hint));
     }
 
     /// A message has been appended.
@@ -216,11 +217,11 @@ impl Checker {
         let committed = match self.journal.appended(sequence, message) {
             Ok(Some(committed)) => committed,
             Ok(None) => return,
-            Err(violation) => return self.violations.note(Err(violation)),
+            Err(violation) => return self.violations.record(Err(violation)),
         };
         let record = &committed.record;
         for fact in &record.facts {
-            self.steps.silent_released(fact);
+            self.steps.release_silent(fact);
         }
         for fact in &record.facts {
             self.fact(record.at, fact);
@@ -229,14 +230,14 @@ impl Checker {
 
     fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
         let now = self.now;
-        self.violations.note(self.actors.fact(fact));
-        self.violations.note(self.runs.fact(now, at, fact));
-        self.violations.note(self.steps.fact(fact, self.journal.state(), &self.semaphores));
+        self.violations.record(self.actors.fact(fact));
+        self.violations.record(self.runs.fact(now, at, fact));
+        self.violations.record(self.steps.fact(fact, self.journal.state(), &self.semaphores));
         self.turns.fact(now, fact);
-        self.violations.note(self.enrolled.fact(fact));
-        self.violations.note(self.secrets.fact(now, fact));
+        self.violations.record(self.enrolled.fact(fact));
+        self.violations.record(self.secrets.fact(now, fact));
         self.calls.fact(now, fact);
-        self.violations.note(self.semaphores.fact(now, at, fact));
+        self.violations.record(self.semaphores.fact(now, at, fact));
     }
 
     /// An instance shows a record as committed.
@@ -251,38 +252,38 @@ impl Checker {
         }
     }
 
-    /// An instance shows the state of `shown`, and has given its store the records up to `given`.
-    pub(crate) fn shown_when_given(&mut self, instance: usize, shown: u64, given: u64) {
-        self.violations.note(self.journal.check_shown(instance, shown, given));
+    /// An instance shows the state of sequence `shown`, after passing records up to `given` to its store.
+    pub(crate) fn state_shown(&mut self, instance: usize, shown: u64, given: u64) {
+        self.violations.record(self.journal.check_shown(instance, shown, given));
     }
 
-    /// An instance logs what it has decided, which is the record at `sequence`.
+    /// An instance logs the record at `sequence` as its own decision.
     pub(crate) fn logged(&mut self, instance: usize, sequence: u64) {
-        self.violations.note(self.journal.logged(instance, sequence));
+        self.violations.record(self.journal.logged(instance, sequence));
     }
 
-    /// The store of an instance takes in a record.
+    /// The store of an instance ingests a record.
     pub(crate) fn projected(&mut self, instance: usize, committed: &Committed) {
-        self.violations.note(self.journal.projected(instance, committed));
+        self.violations.record(self.journal.projected(instance, committed));
     }
 
-    /// The store of an instance is another one now.
+    /// The store of an instance was lost or replaced by an older one, which has reached `reached`.
     pub(crate) fn store_replaced(&mut self, instance: usize, reached: Option<u64>) {
         self.journal.store_replaced(instance, reached);
     }
 
-    /// An instance has stopped for good, though nothing was lost.
+    /// An instance has stopped permanently, though nothing was lost.
     pub(crate) fn halted(&mut self, instance: usize, halt: &Halt) {
         let text = format!("i{instance} has stopped: {halt}");
-        self.violations.note(Err(Violation::new("journal", text)));
+        self.violations.record(Err(Violation::new("journal", text)));
     }
 
     /// A command leaves an orchestrator whose clock shows `wall`.
     pub(crate) fn command_sent(&mut self, id: &CommandId, not_after: DateTime<Utc>, wall: DateTime<Utc>) {
-        self.violations.note(commands::check_sent(id, not_after, wall));
+        self.violations.record(commands::check_sent(id, not_after, wall));
     }
 
-    /// A command that was sent at `sent` stands in the stream.
+    /// A command that was sent at `sent` is stored in the stream.
     pub(crate) fn command_stored(
         &mut self,
         sequence: u64,
@@ -291,30 +292,30 @@ impl Checker {
         sent: Micros,
         locks: &LockServer,
     ) {
-        self.violations.note(self.commands.stored(sequence, id, not_after, sent, &self.runs));
-        self.violations.note(self.enrolled.check_command(id, sent));
+        self.violations.record(self.commands.stored(sequence, id, not_after, sent, &self.runs));
+        self.violations.record(self.enrolled.check_command(id, sent));
         match id.action {
             Action::Prepare => {}
             Action::Upgrade | Action::Reboot => {
-                self.violations.note(self.steps.commanded(sequence, id, locks, &self.calls));
+                self.violations.record(self.steps.commanded(sequence, id, locks, &self.calls));
             }
         }
     }
 
-    /// A worker is given a command.
+    /// A command is delivered to its worker.
     pub(crate) fn delivered(&mut self, sequence: u64) {
         self.commands.delivered(sequence);
     }
 
     /// A command has been deleted.
     pub(crate) fn command_deleted(&mut self, sequence: u64) {
-        self.violations.note(self.commands.check_deleted(sequence, &self.runs, self.journal.state()));
-        if let Some(id) = self.commands.not_given(sequence) {
-            self.steps.undone(&id.host, sequence);
+        self.violations.record(self.commands.check_deleted(sequence, &self.runs, self.journal.state()));
+        if let Some(id) = self.commands.if_undelivered(sequence) {
+            self.steps.retracted(&id.host, sequence);
         }
     }
 
-    /// A reply stands in the stream.
+    /// A reply is stored in the stream.
     pub(crate) fn reply_stored(
         &mut self,
         host: usize,
@@ -336,14 +337,14 @@ impl Checker {
     pub(crate) fn handler_begun(&mut self, host: usize, begun: &Begun) {
         let command = self.commands.begun(begun.sequence);
         let checked = command.and_then(|command| self.workers.handler_begun(host, begun, command));
-        self.violations.note(checked);
+        self.violations.record(checked);
     }
 
     /// A reboot is begun on a host.
     pub(crate) fn reboot_begun(&mut self, host: usize, sequence: u64, wall: DateTime<Utc>) {
         let command = self.commands.begun(sequence);
         let checked = command.and_then(|command| self.workers.check_reboot(host, wall, command));
-        self.violations.note(checked);
+        self.violations.record(checked);
     }
 
     /// A host has booted.
@@ -351,10 +352,10 @@ impl Checker {
         self.workers.booted(host);
     }
 
-    /// A worker's state file is gone: without one no reboot is due, and what was begun is not known to have been.
+    /// A worker's state file is lost: without it no reboot is due, and the worker does not know what it has begun.
     pub(crate) fn worker_state_lost(&mut self, host: usize) {
         self.workers.state_lost(host);
-        self.commands.begun_forgotten(self.workers.name(host));
+        self.commands.executions_forgotten(self.workers.name(host));
     }
 
     /// The bus has forgotten acknowledgements.
@@ -365,31 +366,31 @@ impl Checker {
     /// A worker's acknowledgement has reached the bus.
     pub(crate) fn acked(&mut self, host: usize, sequence: u64, wall: DateTime<Utc>) {
         if let Some(command) = self.commands.get(sequence) {
-            self.violations.note(self.workers.check_ack(host, wall, command));
+            self.violations.record(self.workers.check_ack(host, wall, command));
         }
     }
 
-    /// A process has decided to ask the lock server.
-    pub(crate) fn lock_server_to_be_asked(&mut self, nonce: &str, host: &HostName, unlock: bool) {
-        self.violations.note(self.asked.decided(self.now, nonce, host, unlock));
+    /// A process has decided to send a request to the lock server.
+    pub(crate) fn lock_request_decided(&mut self, nonce: &str, host: &HostName, unlock: bool) {
+        self.violations.record(self.lock_requests.check(self.now, nonce, host, unlock));
     }
 
-    /// A process is told by the lock server to come back later.
-    pub(crate) fn lock_server_wants_peace(&mut self, nonce: &str, retry_after: RetryAfter) {
-        self.asked.wants_peace(self.now, nonce, retry_after);
+    /// The lock server has answered a process with `retry_after`.
+    pub(crate) fn lock_server_retry_later(&mut self, nonce: &str, retry_after: RetryAfter) {
+        self.lock_requests.retry_later(self.now, nonce, retry_after);
     }
 
-    /// A question to the lock server leaves a process, which holds the lease or not.
-    pub(crate) fn lock_server_asked(&mut self, host: &HostName, leads: bool) {
-        self.violations.note(lock_server::check_lease(host, leads));
+    /// A request to the lock server leaves a process; `leads` is whether that process holds the lease.
+    pub(crate) fn lock_request_sent(&mut self, host: &HostName, leads: bool) {
+        self.violations.record(lock_server::check_lease(host, leads));
     }
 
-    /// The lock server is asked to take the slot of `host` back.
-    pub(crate) fn unlock_asked(&mut self, host: &HostName) {
-        self.violations.note(self.steps.check_freed(host));
+    /// A request to unlock the slot of `host` reaches the lock server.
+    pub(crate) fn unlock_arrives(&mut self, host: &HostName) {
+        self.violations.record(self.steps.check_freed(host));
     }
 
-    /// The longest time for which a host held its slot, since that was last forgotten.
+    /// The longest time for which a host held its slot, since [`forget_longest_turn`](Self::forget_longest_turn).
     pub(crate) fn longest_turn(&self) -> Micros {
         self.turns.longest(self.now)
     }
@@ -398,44 +399,44 @@ impl Checker {
         self.turns.forget_longest();
     }
 
-    /// A client that had been refused was granted a slot after so long, and should have been within that.
+    /// A client that had been refused was granted a slot after `waited`, with `within` as the limit.
     pub(crate) fn waited(&mut self, client: &ClientId, waited: Micros, within: Micros) {
-        self.violations.note(self.turns.waited(client, waited, within));
+        self.violations.record(self.turns.waited(client, waited, within));
     }
 
-    /// The bus has lost something.
-    pub(crate) fn data_lost(&mut self, knows: Vec<Knows>) {
+    /// The bus has lost data; `knows` has what each instance knows.
+    pub(crate) fn data_lost(&mut self, knows: Vec<KnownEnds>) {
         self.loss.data_lost(knows);
         self.violations.data_lost();
     }
 
-    /// Whether it has.
+    /// Whether the bus has lost data.
     pub(crate) fn has_lost_data(&self) -> bool {
         self.loss.has_lost_data()
     }
 
-    /// A process has been told that the bus is back.
+    /// A process has noticed that the bus is back.
     pub(crate) fn reconnected(&mut self, instance: usize) {
         self.loss.reconnected(self.now, instance);
     }
 
-    /// A process writes to the journal, or sends a command, which left it at `sent`; the streams end at `ends` then.
+    /// An append or a command arrives that left its process at `sent`; the streams end at `ends` before it.
     pub(crate) fn wrote(&mut self, from: Peer, process: u32, sent: Micros, ends: Ends) {
-        self.violations.note(self.loss.check_write(from, process, sent, ends));
+        self.violations.record(self.loss.check_write(from, process, sent, ends));
     }
 
-    /// Whether each instance has stopped, after some time.
-    pub(crate) fn have_stopped(&mut self, stopped: &[bool], ends: Ends) {
-        self.violations.note(self.loss.check_stopped(stopped, ends));
+    /// Checks some time after a loss whether each instance has stopped.
+    pub(crate) fn check_stopped(&mut self, stopped: &[bool], ends: Ends) {
+        self.violations.record(self.loss.check_stopped(stopped, ends));
     }
 
-    /// Something that must come never came.
-    pub(crate) fn never(&mut self, what: &str, state: &str) {
-        self.violations.note(Err(Violation::new("live", format!("never: {what}\n{state}"))));
+    /// `what` must happen eventually and has not.
+    pub(crate) fn never_happened(&mut self, what: &str, state: &str) {
+        self.violations.record(Err(Violation::new("live", format!("never: {what}\n{state}"))));
     }
 
-    /// The last run has gone well.
-    pub(crate) fn at_the_end(&mut self, leader: &State, locks: &LockServer) {
-        self.violations.note(end::check(leader, self.journal.state(), locks, &self.steps));
+    /// The last run has succeeded.
+    pub(crate) fn check_end(&mut self, leader: &State, locks: &LockServer) {
+        self.violations.record(end::check(leader, self.journal.state(), locks, &self.steps));
     }
 }

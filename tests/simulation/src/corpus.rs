@@ -1,26 +1,26 @@
-//! Seeds that have found something.
+//! Seeds that once found a fault.
 //!
-//! What a seed plays changes whenever something more is drawn, so each says when it found what it did; it need not find
-//! that again. Planted bugs are the memory that is checked, see [`Bug::seed`](crate::Bug::seed). A seed that fails in
-//! `make test` or `make sim` comes here with its mend.
+//! Any change in what is drawn changes the world of a seed, so these need not find their fault again; each records
+//! what it found, and when. Planted bugs do prove that faults are found, see [`Bug::seed`](crate::Bug::seed). Add a
+//! seed that fails in `make test` or `make sim` here, together with the fix.
 
 /// A seed, and what it found.
 #[derive(Debug, Clone, Copy)]
 pub struct Found {
     /// The seed.
     pub seed: u64,
-    /// When it found that, as a date.
+    /// The date on which it found the fault.
     pub when: &'static str,
-    /// What was wrong then.
+    /// The fault.
     pub what: &'static str,
 }
 
-/// Every seed that is known to have found something.
+/// Every recorded seed.
 pub const CORPUS: [Found; 4] = [
     Found {
         seed: 1_561,
         when: "2026-11-21",
-        what: "a cancel after a clock had gone back let the run of a later occurrence start twice under one id",
+        what: "after a clock was set back, a cancel let the run of a later occurrence start twice under one id",
     },
     Found {
         seed: 25_362,
@@ -30,11 +30,11 @@ pub const CORPUS: [Found; 4] = [
     Found {
         seed: 4_812,
         when: "2026-11-21",
-        what: "the checker did not expect an append that left a process after it had stood still for 151 s",
+        what: "the checker did not expect an append from a process that had been paused for 151 s",
     },
     Found {
         seed: 1_795_407_632_538,
         when: "2026-11-23",
-        what: "the world had a slot released while its host was at work, in a run of hours, and waited for it in vain",
+        what: "the world tried to release the slot of a host at work, in a run of hours, and waited for that without end",
     },
 ];

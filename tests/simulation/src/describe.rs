@@ -11,7 +11,7 @@ use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::node::{Action, Event};
 use os_upgrade_worker_rules as rules;
 
-use crate::request::{What, WorkerRequest};
+use crate::request::{RequestKind, WorkerRequest};
 
 /// An event of an orchestrator; none for those that say nothing.
 pub(crate) fn event(event: &Event) -> Option<String> {
@@ -49,19 +49,19 @@ pub(crate) fn action(action: &Action) -> Option<String> {
 }
 
 /// A request that reaches the bus or the lock server; none for those that say nothing.
-pub(crate) fn request(what: &What) -> Option<String> {
+pub(crate) fn request(what: &RequestKind) -> Option<String> {
     Some(match what {
-        What::Lease(_)
-        | What::Inspect(_)
-        | What::Worker(WorkerRequest::InProgress { .. })
-        | What::ReadJournal { .. } => {
+        RequestKind::Lease(_)
+        | RequestKind::Inspect(_)
+        | RequestKind::Worker(WorkerRequest::InProgress { .. })
+        | RequestKind::ReadJournal { .. } => {
             return None;
         }
-        What::Append { expected, message } => {
+        RequestKind::Append { expected, message } => {
             format!("append {} after {expected}", message.append_id)
         }
-        What::Command { fence, id, .. } => format!("{id} under fence {fence}"),
-        What::Worker(WorkerRequest::Reply { payload, in_reply_to, .. }) => {
+        RequestKind::Command { fence, id, .. } => format!("{id} under fence {fence}"),
+        RequestKind::Worker(WorkerRequest::Reply { payload, in_reply_to, .. }) => {
             format!("reply {} to {in_reply_to:?}", String::from_utf8_lossy(payload))
         }
         other => plain(&format!("{other:?}")),

@@ -1,10 +1,10 @@
-//! Everything that can go wrong.
+//! The faults that the simulator injects.
 
 use std::fmt;
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])* $name:ident: $text:literal, $kind:ident $rate:literal;)+) => {
-        /// Something that goes wrong.
+        /// A kind of fault.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Fault {
             $($(#[doc = $doc])* $name,)+
@@ -14,17 +14,17 @@ macro_rules! faults {
             /// Every fault.
             pub const ALL: [Self; [$(Self::$name),+].len()] = [$(Self::$name),+];
 
-            /// What it is called in reports.
+            /// Its name in reports.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)+
                 }
             }
 
-            /// Whether it happens by itself, from time to time; otherwise it has occasions.
-            pub(crate) const fn happens_by_itself(self) -> bool {
+            /// Whether it happens from time to time; otherwise it happens on an occasion, such as sending a message.
+            pub(crate) const fn is_spontaneous(self) -> bool {
                 match self {
-                    $(Self::$name => happens_by_itself!($kind),)+
+                    $(Self::$name => is_spontaneous!($kind),)+
                 }
             }
 
@@ -38,8 +38,8 @@ macro_rules! faults {
     };
 }
 
-macro_rules! happens_by_itself {
-    (itself) => {
+macro_rules! is_spontaneous {
+    (spontaneous) => {
         true
     };
     (occasion) => {
@@ -49,55 +49,55 @@ macro_rules! happens_by_itself {
 
 faults! {
     /// An orchestrator is killed, and started again after a while.
-    OrchestratorCrash: "orchestrator killed", itself 100;
-    /// An orchestrator is asked to end, and does so in order.
-    OrchestratorStop: "orchestrator ended in order", itself 60;
-    /// An orchestrator stands still for any time, and goes on where it was.
-    OrchestratorPause: "orchestrator paused", itself 100;
-    /// An orchestrator stands still when it is about to write or to ask.
-    PausedInTheAct: "orchestrator paused about to write", occasion 40;
-    /// An orchestrator is killed when it is about to write or to ask.
-    KilledInTheAct: "orchestrator killed about to write", occasion 40;
+    OrchestratorCrash: "orchestrator killed", spontaneous 100;
+    /// An orchestrator is asked to stop, and does so gracefully.
+    OrchestratorStop: "orchestrator stopped gracefully", spontaneous 60;
+    /// An orchestrator is paused for a while, and goes on where it was.
+    OrchestratorPause: "orchestrator paused", spontaneous 100;
+    /// An orchestrator is paused just before it sends an append, a command or a job.
+    PausedBeforeWrite: "orchestrator paused before a write", occasion 40;
+    /// An orchestrator is killed just before it sends an append, a command or a job.
+    KilledBeforeWrite: "orchestrator killed before a write", occasion 40;
     /// An orchestrator loses its connection to the bus, and gets it back.
-    OrchestratorCutOff: "orchestrator cut off from the bus", itself 100;
+    OrchestratorCutOff: "orchestrator cut off from the bus", spontaneous 100;
     /// At its next start an orchestrator finds no store.
     StoreLost: "store lost", occasion 300;
     /// At its next start an orchestrator finds an older store.
     StoreOlder: "store older", occasion 300;
     /// The bus is killed and comes back with everything it has acknowledged.
-    BusCrash: "bus killed", itself 60;
-    /// The bus, killed, is away for hours, with whatever was under way in the middle of it.
-    BusAway: "bus away for hours", occasion 150;
-    /// The bus, killed, comes back without the end of what it had acknowledged. It ends the world's rough time.
+    BusCrash: "bus killed", spontaneous 60;
+    /// The killed bus is away for an hour and more.
+    BusAwayForHours: "bus away for hours", occasion 150;
+    /// The killed bus comes back without the last messages that it had acknowledged. No further faults happen then.
     DataLost: "bus killed and its data lost", occasion 400;
-    /// A server of a cluster that stood still shows the streams as they were some time ago.
-    StaleLook: "streams shown as they were", itself 60;
-    /// The bus, killed, has forgotten the last acknowledgements of consumers.
+    /// For some time, a server of a cluster that is behind answers reads of the streams.
+    StaleRead: "streams read from a stale server", spontaneous 60;
+    /// The killed bus comes back without the last acknowledgements of consumers.
     AcksForgotten: "consumers' acknowledgements forgotten", occasion 500;
     /// A worker's process is killed, and started again after a while.
-    WorkerCrash: "worker killed", itself 100;
+    WorkerCrash: "worker killed", spontaneous 100;
     /// A worker loses its connection to the bus, and gets it back.
-    WorkerCutOff: "worker cut off from the bus", itself 60;
+    WorkerCutOff: "worker cut off from the bus", spontaneous 60;
     /// At its next start a worker finds no state file.
     WorkerStateLost: "worker's state file lost", occasion 100;
     /// A worker's state file cannot be saved.
     SaveFails: "worker's state file not saved", occasion 60;
     /// A host loses power and boots again.
-    PowerCut: "host without power", itself 60;
-    /// An upgrade reboots the host by itself, in the middle.
-    UpgradeReboots: "upgrade reboots the host itself", occasion 150;
+    PowerCut: "host loses power", spontaneous 60;
+    /// An upgrade reboots the host in the middle.
+    UpgradeReboots: "upgrade reboots the host", occasion 150;
     /// A host takes very long to boot.
     SlowBoot: "host boots late", occasion 200;
-    /// A reboot that was asked for does not happen.
-    NoReboot: "reboot does not happen", occasion 150;
+    /// A requested reboot does not happen.
+    RebootFails: "reboot does not happen", occasion 150;
     /// A handler fails.
     HandlerFails: "handler fails", occasion 120;
     /// A handler takes far longer than others.
     HandlerHangs: "handler hangs", occasion 80;
-    /// A worker that only keeps the specification answers twice.
-    AnswersTwice: "worker answers twice", occasion 300;
-    /// A worker that only keeps the specification answers what is not so, or nothing that can be read.
-    Lies: "worker lies", occasion 150;
+    /// A worker without the SDK answers twice.
+    WorkerAnswersTwice: "worker answers twice", occasion 300;
+    /// A worker without the SDK answers something wrong, or unreadable.
+    WorkerLies: "worker lies", occasion 150;
     /// A message is lost on its way to the bus.
     MessageLost: "message lost", occasion 60;
     /// A message reaches the bus long after its sender has given up.
@@ -108,24 +108,24 @@ faults! {
     MessageSlow: "message slow", occasion 100;
     /// A command is delivered to its worker twice.
     DeliveredTwice: "command delivered twice", occasion 80;
-    /// What was sent while the connection was away is kept by the client and sent when it is back.
-    SentWhenBack: "message kept while disconnected", occasion 500;
+    /// The client keeps a message that is sent while it is disconnected, and sends it once it has reconnected.
+    SentOnReconnect: "message kept while disconnected", occasion 500;
     /// The lock server refuses though it has slots.
     LockDenied: "lock server denies", occasion 200;
-    /// The lock server is away for a while.
-    LockAway: "lock server away", itself 40;
-    /// The lock server does what it was asked for and answers too late.
+    /// The lock server is unreachable for a while.
+    LockServerDown: "lock server unreachable", spontaneous 40;
+    /// The lock server carries out a request and answers too late.
     LockLate: "lock server answers late", occasion 150;
-    /// The lock server answers something that is neither yes nor no.
-    LockOdd: "lock server answers 202", occasion 150;
-    /// The lock server does what it was asked for and answers with an error.
-    LockLies: "lock server grants and answers 500", occasion 100;
-    /// The lock server has too much to do, and says when to come back.
-    LockLimited: "lock server answers 429", occasion 100;
-    /// A clock steps, forwards or backwards.
-    ClockStep: "clock steps", itself 30;
-    /// The settings are changed, and an orchestrator started anew with them.
-    Reconfigured: "settings changed", itself 30;
+    /// The lock server answers 202, neither a grant nor a refusal.
+    LockAnswers202: "lock server answers 202", occasion 150;
+    /// The lock server grants a slot and answers 500.
+    LockAnswers500: "lock server grants and answers 500", occasion 100;
+    /// The lock server is overloaded, and answers 429 with `Retry-After`.
+    LockAnswers429: "lock server answers 429", occasion 100;
+    /// A host's or an instance's clock is set forwards or backwards.
+    ClockStep: "clock steps", spontaneous 30;
+    /// The settings of an instance are changed, and it is restarted with them.
+    Reconfigured: "settings changed", spontaneous 30;
 }
 
 impl fmt::Display for Fault {

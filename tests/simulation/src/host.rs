@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_protocol::{Action as Asked, GroupName, HostName};
+use os_upgrade_protocol::{Action as CommandAction, GroupName, HostName};
 use os_upgrade_worker_rules::{self as rules, WorkerConfig, WorkerLogic};
 
 use crate::plan::{HostPlan, application};
@@ -52,7 +52,7 @@ pub(crate) struct Sdk {
     pub(crate) mailbox: VecDeque<rules::Event>,
     /// Actions of the last event that have not been carried out, and the worker's time when they were decided.
     pub(crate) todo: VecDeque<(DateTime<Utc>, rules::Action)>,
-    pub(crate) turn_is_due: bool,
+    pub(crate) step_is_due: bool,
     /// What it is told when a request is not answered in time.
     pub(crate) waiting: HashMap<u64, rules::Event>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Sdk {
 pub(crate) struct PlainWork {
     pub(crate) sequence: u64,
     pub(crate) generation: u64,
-    pub(crate) asked: Asked,
+    pub(crate) action: CommandAction,
     pub(crate) not_after: Option<DateTime<Utc>>,
 }
 
@@ -99,7 +99,7 @@ impl Host {
                 logic: WorkerLogic::new(config),
                 mailbox: VecDeque::new(),
                 todo: VecDeque::new(),
-                turn_is_due: false,
+                step_is_due: false,
                 waiting: HashMap::new(),
             }))
         } else {

@@ -25,7 +25,7 @@ pub(crate) struct Instance {
     /// The process, while there is one.
     pub(crate) node: Option<Node>,
     /// What happens to a process that stands still, once it goes on.
-    pub(crate) stands_still: Option<Vec<Process>>,
+    pub(crate) paused: Option<Vec<Process>>,
     /// Whether its link to the bus is whole.
     pub(crate) linked: bool,
     /// Its clock minus the right time.
@@ -38,7 +38,7 @@ pub(crate) struct Instance {
     /// What it is told when a request is not answered in time.
     pub(crate) waiting: HashMap<u64, Event>,
     /// Whether what has been handed in is to be decided on soon.
-    pub(crate) run_is_due: bool,
+    pub(crate) decision_is_due: bool,
     /// What its client keeps while it is disconnected.
     pub(crate) kept: Vec<Request>,
     /// What has been projected and is not in the store yet.
@@ -66,7 +66,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// Takes in a record.
-    pub(crate) fn take_in(&mut self, committed: &Committed) {
+    pub(crate) fn ingest(&mut self, committed: &Committed) {
         self.reached = Some(StoreKnowledge {
             sequence: committed.sequence,
             append_id: committed.append_id.clone(),
@@ -87,7 +87,7 @@ impl Instance {
             settings: settings.clone(),
             boot: 0,
             node: None,
-            stands_still: None,
+            paused: None,
             linked: true,
             clock: TimeDelta::zero(),
             store: Store::default(),
@@ -95,7 +95,7 @@ impl Instance {
             control: None,
             generations: 0,
             waiting: HashMap::new(),
-            run_is_due: false,
+            decision_is_due: false,
             kept: Vec::new(),
             projected: VecDeque::new(),
             shown: 0,
@@ -124,18 +124,22 @@ impl Instance {
             dispatch: DispatchSettings { publishes_max: plan.publishes_max, lock_server },
             facts_per_snapshot: plan.facts_per_snapshot,
             store: self.store.reached.clone(),
-            loss_certain_after: if plan.believes_at_once { Duration::ZERO } else { plan.loss_certain_after },
+            loss_certain_after: if plan.trusts_loss_at_once {
+                Duration::ZERO
+            } else {
+                plan.loss_certain_after
+            },
         }));
     }
 
     /// Ends the process; what it had begun and not finished is gone with it.
     pub(crate) fn kill(&mut self) {
         self.node = None;
-        self.stands_still = None;
+        self.paused = None;
         self.journal = None;
         self.control = None;
         self.waiting.clear();
-        self.run_is_due = false;
+        self.decision_is_due = false;
         self.kept.clear();
         self.projected.clear();
     }

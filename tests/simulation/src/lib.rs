@@ -1,7 +1,7 @@
 //! A simulator: the kernel, the orchestrator's shell logic and the workers' rules, as they ship, in a simulated world.
 //!
-//! Everything around them is simulated: bus, lease, lock server, stores, clocks, hosts, operators. It is one thread,
-//! and one seed decides everything, so that what happened once happens again. [`checker`] looks on.
+//! Everything around them is simulated: bus, lease, lock server, stores, clocks, hosts, operators. It runs in one
+//! thread, and one seed decides everything, so that every run can be repeated. [`checker`] watches.
 
 mod agenda;
 mod bug;
@@ -28,6 +28,6 @@ pub use bug::Bug;
 pub use checker::Violation;
 pub use corpus::{CORPUS, Found};
 pub use fault::Fault;
-pub use search::{Finding, WITHIN};
+pub use search::{Finding, SEEDS_MAX};
 pub use simulation::{Outcome, simulate};
 pub use tally::{Tally, replay};

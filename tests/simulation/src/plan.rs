@@ -31,12 +31,12 @@ pub(crate) struct Plan {
     /// The time between two requests to the lock server.
     pub(crate) lock_interval: Duration,
     /// Whether it is believed at once all the same, by a planted bug.
-    pub(crate) believes_at_once: bool,
+    pub(crate) trusts_loss_at_once: bool,
     pub(crate) tick: Micros,
     /// The time that a message mostly takes, at most.
     pub(crate) latency: Micros,
     /// How long things may go wrong.
-    pub(crate) rough_for: Micros,
+    pub(crate) faults_until: Micros,
     /// The mean time between two faults that happen by themselves.
     pub(crate) fault_every: Micros,
     /// The mean time between two acts of operators.
@@ -79,10 +79,10 @@ fn group(name: &str) -> GroupName {
 
 impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
-        let calm = rng.u32(..20) == 0;
-        let rates = if calm { BTreeMap::new() } else { draw_rates(rng) };
+        let no_faults = rng.u32(..20) == 0;
+        let rates = if no_faults { BTreeMap::new() } else { draw_rates(rng) };
         // Some runs are to be there still when the bus is back.
-        let stays_away = rates.contains_key(&Fault::BusAway) && rng.bool();
+        let stays_away = rates.contains_key(&Fault::BusAwayForHours) && rng.bool();
         let hosts = if rng.u32(..12) == 0 { rng.usize(5..10) } else { rng.usize(1..5) };
         Self {
             instances: rng.usize(1..=3),
@@ -91,12 +91,12 @@ impl Plan {
             config: draw_config(rng),
             publishes_max: *rng.choice(&[1, 4, 64]).expect("not empty"),
             facts_per_snapshot: *rng.choice(&[5, 20, 1_000]).expect("not empty"),
-            believes_at_once: false,
+            trusts_loss_at_once: false,
             loss_certain_after: if rng.bool() { Duration::ZERO } else { Duration::from_secs(30) },
             lock_interval: Duration::from_millis(1_100),
             tick: *rng.choice(&[100 * MILLI, 500 * MILLI, SECOND]).expect("not empty"),
             latency: *rng.choice(&[MILLI, 20 * MILLI, 300 * MILLI]).expect("not empty"),
-            rough_for: rng.u64(60..400) * SECOND,
+            faults_until: rng.u64(60..400) * SECOND,
             fault_every: rng.u64(2..20) * SECOND,
             act_every: rng.u64(2..20) * SECOND,
             rates,
@@ -111,7 +111,7 @@ impl Plan {
 
     /// The plan with the faults that `bug` shows with, and with the bug itself where it is one of settings.
     pub(crate) fn with_bug(mut self, bug: Bug) -> Self {
-        for fault in bug.shows_with() {
+        for fault in bug.needed_faults() {
             self.rates.insert(*fault, fault.rate_max());
         }
         // They show only where another leads as well, and while something is asked.
@@ -127,7 +127,7 @@ impl Plan {
         if bug == Bug::LockServerHurried {
             self.lock_interval = Duration::ZERO;
         }
-        self.believes_at_once = bug == Bug::LossBelievedAtOnce;
+        self.trusts_loss_at_once = bug == Bug::LossBelievedAtOnce;
         self
     }
 
@@ -138,10 +138,10 @@ impl Plan {
 
     /// One of the faults that happen by themselves, each as often as its share says.
     pub(crate) fn pick_fault(&self, rng: &mut Rng) -> Option<Fault> {
-        let by_themselves = || self.rates.iter().filter(|(fault, _)| fault.happens_by_itself());
-        let total: u32 = by_themselves().map(|(_, share)| share).sum();
+        let spontaneous = || self.rates.iter().filter(|(fault, _)| fault.is_spontaneous());
+        let total: u32 = spontaneous().map(|(_, share)| share).sum();
         let mut left = rng.u32(..total.max(1));
-        by_themselves()
+        spontaneous()
             .find(|(_, share)| {
                 let found = left < **share;
                 left = left.saturating_sub(**share);

@@ -18,15 +18,15 @@ pub(crate) struct Request {
     pub(crate) from: Peer,
     /// Which of its sender's processes sent it: the answer is for no other.
     pub(crate) process: u32,
-    pub(crate) what: What,
+    pub(crate) what: RequestKind,
     /// When it left.
     pub(crate) sent: Micros,
     /// How long its sender waits for the answer.
-    pub(crate) patience: Micros,
+    pub(crate) timeout: Micros,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum What {
+pub(crate) enum RequestKind {
     Inspect(Box<Known>),
     Lease(LeaseQuestion),
     Append {
@@ -86,7 +86,7 @@ pub(crate) enum WorkerRequest {
     },
 }
 
-impl What {
+impl RequestKind {
     /// Whether it is for a system outside of the bus.
     pub(crate) fn is_job(&self) -> bool {
         matches!(self, Self::Job(_))

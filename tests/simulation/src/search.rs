@@ -6,37 +6,37 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::bug::Bug;
 use crate::simulation::simulate;
 
-/// Within how many seeds each bug has to be found.
-pub const WITHIN: u64 = 1_000;
+/// How many seeds are tried for each bug.
+pub const SEEDS_MAX: u64 = 1_000;
 
-/// How many seeds are compared with one another where one of them finds a bug.
-const COMPARED: u64 = 50;
+/// How many seeds, from the first that finds a bug, are compared for the fewest steps.
+const SEEDS_COMPARED: u64 = 50;
 
 /// A seed that finds a bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// After how many steps it does.
+    /// The number of steps until the violation.
     pub steps: u64,
     /// The seed.
     pub seed: u64,
 }
 
 impl Bug {
-    /// What `seed` finds of it by one of its rules.
+    /// Runs `seed` with the bug; none unless one of the bug's rules finds it.
     pub fn find_in(self, seed: u64) -> Option<Finding> {
         let outcome = simulate(seed, Some(self), false);
         let violation = outcome.violation?;
-        self.is_found_by().contains(&violation.rule).then_some(Finding { steps: outcome.steps, seed })
+        self.found_by().contains(&violation.rule).then_some(Finding { steps: outcome.steps, seed })
     }
 
-    /// Of the first seeds that find it, the one with the fewest steps.
+    /// Of the first seeds that find the bug, the one with the fewest steps.
     pub fn find(self) -> Option<Finding> {
-        let first = (0..WITHIN).find_map(|seed| self.find_in(seed))?;
-        let more = first.seed + 1..(first.seed + COMPARED).min(WITHIN);
+        let first = (0..SEEDS_MAX).find_map(|seed| self.find_in(seed))?;
+        let more = first.seed + 1..(first.seed + SEEDS_COMPARED).min(SEEDS_MAX);
         more.filter_map(|seed| self.find_in(seed)).chain([first]).min()
     }
 
-    /// What `search` returns for each bug, on so many threads, in the order of the bugs.
+    /// Runs `search` for each bug on `jobs` threads; the results in the order of the bugs.
     pub fn search_all<T: Send>(jobs: usize, search: impl Fn(Self) -> T + Sync) -> Vec<(Self, T)> {
         let next = AtomicUsize::new(0);
         let found = Mutex::new(Vec::new());

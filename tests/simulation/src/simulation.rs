@@ -1,4 +1,4 @@
-//! One simulation: the course that a seed decides, and what came of it.
+//! One simulation: what a seed decides, and its outcome.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -11,44 +11,45 @@ use crate::fault::Fault;
 use crate::trace::Trace;
 use crate::world::World;
 
-/// What came of a seed.
+/// The outcome of one seed.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How many things happened.
+    /// The number of items that were taken off the agenda.
     pub steps: u64,
-    /// How much time passed in the world.
+    /// The simulated time.
     pub simulated: Duration,
     /// How often each fault happened.
     pub faults: BTreeMap<Fault, u64>,
-    /// How many runs were begun.
+    /// The runs that started.
     pub runs: u64,
-    /// How many of them by themselves.
+    /// Of these, the runs that a window started.
     pub scheduled: u64,
-    /// How many hosts operators gave up after these had begun.
+    /// The hosts that operators gave up after these had begun.
     pub given_up: u64,
-    /// How many upgrades were begun by workers that keep the SDK's rules.
+    /// The upgrades that workers with the SDK's rules began.
     pub upgrades: u64,
-    /// How many calls were answered with yes.
+    /// The accepted calls.
     pub granted: u64,
-    /// How many answers about slots of the embedded semaphores were looked at.
+    /// The checked answers about slots of the embedded semaphores.
     pub slot_answers: u64,
-    /// How many clients from outside waited for a slot beside runs, and had it in time.
+    /// The FleetLock clients that waited for a slot beside runs, and got it in time.
     pub waits: u64,
-    /// What was seen that must not be, if something was.
+    /// The first broken rule, if any.
     pub violation: Option<Violation>,
-    /// What happened, when that was wanted.
+    /// The trace, if it was requested; empty otherwise.
     pub trace: Vec<String>,
 }
 
-/// Lets a world come and go as `seed` decides, with a bug in it if one is to be planted.
+/// Simulates the world of `seed`, with `bug` planted in it if one is given, and with a trace if wanted.
 pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
     let mut world = World::new(seed, bug, Trace::wanted(trace));
     let survived = catch_unwind(AssertUnwindSafe(|| {
-        world.rough_time();
+        world.run_with_faults();
         world.heal();
         world.liveness();
     }));
-    let panicked = survived.err().map(|panic| Violation { rule: "panic", text: text_of(panic.as_ref()) });
+    let panicked =
+        survived.err().map(|panic| Violation { rule: "panic", text: panic_message(panic.as_ref()) });
     Outcome {
         steps: world.steps,
         simulated: Duration::from_micros(world.now),
@@ -65,7 +66,7 @@ pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
     }
 }
 
-fn text_of(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Many seeds, on many threads, and what came of them together.
+//! The outcomes of many seeds, run on several threads, added up.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,42 +10,42 @@ use crate::checker::Violation;
 use crate::fault::Fault;
 use crate::simulation::{Outcome, simulate};
 
-/// How many violations are kept; more say no more.
+/// How many violations are kept; further ones are only counted.
 const VIOLATIONS_MAX: usize = 10;
 
-/// What came of many seeds.
+/// The outcomes of many seeds, added up; see [`Outcome`] for the counts.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many there were.
+    /// The number of seeds.
     pub seeds: u64,
-    /// How many things happened in them.
+    /// The number of items that were taken off the agendas.
     pub steps: u64,
-    /// How much time passed in them.
+    /// The simulated time.
     pub simulated: Duration,
-    /// How many runs were begun.
+    /// The runs that started.
     pub runs: u64,
-    /// How many of them by themselves.
+    /// Of these, the runs that a window started.
     pub scheduled: u64,
-    /// How many hosts operators gave up after these had begun.
+    /// The hosts that operators gave up after these had begun.
     pub given_up: u64,
-    /// How many upgrades were begun by workers that keep the SDK's rules.
+    /// The upgrades that workers with the SDK's rules began.
     pub upgrades: u64,
-    /// How many calls were answered with yes.
+    /// The accepted calls.
     pub granted: u64,
-    /// How many answers about slots of the embedded semaphores were looked at.
+    /// The checked answers about slots of the embedded semaphores.
     pub slot_answers: u64,
-    /// How many clients from outside waited for a slot beside runs, and had it in time.
+    /// The FleetLock clients that waited for a slot beside runs, and got it in time.
     pub waits: u64,
     /// How often each fault happened.
     pub faults: BTreeMap<Fault, u64>,
-    /// In how many seeds something was seen that must not be.
+    /// The number of seeds that broke a rule.
     pub violated: u64,
-    /// The first seeds in which something was seen that must not be.
+    /// The lowest seeds that broke a rule, each with its first violation.
     pub violations: BTreeMap<u64, Violation>,
 }
 
 impl Tally {
-    /// Runs `seeds` on so many threads. `progress` is told after each how many are done.
+    /// Runs `seeds` on `jobs` threads. `progress` receives the number of finished seeds after each.
     pub fn of<S>(seeds: S, bug: Option<Bug>, jobs: usize, progress: impl Fn(u64) + Sync) -> Self
     where
         S: Iterator<Item = u64> + Send,
@@ -103,9 +103,9 @@ impl fmt::Display for Tally {
         writeln!(f, "{:<40} {:>14}", "simulated hours", self.simulated.as_secs() / 3_600)?;
         writeln!(f, "{:<40} {:>14}", "runs", self.runs)?;
         writeln!(f, "{:<40} {:>14}", "upgrades", self.upgrades)?;
-        writeln!(f, "{:<40} {:>14}", "calls answered with yes", self.granted)?;
+        writeln!(f, "{:<40} {:>14}", "calls accepted", self.granted)?;
         writeln!(f, "{:<40} {:>14}", "answers about slots", self.slot_answers)?;
-        writeln!(f, "{:<40} {:>14}", "runs that began by themselves", self.scheduled)?;
+        writeln!(f, "{:<40} {:>14}", "runs started by a window", self.scheduled)?;
         writeln!(f, "{:<40} {:>14}", "hosts given up by operators", self.given_up)?;
         writeln!(f, "{:<40} {:>14}", "clients that waited beside runs", self.waits)?;
         for (fault, times) in &self.faults {
@@ -115,7 +115,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The command that shows what happens in `seed`.
+/// The command that prints the trace of `seed`.
 pub fn replay(seed: u64, bug: Option<Bug>) -> String {
     let bug = bug.map(|bug| format!(" --bug {bug}")).unwrap_or_default();
     format!("target/debug/sim --seed {seed}{bug}")

@@ -1,8 +1,8 @@
-//! What happened, in lines for people; only noted when somebody wants to read it.
+//! What happened, in lines for people. Recorded only on request.
 
 use crate::time::{Micros, SECOND};
 
-/// The lines so far, or nothing when nobody wants them.
+/// The lines so far; none if no trace is wanted.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     lines: Option<Vec<String>>,
@@ -13,14 +13,14 @@ impl Trace {
         Self { lines: wanted.then(Vec::new) }
     }
 
-    pub(crate) fn note(&mut self, now: Micros, line: impl FnOnce() -> String) {
+    pub(crate) fn record(&mut self, now: Micros, line: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
             lines.push(format!("{:>5}.{:06}  {}", now / SECOND, now % SECOND, line()));
         }
     }
 
-    /// A line about `whom`, if `what` is worth one.
-    pub(crate) fn note_of(
+    /// Records a line about `whom`, unless `what` returns none.
+    pub(crate) fn record_of(
         &mut self,
         now: Micros,
         whom: impl std::fmt::Display,
@@ -30,7 +30,7 @@ impl Trace {
         if self.lines.is_some()
             && let Some(what) = what()
         {
-            self.note(now, || format!("{whom} {sign} {what}"));
+            self.record(now, || format!("{whom} {sign} {what}"));
         }
     }
 

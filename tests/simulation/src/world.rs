@@ -1,13 +1,13 @@
-//! The world: everything there is, and what happens in it, one thing after the other.
+//! The world: everything that is simulated, and what happens in it, one item after the other.
 
 mod act;
 mod arrive;
 mod calls;
 mod contend;
+mod faults;
 mod heal;
 mod instances;
 mod sabotage;
-mod trouble;
 mod work;
 
 use std::collections::BTreeMap;
@@ -42,17 +42,17 @@ pub(crate) struct World {
     pub(crate) agenda: Agenda,
     pub(crate) bus: Bus,
     pub(crate) bus_up: bool,
-    /// Until when it is away, when that is for hours.
+    /// Until when the bus is away, if it is away for hours.
     pub(crate) away_until: Micros,
-    /// Until when a server shows the streams as they were.
+    /// Until when some reads of the streams are stale.
     pub(crate) stale_until: Micros,
     pub(crate) locks: LockServer,
     pub(crate) instances: Vec<Instance>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) operators: Operators,
     pub(crate) checker: Checker,
-    /// Whether things still go wrong.
-    pub(crate) rough: bool,
+    /// Whether faults still happen.
+    pub(crate) faults_enabled: bool,
     pub(crate) faults: BTreeMap<Fault, u64>,
     pub(crate) steps: u64,
     pub(crate) requests: u64,
@@ -87,7 +87,7 @@ impl World {
             away_until: 0,
             stale_until: 0,
             hosts,
-            rough: true,
+            faults_enabled: true,
             faults: BTreeMap::new(),
             steps: 0,
             requests: 0,
@@ -99,7 +99,7 @@ impl World {
     }
 
     fn begin(&mut self) {
-        self.trace.note(0, || format!("{:#?}", self.plan));
+        self.trace.record(0, || format!("{:#?}", self.plan));
         for instance in 0..self.instances.len() {
             self.after(SECOND, Item::Start { instance });
         }
@@ -115,23 +115,23 @@ impl World {
         }
     }
 
-    /// The time by the clock of the bus, which is right.
+    /// The time by the clock of the bus, which is exact.
     pub(crate) fn time(&self) -> DateTime<Utc> {
         beginning() + span(self.now)
     }
 
-    /// Notes that something happens within `most` from now.
+    /// Schedules `item` at a random time within `most` from now.
     pub(crate) fn after(&mut self, most: Micros, item: Item) {
         let delay = self.rng.u64(..=most);
-        self.agenda.note(self.now + delay, item);
+        self.agenda.schedule(self.now + delay, item);
     }
 
-    /// Notes that something happens this long from now.
+    /// Schedules `item` after `delay`.
     pub(crate) fn at(&mut self, delay: Micros, item: Item) {
-        self.agenda.note(self.now + delay, item);
+        self.agenda.schedule(self.now + delay, item);
     }
 
-    /// The time that a message takes.
+    /// Draws the time that a message takes.
     pub(crate) fn latency(&mut self) -> Micros {
         if self.occurs(Fault::MessageSlow) {
             return self.rng.u64(..4 * SECOND);
@@ -139,10 +139,10 @@ impl World {
         self.rng.u64(50..=self.plan.latency.max(MILLI))
     }
 
-    /// Whether `fault` happens on this occasion.
+    /// Draws whether `fault` happens on this occasion.
     pub(crate) fn occurs(&mut self, fault: Fault) -> bool {
         let rate = self.plan.rate(fault);
-        let occurs = self.rough && rate > 0 && self.rng.u32(..1_000) < rate;
+        let occurs = self.faults_enabled && rate > 0 && self.rng.u32(..1_000) < rate;
         if occurs {
             self.count(fault);
         }
@@ -152,10 +152,10 @@ impl World {
     pub(crate) fn count(&mut self, fault: Fault) {
         *self.faults.entry(fault).or_default() += 1;
         let now = self.now;
-        self.trace.note(now, || format!("FAULT: {fault}"));
+        self.trace.record(now, || format!("FAULT: {fault}"));
     }
 
-    /// Lets the next thing happen; whether there was one.
+    /// Takes the next item off the agenda; returns whether there was one.
     pub(crate) fn step(&mut self) -> bool {
         let Some((at, item)) = self.agenda.next() else { return false };
         self.steps += 1;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use os_upgrade_simulation::{Bug, CORPUS, Fault, Tally, WITHIN, replay, simulate};
+use os_upgrade_simulation::{Bug, CORPUS, Fault, SEEDS_MAX, Tally, replay, simulate};
 
 /// Seeds that nobody had run when they were chosen. Move them on with a release, so that each is put to worlds that
 /// none before it has seen, and always to the same ones.
@@ -38,7 +38,7 @@ fn corpus_passes() {
 }
 
 #[test]
-fn new_seeds_pass_and_know_every_fault() {
+fn new_seeds_pass_with_every_fault() {
     let tally = run(NEW);
     // Seeds that know no trouble would prove nothing.
     for fault in Fault::ALL {
@@ -54,7 +54,7 @@ fn new_seeds_pass_and_know_every_fault() {
 }
 
 #[test]
-fn a_seed_decides_everything() {
+fn seeds_are_deterministic() {
     for seed in [3, 77] {
         assert_eq!(simulate(seed, None, true).trace, simulate(seed, None, true).trace);
     }
@@ -71,7 +71,7 @@ fn planted_bugs_are_found_by_their_seeds() {
             Some(found) => {
                 format!("{bug}: seed {seed} does not find it any more: write `seed {}`", found.seed)
             }
-            None => format!("{bug}: is not found within {WITHIN} seeds"),
+            None => format!("{bug}: is not found within {SEEDS_MAX} seeds"),
         })
     });
     let stale: Vec<String> = stale.into_iter().filter_map(|(_, stale)| stale).collect();

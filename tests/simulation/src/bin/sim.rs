@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser;
-use os_upgrade_simulation::{Bug, Finding, Tally, WITHIN, replay, simulate};
+use os_upgrade_simulation::{Bug, Finding, SEEDS_MAX, Tally, replay, simulate};
 
 /// Simulates sites of every kind, with everything going wrong that can, and looks whether what must always hold does.
 #[derive(Debug, Parser)]
@@ -64,7 +64,7 @@ fn find_bugs(jobs: usize) -> ExitCode {
                 println!("{bug:<40} seed {seed:>4}, {steps:>7} steps; bug.rs has seed {}", bug.seed());
             }
             None => {
-                println!("{bug:<40} not found within {WITHIN} seeds");
+                println!("{bug:<40} not found within {SEEDS_MAX} seeds");
                 code = ExitCode::FAILURE;
             }
         }

@@ -1,4 +1,4 @@
-//! Calls under way, and what clients from outside can know of their slots.
+//! Calls under way, and what FleetLock clients can know of their slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,23 +10,23 @@ use os_upgrade_shell::not_done::NotDone;
 
 use crate::time::{Micros, SECOND};
 
-/// For how long a call may have its effect after its asker has been told that the outcome is not known: an append that
-/// is on its way comes at the latest a minute after it left, and that of a process that stands still after it goes on.
-pub(super) const MAY_YET_COME: Micros = 70 * SECOND;
+/// How long after the answer "unknown outcome" a call may still have its effect: an append arrives at most a minute
+/// after it left, and one of a paused process after that goes on.
+pub(super) const LATE_EFFECT_MAX: Micros = 70 * SECOND;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// With when they were asked.
+    /// Each with the time of the call.
     under_way: BTreeMap<CallId, (Request, Micros)>,
-    /// Until when a slot of each client may have been given back at its own wish.
+    /// Until when a slot of each client may have been given back at the client's own request.
     unlocks: BTreeMap<ClientId, Micros>,
-    /// Clients that have been told that they hold a slot and have not asked to give it back since.
+    /// Clients that were granted a slot and have not asked to give it back since.
     holders: BTreeSet<(GroupName, ClientId)>,
 }
 
 impl Calls {
-    /// Somebody asks.
-    pub(super) fn asked(&mut self, now: Micros, call: CallId, request: &Request) {
+    /// A call is made.
+    pub(super) fn called(&mut self, now: Micros, call: CallId, request: &Request) {
         if let Operation::Lock(LockOperation::Unlock { group, id }) = &request.operation {
             self.holders.remove(&(group.clone(), id.clone()));
             self.may_be_unlocked(id, now);
@@ -34,37 +34,38 @@ impl Calls {
         self.under_way.insert(call, (request.clone(), now));
     }
 
-    /// Somebody is answered: what they had asked, and when; nothing, if they have been answered before.
+    /// A call is answered; returns its request and its time, or none if it was answered before.
     pub(super) fn answered(
         &mut self,
         now: Micros,
         call: CallId,
         outcome: &Outcome,
     ) -> Option<(Request, Micros)> {
-        let (request, asked) = self.under_way.remove(&call)?;
+        let (request, called) = self.under_way.remove(&call)?;
         if let Operation::Lock(LockOperation::Unlock { id, .. }) = &request.operation {
-            // Until now it may have come after a lock that was asked for later.
+            // Until now it may have taken effect after a lock that was requested later.
             self.may_be_unlocked(id, now);
             if let Err(NotDone::Unknown { .. }) = outcome {
-                self.unlocks.insert(id.clone(), now + MAY_YET_COME);
+                self.unlocks.insert(id.clone(), now + LATE_EFFECT_MAX);
             }
         }
-        Some((request, asked))
+        Some((request, called))
     }
 
-    /// A client is told that it holds the slot that it asked for then; whether it can know that it does.
-    pub(super) fn granted(&mut self, group: &GroupName, id: &ClientId, asked: Micros) -> bool {
-        let can_know = !self.has_unlocked(id, asked);
+    /// A client is granted the slot that it requested at `called`; returns whether it can know that it still holds the
+    /// slot.
+    pub(super) fn granted(&mut self, group: &GroupName, id: &ClientId, called: Micros) -> bool {
+        let can_know = !self.has_unlocked(id, called);
         if can_know {
             self.holders.insert((group.clone(), id.clone()));
         }
         can_know
     }
 
-    /// A fact stands in the journal.
+    /// A fact was added to the journal.
     pub(super) fn fact(&mut self, now: Micros, fact: &Fact) {
         if let Fact::HolderReleased { group, id, .. } = fact {
-            // Whoever held it is not asked.
+            // The holder is not asked.
             self.holders.remove(&(group.clone(), id.clone()));
             self.may_be_unlocked(id, now);
         }
@@ -80,8 +81,8 @@ impl Calls {
         *until = now.max(*until);
     }
 
-    /// Whether the client has asked to give its slot back since it asked for one, or not heard of that yet, or heard
-    /// that it may still come to be: it cannot know that it holds one.
+    /// Whether the client has tried to give its slot back since `since`, or such a call is unanswered or has an
+    /// unknown outcome: then it cannot know that it holds one.
     fn has_unlocked(&self, client: &ClientId, since: Micros) -> bool {
         let of_client = |request: &Request| matches!(&request.operation, Operation::Lock(LockOperation::Unlock { id, .. }) if id == client);
         self.unlocks.get(client).is_some_and(|until| *until >= since)

@@ -10,16 +10,16 @@ use super::runs::Runs;
 use super::violation::Violation;
 use crate::time::Micros;
 
-/// A command that was stored.
+/// A command in the stream.
 #[derive(Debug, Clone)]
 pub(super) struct CommandSeen {
     pub(super) id: CommandId,
     pub(super) not_after: DateTime<Utc>,
-    /// Whether a worker has been given it.
+    /// Whether it was delivered to its worker.
     given: bool,
     /// Whether a reply names it.
     pub(super) replied: bool,
-    /// Whether its handler was begun.
+    /// Whether its worker has begun to execute it.
     pub(super) executed: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// A command that was sent at `sent` stands in the stream.
+    /// A command that was sent at `sent` is stored in the stream.
     pub(super) fn stored(
         &mut self,
         sequence: u64,
@@ -42,7 +42,7 @@ impl Commands {
         let seen = CommandSeen { id: id.clone(), not_after, given: false, replied: false, executed: false };
         self.by_sequence.insert(sequence, seen);
         if let Some(earlier) = self.sequences.insert(id.clone(), sequence) {
-            let text = format!("{id} stands in the stream at {earlier} and at {sequence}");
+            let text = format!("{id} is in the stream at {earlier} and at {sequence}");
             return Err(Violation::new("once", text));
         }
         let wrong = |text| Err(Violation::new("S2", text));
@@ -62,14 +62,14 @@ impl Commands {
         self.by_sequence.get(&sequence)
     }
 
-    /// A worker is given a command.
+    /// A command is delivered to its worker.
     pub(super) fn delivered(&mut self, sequence: u64) {
         if let Some(command) = self.by_sequence.get_mut(&sequence) {
             command.given = true;
         }
     }
 
-    /// What a command asks for is begun.
+    /// A worker begins to execute a command.
     pub(super) fn begun(&mut self, sequence: u64) -> Result<&CommandSeen, Violation> {
         let Some(command) = self.by_sequence.get_mut(&sequence) else {
             return Err(Violation::new("worker", format!("command {sequence} was never stored")));
@@ -85,14 +85,14 @@ impl Commands {
         Some(command)
     }
 
-    /// What the worker of `host` had begun is not known to have been.
-    pub(super) fn begun_forgotten(&mut self, host: &HostName) {
+    /// The worker of `host` does not know any more which commands it has begun.
+    pub(super) fn executions_forgotten(&mut self, host: &HostName) {
         for command in self.by_sequence.values_mut().filter(|command| command.id.host == *host) {
             command.executed = false;
         }
     }
 
-    /// A command has been deleted: not while the run goes on for its host, by what the journal says.
+    /// A command was deleted, which must not happen while the run goes on for its host, by the journal.
     pub(super) fn check_deleted(&self, sequence: u64, runs: &Runs, journal: &State) -> Result<(), Violation> {
         let Some(CommandSeen { id, .. }) = self.get(sequence) else { return Ok(()) };
         let ended = runs.get(&id.run).is_none_or(|run| run.ended.is_some());
@@ -104,8 +104,8 @@ impl Commands {
         Ok(())
     }
 
-    /// The command at `sequence`, if no worker has been given it.
-    pub(super) fn not_given(&self, sequence: u64) -> Option<&CommandId> {
+    /// The command at `sequence`, if it was not delivered.
+    pub(super) fn if_undelivered(&self, sequence: u64) -> Option<&CommandId> {
         self.get(sequence).filter(|command| !command.given).map(|command| &command.id)
     }
 }

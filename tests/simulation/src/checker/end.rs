@@ -1,4 +1,4 @@
-//! What must be so in the end, when nothing goes wrong any more.
+//! What must hold at the end, after the faults.
 
 use os_upgrade_kernel::State;
 use os_upgrade_kernel::semaphore::Semaphore;
@@ -7,7 +7,7 @@ use super::steps::Steps;
 use super::violation::Violation;
 use crate::locks::LockServer;
 
-/// The last run has gone well: nothing is left of it, and the leader knows what the journal says.
+/// After the last run has succeeded: nothing is left of it, and the leader's state is the fold of the journal.
 pub(super) fn check(
     leader: &State,
     journal: &State,
@@ -28,7 +28,7 @@ pub(super) fn check(
     }
     let folded = State { control: leader.control, ..journal.clone() };
     if folded != *leader {
-        let text = format!("the leader's state is not what the journal says:\n{leader:#?}\n{folded:#?}");
+        let text = format!("the leader's state is not the fold of the journal:\n{leader:#?}\n{folded:#?}");
         return Err(Violation::new("S5", text));
     }
     let open: Vec<_> = steps.open().collect();

@@ -1,5 +1,5 @@
-//! Which hosts may be sent commands: those that were approved when their run began, and no more once they are withdrawn,
-//! unless they had begun.
+//! Which hosts may be sent commands: those that were approved when their run began, until they are withdrawn, unless
+//! they had begun by then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,23 @@ use os_upgrade_protocol::{CommandId, HostName, RunId};
 use super::violation::Violation;
 use crate::time::Micros;
 
-/// What operators decided about hosts, and what follows for runs.
+/// The operators' decisions about hosts, and their consequences for runs.
 #[derive(Debug, Default)]
 pub(super) struct Enrolled {
     auto_approve: bool,
     approved: BTreeSet<HostName>,
     withdrawn: BTreeSet<HostName>,
-    /// Who takes part in each run.
+    /// The hosts that take part in each run.
     participants: BTreeMap<RunId, BTreeSet<HostName>>,
     active: Option<RunId>,
-    /// Who has begun in the active run.
+    /// The hosts that have begun in the active run.
     begun: BTreeSet<HostName>,
-    /// Who was withdrawn in a run before it began there, and when any instance first showed that.
+    /// The hosts that were withdrawn in a run before they began there, and when any instance first showed that.
     out: BTreeMap<(RunId, HostName), Option<Micros>>,
 }
 
 impl Enrolled {
-    /// A fact stands in the journal.
+    /// A fact was added to the journal.
     pub(super) fn fact(&mut self, fact: &Fact) -> Result<(), Violation> {
         if let Fact::SettingsAdopted { settings } = fact {
             self.auto_approve = settings.auto_approve;
@@ -70,7 +70,7 @@ impl Enrolled {
         }
     }
 
-    /// A command that was sent at `sent` stands in the stream.
+    /// A command that was sent at `sent` is stored in the stream.
     pub(super) fn check_command(&self, id: &CommandId, sent: Micros) -> Result<(), Violation> {
         if !self.participants.get(&id.run).is_some_and(|hosts| hosts.contains(&id.host)) {
             let text = format!("{id} goes to a host that does not take part");

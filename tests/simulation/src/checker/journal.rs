@@ -1,4 +1,4 @@
-//! What stands in the journal, and what instances make of it.
+//! The journal, and what instances make of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +14,19 @@ pub(super) struct Journal {
     follower: Follower,
     /// The sequences of records that hold facts.
     records: Vec<u64>,
-    /// Records that whoever decided them has logged.
+    /// Records that an instance has logged as its own decision.
     logged: BTreeSet<u64>,
-    /// What each instance's store has reached.
+    /// The sequence that each instance's store has reached.
     stores: BTreeMap<usize, u64>,
 }
 
 impl Journal {
-    /// What it says.
+    /// The state that the journal folds to.
     pub(super) fn state(&self) -> &State {
         &self.follower.state
     }
 
-    /// A message has been appended; the record that it completes, if it completes one.
+    /// A message was appended; returns the record that it completes, if any.
     pub(super) fn appended(
         &mut self,
         sequence: u64,
@@ -42,27 +42,27 @@ impl Journal {
         Ok(committed)
     }
 
-    /// An instance shows the state of `shown`, and has given its store the records up to `given`.
+    /// An instance shows the state of sequence `shown`, after passing records up to `given` to its store.
     pub(super) fn check_shown(&self, instance: usize, shown: u64, given: u64) -> Result<(), Violation> {
         let records = &self.records[..self.records.partition_point(|record| *record <= shown)];
         if let Some(newest) = records.last().filter(|newest| **newest > given) {
             let text =
-                format!("i{instance} shows the state of {newest}, and gave its store what is up to {given}");
+                format!("i{instance} shows the state of {newest}, and gave its store records up to {given}");
             return Err(Violation::new("shown", text));
         }
         Ok(())
     }
 
-    /// An instance logs what it has decided, which is the record at `sequence`.
+    /// An instance logs the record at `sequence` as its own decision.
     pub(super) fn logged(&mut self, instance: usize, sequence: u64) -> Result<(), Violation> {
         if !self.logged.insert(sequence) {
-            let text = format!("i{instance} logs {sequence}, which another has decided");
+            let text = format!("i{instance} logs {sequence}, which was logged before");
             return Err(Violation::new("log", text));
         }
         Ok(())
     }
 
-    /// The store of an instance takes in a record.
+    /// The store of an instance ingests a record.
     pub(super) fn projected(&mut self, instance: usize, committed: &Committed) -> Result<(), Violation> {
         let reached = self.stores.insert(instance, committed.sequence).unwrap_or(0);
         let next = self.records.partition_point(|record| *record <= reached);
@@ -73,7 +73,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The store of an instance is another one now.
+    /// The store of an instance was lost or replaced by an older one, which has reached `reached`.
     pub(super) fn store_replaced(&mut self, instance: usize, reached: Option<u64>) {
         self.stores.insert(instance, reached.unwrap_or(0));
     }

@@ -1,6 +1,6 @@
-//! Rules `lease` and `rate`: the lock server is asked by nobody but who holds the lease. One that takes one request a
-//! second, and three at once, is never asked more, whoever leads; and one that wants to be left alone is, by the process
-//! that it told.
+//! Rules `lease` and `rate`: only the process that holds the lease sends requests to the lock server. All processes
+//! together send at most one request a second, and three at once, and a process respects the `Retry-After` that it
+//! received.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use os_upgrade_shell::fleetlock::RetryAfter;
 use super::violation::Violation;
 use crate::time::{Micros, SECOND};
 
-/// How many requests the server takes at once.
+/// How many requests the server accepts at once.
 const AT_ONCE: Micros = 3;
-/// How long at least an unlock waits for a server that wants to be left alone for longer.
+/// The longest `Retry-After` that an unlock must respect.
 const UNLOCK_WAITS: Micros = 60 * SECOND;
 
-/// What the server has been asked, and has asked for itself.
+/// The requests to the lock server so far, and its pauses.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    /// How long the requests so far occupy the server.
+pub(super) struct LockRequests {
+    /// Until when the requests so far occupy the server, at one a second.
     busy_until: Micros,
-    /// Until when each process may not ask for a slot, and may not give one back.
-    left_alone: BTreeMap<String, (Micros, Micros)>,
+    /// Until when each process, by its nonce, may not lock, and not unlock.
+    paused_until: BTreeMap<String, (Micros, Micros)>,
 }
 
-impl Asked {
-    /// A process has decided to ask the lock server.
-    pub(super) fn decided(
+impl LockRequests {
+    /// A process has decided to send a request to the lock server.
+    pub(super) fn check(
         &mut self,
         now: Micros,
         nonce: &str,
@@ -36,31 +36,31 @@ impl Asked {
     ) -> Result<(), Violation> {
         self.busy_until = self.busy_until.max(now) + SECOND;
         if self.busy_until > now + AT_ONCE * SECOND {
-            let text = format!("the lock server is asked about {host} too soon after others");
+            let text = format!("a request about {host} goes to the lock server too soon after others");
             return Err(Violation::new("rate", text));
         }
-        let (lock_from, unlock_from) = self.left_alone.get(nonce).copied().unwrap_or_default();
+        let (lock_from, unlock_from) = self.paused_until.get(nonce).copied().unwrap_or_default();
         if now < if unlock { unlock_from } else { lock_from } {
-            let text = format!("{nonce} asks about {host} though it is to leave the server alone");
+            let text = format!("{nonce} sends a request about {host} before the end of Retry-After");
             return Err(Violation::new("rate", text));
         }
         Ok(())
     }
 
-    /// A process is told by the lock server to come back later.
-    pub(super) fn wants_peace(&mut self, now: Micros, nonce: &str, retry_after: RetryAfter) {
+    /// The lock server has answered a process with `retry_after`.
+    pub(super) fn retry_later(&mut self, now: Micros, nonce: &str, retry_after: RetryAfter) {
         let RetryAfter::Server(pause) = retry_after else { return };
         let pause = micros(pause);
-        let (lock_from, unlock_from) = self.left_alone.entry(nonce.to_owned()).or_default();
+        let (lock_from, unlock_from) = self.paused_until.entry(nonce.to_owned()).or_default();
         *lock_from = (*lock_from).max(now + pause);
         *unlock_from = (*unlock_from).max(now + pause.min(UNLOCK_WAITS));
     }
 }
 
-/// A question leaves a process, which holds the lease or not.
+/// A request leaves a process; `leads` is whether that process holds the lease.
 pub(super) fn check_lease(host: &HostName, leads: bool) -> Result<(), Violation> {
     if !leads {
-        let text = format!("the lock server is asked about {host} without the lease");
+        let text = format!("a request about {host} goes to the lock server without the lease");
         return Err(Violation::new("lease", text));
     }
     Ok(())

@@ -1,51 +1,51 @@
-//! What must be so once the bus has lost what it had acknowledged.
+//! What must hold once the bus has lost acknowledged data.
 //!
-//! It is asked for as long as the streams are shorter than what is known of them. Once another instance, which knew of
-//! no loss, has let them grow again, append ids tell, which is tested apart from here.
+//! It is checked while the streams are shorter than an instance knows them to be. Once another instance, which does
+//! not know of the loss, has let them grow again, append ids reveal it; other tests cover that.
 
 use super::violation::Violation;
 use crate::bus::Ends;
 use crate::peer::Peer;
 use crate::time::Micros;
 
-/// What an instance knows of the streams when the bus loses something.
+/// What an instance knows of the ends of the streams when the bus loses data.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Knows {
-    /// Its last process of that time.
+pub(crate) struct KnownEnds {
+    /// The number of its process at that time, or its last one before.
     pub(crate) process: u32,
-    /// What that one knows, if it lives.
+    /// What that process knows, if it is running.
     pub(crate) live: Option<Ends>,
-    /// When that one was told that the bus is back.
-    pub(crate) told: Option<Micros>,
-    /// What its store knows.
+    /// When that process noticed that the bus is back.
+    pub(crate) reconnected: Option<Micros>,
+    /// What its store knows, if it has anything.
     pub(crate) stored: Option<Ends>,
 }
 
-/// What each instance knows of what the bus has lost, once it has lost something.
+/// What each instance knows of the streams, once the bus has lost data.
 #[derive(Debug, Default)]
 pub(super) struct Loss {
-    known: Option<Vec<Knows>>,
+    known: Option<Vec<KnownEnds>>,
 }
 
 impl Loss {
-    /// The bus has lost something.
-    pub(super) fn data_lost(&mut self, knows: Vec<Knows>) {
+    /// The bus has lost data; `knows` has what each instance knows.
+    pub(super) fn data_lost(&mut self, knows: Vec<KnownEnds>) {
         self.known = Some(knows);
     }
 
-    /// Whether it has.
+    /// Whether the bus has lost data.
     pub(super) fn has_lost_data(&self) -> bool {
         self.known.is_some()
     }
 
-    /// A process has been told that the bus is back.
+    /// A process has noticed that the bus is back.
     pub(super) fn reconnected(&mut self, now: Micros, instance: usize) {
         if let Some(knows) = &mut self.known {
-            knows[instance].told.get_or_insert(now);
+            knows[instance].reconnected.get_or_insert(now);
         }
     }
 
-    /// A process writes to the journal, or sends a command, which left it at `sent`; the streams end at `ends` then.
+    /// An append or a command arrives that left its process at `sent`; the streams end at `ends` before it.
     pub(super) fn check_write(
         &self,
         from: Peer,
@@ -55,20 +55,20 @@ impl Loss {
     ) -> Result<(), Violation> {
         let (Some(knows), Peer::Instance(instance)) = (&self.known, from) else { return Ok(()) };
         let knows = knows[instance];
-        let of_it = if process == knows.process {
-            knows.live.filter(|_| knows.told.is_some_and(|told| told < sent))
+        let known = if process == knows.process {
+            knows.live.filter(|_| knows.reconnected.is_some_and(|reconnected| reconnected < sent))
         } else {
-            // What an earlier process had sent may arrive late.
+            // What an earlier process sent may arrive late.
             knows.stored.filter(|_| process > knows.process)
         };
-        if of_it.is_some_and(|of_it| of_it.is_beyond(ends)) {
+        if known.is_some_and(|known| known.is_beyond(ends)) {
             let text = format!("i{instance} goes on though it knows that data is lost");
             return Err(Violation::new("loss", text));
         }
         Ok(())
     }
 
-    /// Whether each instance has stopped, after some time.
+    /// Checks some time after a loss whether each instance has stopped.
     pub(super) fn check_stopped(&self, stopped: &[bool], ends: Ends) -> Result<(), Violation> {
         let known = self.known.iter().flatten().zip(stopped).enumerate();
         for (instance, (knows, stopped)) in known {

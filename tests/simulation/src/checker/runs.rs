@@ -1,4 +1,4 @@
-//! Runs and configurations, as the journal tells of them, and when a run may start by itself.
+//! Runs and configurations, according to the journal, and when a run may start automatically.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use os_upgrade_protocol::{Hint, RunId};
 use super::violation::Violation;
 use crate::time::Micros;
 
-/// A run as the journal tells of it.
+/// A run, according to the journal.
 #[derive(Debug)]
 pub(super) struct RunSeen {
     started: Micros,
-    /// When it stopped, and when it ended, by the journal.
+    /// When the journal has its stopping, and its end.
     stopped: Option<Micros>,
     pub(super) ended: Option<Micros>,
-    /// When any instance first showed that it had ended.
+    /// When any instance first showed its end.
     pub(super) end_shown: Option<Micros>,
     pub(super) not_after: DateTime<Utc>,
 }
 
 impl RunSeen {
-    fn was_there(&self, since: Micros) -> bool {
+    fn was_active(&self, since: Micros) -> bool {
         self.ended.is_none_or(|ended| ended >= since)
     }
 }
@@ -32,9 +32,10 @@ impl RunSeen {
 #[derive(Debug)]
 pub(super) struct Runs {
     seen: BTreeMap<RunId, RunSeen>,
-    /// Every configuration with the time from which on it was in force.
+    /// Every configuration, each with the time at which it came into force.
     configs: Vec<(Micros, Option<Config>)>,
-    /// The occurrence in which this lies has started its run, or an operator has cancelled one in it.
+    /// The last time at which a run started automatically, or was cancelled: no second run may start in that
+    /// occurrence.
     occurrence_spent: Option<DateTime<Utc>>,
     scheduled: u64,
 }
@@ -44,12 +45,12 @@ impl Runs {
         Self { seen: BTreeMap::new(), configs: vec![(0, None)], occurrence_spent: None, scheduled: 0 }
     }
 
-    /// How many have begun.
+    /// The number of runs.
     pub(super) fn count(&self) -> u64 {
         self.seen.len() as u64
     }
 
-    /// How many have begun by themselves.
+    /// The number of runs that a window started.
     pub(super) fn scheduled(&self) -> u64 {
         self.scheduled
     }
@@ -58,7 +59,7 @@ impl Runs {
         self.seen.get(run)
     }
 
-    /// A fact of that time stands in the journal.
+    /// A fact of the time `at` was added to the journal.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         match fact {
@@ -68,7 +69,7 @@ impl Runs {
                 let seen = RunSeen { started: now, stopped: None, ended: None, end_shown: None, not_after };
                 self.seen.insert(run.clone(), seen);
                 if let Trigger::Window { start, end } = trigger {
-                    return self.started_by_itself(at, Occurrence { start: *start, end: *end }, not_after);
+                    return self.check_scheduled(at, Occurrence { start: *start, end: *end }, not_after);
                 }
             }
             Fact::RunStopping { run, cause } => {
@@ -90,8 +91,9 @@ impl Runs {
         Ok(())
     }
 
-    /// A run starts by itself in an occurrence of what is configured, of which enough is left, and as the only one.
-    fn started_by_itself(
+    /// A run may start automatically in a configured occurrence only, with enough of it left, and as the only one
+    /// there.
+    fn check_scheduled(
         &mut self,
         at: DateTime<Utc>,
         occurrence: Occurrence,
@@ -99,20 +101,20 @@ impl Runs {
     ) -> Result<(), Violation> {
         let wrong = |text| Err(Violation::new("window", text));
         let Some(config) = self.configs.last().and_then(|(_, config)| config.as_ref()) else {
-            return wrong("a run starts by itself without a configuration".to_owned());
+            return wrong("a run starts automatically without a configuration".to_owned());
         };
         let calendar = Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC);
         if calendar.containing(at) != Ok(Some(occurrence)) || not_after != occurrence.end {
-            return wrong(format!("a run starts by itself at {at} in {occurrence:?}, until {not_after}"));
+            return wrong(format!("a run starts automatically at {at} in {occurrence:?}, until {not_after}"));
         }
         if occurrence.end - at < config.minimum_remaining.to_delta() {
-            return wrong(format!("a run starts by itself at {at} in the end of {occurrence:?}"));
+            return wrong(format!("a run starts automatically at {at}, too late in {occurrence:?}"));
         }
         let is_second = self.occurrence_spent.is_some_and(|spent| occurrence.start <= spent);
         self.occurrence_spent = self.occurrence_spent.max(Some(at));
         self.scheduled += 1;
         if is_second {
-            return wrong(format!("a second run starts by itself at {at} in {occurrence:?}"));
+            return wrong(format!("a second run starts automatically at {at} in {occurrence:?}"));
         }
         Ok(())
     }
@@ -141,14 +143,14 @@ impl Runs {
         })
     }
 
-    /// Whether `run` was there at some time since `since`.
-    pub(super) fn was_there(&self, run: &RunId, since: Micros) -> bool {
-        self.seen.get(run).is_some_and(|run| run.was_there(since))
+    /// Whether `run` was active at some time since `since`.
+    pub(super) fn was_active(&self, run: &RunId, since: Micros) -> bool {
+        self.seen.get(run).is_some_and(|run| run.was_active(since))
     }
 
-    /// Whether a run that was there at some time since `since` has stopped.
+    /// Whether a run that was active at some time since `since` has been stopping.
     pub(super) fn was_stopping(&self, since: Micros) -> bool {
-        self.seen.values().any(|run| run.stopped.is_some() && run.was_there(since))
+        self.seen.values().any(|run| run.stopped.is_some() && run.was_active(since))
     }
 
     /// Whether a run has ended since `since`.
@@ -156,13 +158,13 @@ impl Runs {
         self.seen.values().any(|run| run.ended.is_some_and(|ended| ended >= since))
     }
 
-    /// Whether no run was there at some time since `since`.
-    pub(super) fn was_none(&self, since: Micros, now: Micros) -> bool {
+    /// Whether no run was active at some time between `since` and `now`.
+    pub(super) fn was_idle(&self, since: Micros, now: Micros) -> bool {
         let active = |at: Micros| {
             let spans = |run: &RunSeen| run.started < at && run.ended.is_none_or(|ended| ended > at);
             self.seen.values().any(spans)
         };
-        // It changes only where a run starts or ends.
+        // The answer changes only where a run starts or ends.
         let ends = self.seen.values().filter_map(|run| run.ended).filter(|end| *end >= since);
         let starts = self.seen.values().map(|run| run.started).filter(|start| *start >= since);
         [since, now].into_iter().chain(ends).chain(starts).any(|at| !active(at))

@@ -1,4 +1,4 @@
-//! Which secrets are kept: all of them under one key.
+//! Which secrets are stored: all of them must be under one key.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use os_upgrade_kernel::{Fact, Operation, SecretName, SecretOperation, SecretRefu
 use super::violation::Violation;
 use crate::time::Micros;
 
-/// The strongbox, and how it was at any time.
+/// The strongbox, now and at earlier times.
 #[derive(Debug, Default)]
 pub(super) struct Secrets {
     now: Strongbox,
-    /// How it was before, and until when.
+    /// Its earlier contents, each with the time at which it ended.
     before: Vec<(Micros, Strongbox)>,
 }
 
@@ -22,7 +22,7 @@ struct Strongbox {
 }
 
 impl Secrets {
-    /// A fact stands in the journal.
+    /// A fact was added to the journal.
     pub(super) fn fact(&mut self, now: Micros, fact: &Fact) -> Result<(), Violation> {
         let mut strongbox = self.now.clone();
         let mut checked = Ok(());
@@ -44,9 +44,9 @@ impl Secrets {
         checked
     }
 
-    /// Whether what was asked for has been so at some time since.
-    pub(super) fn came_to_be(&self, asked: &SecretOperation, since: Micros) -> bool {
-        self.was(since, |strongbox| match asked {
+    /// Whether the result of `operation` was in force at some time since `since`.
+    pub(super) fn took_effect(&self, operation: &SecretOperation, since: Micros) -> bool {
+        self.was_ever(since, |strongbox| match operation {
             SecretOperation::Keep { name, sealed, check } => {
                 strongbox.kept.get(name) == Some(sealed) && strongbox.check.as_ref() == Some(check)
             }
@@ -54,23 +54,28 @@ impl Secrets {
         })
     }
 
-    /// Whether there has been a reason for the refusal at some time since.
-    pub(super) fn was_refusable(&self, asked: &Operation, refusal: &SecretRefusal, since: Micros) -> bool {
-        let Operation::Secret(asked) = asked else { return false };
-        self.was(since, |strongbox| match refusal {
+    /// Whether there was a reason for the refusal at some time since `since`.
+    pub(super) fn was_refusable(
+        &self,
+        operation: &Operation,
+        refusal: &SecretRefusal,
+        since: Micros,
+    ) -> bool {
+        let Operation::Secret(operation) = operation else { return false };
+        self.was_ever(since, |strongbox| match refusal {
             SecretRefusal::OtherStrongboxKey => {
                 let is_other = |check| strongbox.check.as_ref() != Some(check);
                 !strongbox.kept.is_empty()
-                    && matches!(asked, SecretOperation::Keep { check, .. } if is_other(check))
+                    && matches!(operation, SecretOperation::Keep { check, .. } if is_other(check))
             }
-            // There are not so many.
+            // The simulated site never stores that many.
             SecretRefusal::StrongboxFull => false,
             SecretRefusal::NoSecret { name } => !strongbox.kept.contains_key(name),
         })
     }
 
-    /// Whether it was so at some time from `since` on.
-    fn was(&self, since: Micros, is_so: impl Fn(&Strongbox) -> bool) -> bool {
+    /// Whether `is_so` held at some time since `since`.
+    fn was_ever(&self, since: Micros, is_so: impl Fn(&Strongbox) -> bool) -> bool {
         let before = self.before.iter().filter(|(until, _)| *until >= since).map(|(_, strongbox)| strongbox);
         before.chain([&self.now]).any(is_so)
     }

@@ -1,22 +1,23 @@
 //! The semaphores, as their clients see them: whether the history of all calls is linearisable.
 //!
-//! It is when the calls can be put into one order, each at a moment between its question and its answer, in which a
-//! sequential counting semaphore with owners ([`specification`]) would have given just these answers. A call without an
-//! answer may have had its effect at any moment since, or never. To find such an order is hard; to check one is not, and
-//! the journal has one: every change of a semaphore is a fact of it, and whoever leads next goes on from these facts in
-//! their order. So it is checked that
+//! It is if the calls can be put into one order, each at a moment between call and answer, in which a sequential
+//! counting semaphore with owners ([`specification`]) would have given exactly these answers. A call without an answer
+//! may have had its effect at any moment since, or never. Finding such an order is hard; checking one is not, and the
+//! journal has one: every change of a semaphore is a fact of it, and the next leader goes on from these facts in their
+//! order. So these are checked:
 //!
-//! 1. each fact is what the sequential semaphore would do, in the order of the journal: no slot beyond those there are;
-//! 2. each fact is the work of one call of just this client, which had been asked and not been answered when the fact
-//!    was stored, and of which the answer, if there ever is one, says so; and no call is told that nothing was changed,
-//!    or the contrary, that has a fact. Calls that look the same can stand for each other, so they are counted: at no
-//!    time are there more facts than calls that may have made them;
-//! 3. each answer of a call that has made no fact is what the semaphore would say, without being changed, at some moment
-//!    between question and answer. Such calls do not touch each other, so each can be placed for itself.
+//! 1. each fact is what the sequential semaphore would do, in the order of the journal: never more slots than there
+//!    are;
+//! 2. each fact was caused by one call of exactly this client, which had been made and not answered when the fact was
+//!    stored, and whose answer, if there is one, agrees with the fact; a call that caused a fact is not told that
+//!    nothing was changed, or the contrary. Calls with the same intent can stand for each other, so they are counted:
+//!    at no time are there more facts than calls that may have caused them;
+//! 3. each answer of a call that caused no fact is what the semaphore would answer, without a change, at some moment
+//!    between call and answer. Such calls do not affect each other, so each can be placed separately.
 //!
-//! Facts and these moments together are the order that was looked for: what passes is linearisable. Histories that are
-//! so in another order than the journal's only are called wrong, and are: the next leader would know another state than
-//! the one its clients have been told of.
+//! Facts and these moments together are the order: what passes is linearisable. A history that is linearisable in
+//! another order than the journal's only is reported as a violation, and is one: the next leader would have another
+//! state than the one that its clients were told of.
 
 mod specification;
 
@@ -33,14 +34,14 @@ use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::node::CallId;
 use os_upgrade_shell::not_done::NotDone;
 
-use self::specification::{Specification, Told};
-use super::calls::MAY_YET_COME;
+use self::specification::{Specification, Verdict};
+use super::calls::LATE_EFFECT_MAX;
 use super::violation::Violation;
 use crate::time::Micros;
 
-/// What a call wants, and a fact does; calls with the same can stand for each other.
+/// The change that a call requests and a fact makes; calls with the same intent can stand for each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Matter {
+struct Intent {
     group: GroupName,
     id: String,
     kind: Kind,
@@ -50,45 +51,45 @@ struct Matter {
 enum Kind {
     Lock,
     Unlock,
-    /// Each request of an operator has an actor of its own.
+    /// Each request of an operator has its own actor.
     Operator(String),
 }
 
 /// A call that may still have an effect.
 #[derive(Debug)]
-struct Open {
+struct OpenCall {
     request: Request,
-    asked: Micros,
-    /// Until when it may have one, if its asker has been told that nobody knows.
+    called: Micros,
+    /// Until when it may have one, if its caller was told that the outcome is unknown.
     until: Option<Micros>,
-    /// What it could have been told since without changing anything.
-    possible: Vec<Told>,
+    /// What it could have been answered since without changing anything.
+    possible: Vec<Verdict>,
 }
 
-/// A fact of which it is not yet clear which call has made it.
+/// A fact that has not been matched with the call that caused it.
 #[derive(Debug)]
-struct Made {
+struct Change {
     at: Micros,
-    told: Told,
+    verdict: Verdict,
 }
 
-/// Calls under way, and what the journal says of the semaphores.
+/// Calls under way, and the semaphores according to the journal.
 #[derive(Debug)]
 pub(super) struct Semaphores {
     provider: LockProvider,
     specification: Specification,
-    open: BTreeMap<Matter, BTreeMap<CallId, Open>>,
-    made: BTreeMap<Matter, Vec<Made>>,
+    open: BTreeMap<Intent, BTreeMap<CallId, OpenCall>>,
+    changes: BTreeMap<Intent, Vec<Change>>,
     answers: u64,
 }
 
 impl Semaphores {
     pub(super) fn new(provider: LockProvider, hosts: impl IntoIterator<Item = HostName>) -> Self {
         let specification = Specification::new(hosts);
-        Self { provider, specification, open: BTreeMap::new(), made: BTreeMap::new(), answers: 0 }
+        Self { provider, specification, open: BTreeMap::new(), changes: BTreeMap::new(), answers: 0 }
     }
 
-    /// How many answers about slots were found right.
+    /// The answers about slots that were found right.
     pub(super) fn answers(&self) -> u64 {
         self.answers
     }
@@ -98,15 +99,15 @@ impl Semaphores {
         self.specification.is_under_way(host)
     }
 
-    /// Somebody asks.
-    pub(super) fn asked(&mut self, now: Micros, call: CallId, request: &Request) {
-        let Some(matter) = self.matter(request) else { return };
-        let possible = self.specification.says(request).into_iter().collect();
-        let open = Open { request: request.clone(), asked: now, until: None, possible };
-        self.open.entry(matter).or_default().insert(call, open);
+    /// A call is made.
+    pub(super) fn called(&mut self, now: Micros, call: CallId, request: &Request) {
+        let Some(intent) = self.intent(request) else { return };
+        let possible = self.specification.verdict(request).into_iter().collect();
+        let open = OpenCall { request: request.clone(), called: now, until: None, possible };
+        self.open.entry(intent).or_default().insert(call, open);
     }
 
-    /// They are answered.
+    /// A call is answered.
     pub(super) fn answered(
         &mut self,
         now: Micros,
@@ -114,61 +115,61 @@ impl Semaphores {
         request: &Request,
         outcome: &Outcome,
     ) -> Result<(), Violation> {
-        let Some(matter) = self.matter(request) else { return Ok(()) };
-        self.check_answer(now, call, &matter, request, outcome)?;
+        let Some(intent) = self.intent(request) else { return Ok(()) };
+        self.check_answer(now, call, &intent, request, outcome)?;
         self.answers += 1;
         Ok(())
     }
 
-    /// What is asked of the embedded semaphores, if it is.
-    fn matter(&self, request: &Request) -> Option<Matter> {
-        Matter::of_request(request).filter(|_| self.provider == LockProvider::Embedded)
+    /// The intent of a request to the embedded semaphores; none for other requests.
+    fn intent(&self, request: &Request) -> Option<Intent> {
+        Intent::of_request(request).filter(|_| self.provider == LockProvider::Embedded)
     }
 
     fn check_answer(
         &mut self,
         now: Micros,
         call: CallId,
-        matter: &Matter,
+        intent: &Intent,
         request: &Request,
         outcome: &Outcome,
     ) -> Result<(), Violation> {
-        let calls = self.open.entry(matter.clone()).or_default();
+        let calls = self.open.entry(intent.clone()).or_default();
         let answer = match outcome {
             Ok(answered) => &answered.answer,
             Err(NotDone::Unchanged { .. }) => {
                 calls.remove(&call);
-                return self.check_made(matter);
+                return self.check_changes(intent);
             }
             Err(NotDone::Unknown { .. }) => {
                 if let Some(open) = calls.get_mut(&call) {
-                    open.until = Some(now + MAY_YET_COME);
+                    open.until = Some(now + LATE_EFFECT_MAX);
                 }
                 return Ok(());
             }
         };
         let Some(open) = calls.remove(&call) else { return Ok(()) };
-        let Some(told) = Told::of(answer) else {
+        let Some(verdict) = Verdict::of(answer) else {
             return Err(Violation::new("semaphore", format!("{request:?} is answered {answer:?}")));
         };
-        if !self.take_made(matter, open.asked, Some(told)) && !open.possible.contains(&told) {
-            let asked = open.asked;
-            let text = format!("{request:?} of {asked} is answered {answer:?}, which was never so");
+        if !self.match_change(intent, open.called, Some(verdict)) && !open.possible.contains(&verdict) {
+            let called = open.called;
+            let text = format!("{request:?} of {called} is answered {answer:?}, which was never so");
             return Err(Violation::new("semaphore", text));
         }
-        self.check_made(matter)
+        self.check_changes(intent)
     }
 
-    /// A process that stood still goes on: what it has kept may leave it only now.
-    pub(super) fn goes_on(&mut self, now: Micros) {
+    /// A paused process goes on: what it has kept may leave it only now.
+    pub(super) fn resumed(&mut self, now: Micros) {
         for until in
             self.open.values_mut().flat_map(BTreeMap::values_mut).filter_map(|open| open.until.as_mut())
         {
-            *until = (now + MAY_YET_COME).max(*until);
+            *until = (now + LATE_EFFECT_MAX).max(*until);
         }
     }
 
-    /// A fact of that time stands in the journal.
+    /// A fact of the time `at` was added to the journal.
     pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         let checked = self.check_fact(now, at, fact);
         match self.provider {
@@ -179,49 +180,51 @@ impl Semaphores {
 
     fn check_fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         self.specification.fact(at, fact)?;
-        if let Some((matter, told)) = Matter::of_fact(fact) {
-            self.expire(now, &matter);
-            self.made.entry(matter.clone()).or_default().push(Made { at: now, told });
-            self.check_made(&matter)?;
+        if let Some((intent, verdict)) = Intent::of_fact(fact) {
+            self.expire(now, &intent);
+            self.changes.entry(intent.clone()).or_default().push(Change { at: now, verdict });
+            self.check_changes(&intent)?;
         }
         for open in self.open.values_mut().flat_map(BTreeMap::values_mut) {
-            if let Some(told) = self.specification.says(&open.request)
-                && !open.possible.contains(&told)
+            if let Some(verdict) = self.specification.verdict(&open.request)
+                && !open.possible.contains(&verdict)
             {
-                open.possible.push(told);
+                open.possible.push(verdict);
             }
         }
         Ok(())
     }
 
-    /// Calls that may have no effect any more are no candidates.
-    fn expire(&mut self, now: Micros, matter: &Matter) {
-        let Some(calls) = self.open.get_mut(matter) else { return };
-        let gone = |open: &Open| open.until.is_some_and(|until| until < now);
-        let expired: Vec<Micros> = calls.values().filter(|open| gone(open)).map(|open| open.asked).collect();
-        calls.retain(|_, open| !gone(open));
-        for asked in expired {
-            self.take_made(matter, asked, None);
+    /// Removes calls that can have no effect any more.
+    fn expire(&mut self, now: Micros, intent: &Intent) {
+        let Some(calls) = self.open.get_mut(intent) else { return };
+        let is_over = |open: &OpenCall| open.until.is_some_and(|until| until < now);
+        let expired: Vec<Micros> =
+            calls.values().filter(|open| is_over(open)).map(|open| open.called).collect();
+        calls.retain(|_, open| !is_over(open));
+        for called in expired {
+            self.match_change(intent, called, None);
         }
     }
 
-    /// The earliest fact that a call asked at that time may have made is its work. The later a call was asked, the fewer
-    /// facts may be its own, and the earlier a fact is, the fewer calls may have made it; so this is never a mistake.
-    fn take_made(&mut self, matter: &Matter, asked: Micros, told: Option<Told>) -> bool {
-        let Some(made) = self.made.get_mut(matter) else { return false };
-        let its_own = |made: &Made| made.at >= asked && told.is_none_or(|told| made.told == told);
-        let found = made.iter().position(its_own);
-        found.map(|index| made.remove(index)).is_some()
+    /// Matches a call with the earliest fact that it may have caused; returns whether there is one. The later a call
+    /// was made, the fewer facts it may have caused, and the earlier a fact is, the fewer calls may have caused it; so
+    /// this is never wrong.
+    fn match_change(&mut self, intent: &Intent, called: Micros, verdict: Option<Verdict>) -> bool {
+        let Some(changes) = self.changes.get_mut(intent) else { return false };
+        let is_own =
+            |change: &Change| change.at >= called && verdict.is_none_or(|verdict| change.verdict == verdict);
+        let found = changes.iter().position(is_own);
+        found.map(|index| changes.remove(index)).is_some()
     }
 
-    /// Whether there are calls enough for all facts that no answered call has made.
-    fn check_made(&self, matter: &Matter) -> Result<(), Violation> {
-        let asked = || self.open.get(matter).into_iter().flat_map(BTreeMap::values).map(|open| open.asked);
-        for (earlier, made) in self.made.get(matter).into_iter().flatten().enumerate() {
-            if asked().filter(|asked| *asked <= made.at).count() <= earlier {
-                let Matter { group, id, kind } = matter;
-                let text =
-                    format!("a change at {} ({kind:?} of {id} in {group}) that nobody asked for", made.at);
+    /// Checks that there are enough calls for all facts that no answered call has caused.
+    fn check_changes(&self, intent: &Intent) -> Result<(), Violation> {
+        let called = || self.open.get(intent).into_iter().flat_map(BTreeMap::values).map(|open| open.called);
+        for (earlier, change) in self.changes.get(intent).into_iter().flatten().enumerate() {
+            if called().filter(|called| *called <= change.at).count() <= earlier {
+                let Intent { group, id, kind } = intent;
+                let text = format!("a change at {} ({kind:?} of {id} in {group}) without a call", change.at);
                 return Err(Violation::new("semaphore", text));
             }
         }
@@ -229,7 +232,7 @@ impl Semaphores {
     }
 }
 
-impl Matter {
+impl Intent {
     fn of_request(request: &Request) -> Option<Self> {
         let (group, id, kind) = match &request.operation {
             Operation::Lock(LockOperation::Lock { group, id }) => (group, id, Kind::Lock),
@@ -246,24 +249,24 @@ impl Matter {
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
     }
 
-    /// With what whoever made it is told.
-    #[allow(clippy::wildcard_enum_match_arm, reason = "all others are no changes that clients ask for")]
-    fn of_fact(fact: &Fact) -> Option<(Self, Told)> {
-        let (group, id, kind, told) = match fact {
-            Fact::LockGranted { group, id, .. } => (group, id, Kind::Lock, Told::Yes),
-            Fact::LockAwaited { group, id, .. } => (group, id, Kind::Lock, Told::Full),
-            Fact::LockReleased { group, id, .. } => (group, id, Kind::Unlock, Told::Yes),
+    /// With the answer to the call that caused it.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "all others are no changes that clients request")]
+    fn of_fact(fact: &Fact) -> Option<(Self, Verdict)> {
+        let (group, id, kind, verdict) = match fact {
+            Fact::LockGranted { group, id, .. } => (group, id, Kind::Lock, Verdict::Yes),
+            Fact::LockAwaited { group, id, .. } => (group, id, Kind::Lock, Verdict::Full),
+            Fact::LockReleased { group, id, .. } => (group, id, Kind::Unlock, Verdict::Yes),
             Fact::HoldPlaced { group, id, actor, .. } | Fact::HolderReleased { group, id, actor, .. } => {
-                (group, id, Kind::Operator(actor.clone()), Told::Yes)
+                (group, id, Kind::Operator(actor.clone()), Verdict::Yes)
             }
             _ => return None,
         };
-        Some((Self { group: group.clone(), id: id.as_str().to_owned(), kind }, told))
+        Some((Self { group: group.clone(), id: id.as_str().to_owned(), kind }, verdict))
     }
 }
 
-impl Told {
-    /// What an answer says; none for those that no call about a slot is given.
+impl Verdict {
+    /// What an answer means; none for those that no call about a slot gets.
     fn of(answer: &Answer) -> Option<Self> {
         match answer {
             Ok(Accepted::Done) => Some(Self::Yes),

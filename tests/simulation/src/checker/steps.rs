@@ -1,4 +1,4 @@
-//! Steps of hosts, from the `upgrade` that opens one to the `done` that closes it, and the slots they need.
+//! The steps of hosts, from the `upgrade` that opens one to the `done` that closes it, and the slots that they need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ struct Step {
     sequence: u64,
     /// Whether the host may be under upgrade.
     open: bool,
-    /// Whether it was given up because it did not come back from its reboot.
+    /// Whether the host was given up because it did not answer.
     silent: bool,
     /// The sequence of the `done` with which it ended.
     done: Option<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Steps {
     groups: BTreeMap<HostName, GroupName>,
     /// The most slots that each group may have had.
     slots: BTreeMap<GroupName, u32>,
-    /// Hosts that hold a slot by the journal.
+    /// Hosts that hold a slot according to the journal.
     granted: BTreeSet<HostName>,
     by_host: BTreeMap<HostName, Step>,
     given_up: u64,
@@ -57,7 +57,7 @@ impl Steps {
         }
     }
 
-    /// How many hosts operators gave up after these had begun.
+    /// The hosts that operators gave up after these had begun.
     pub(super) fn given_up(&self) -> u64 {
         self.given_up
     }
@@ -67,9 +67,9 @@ impl Steps {
         self.by_host.iter().filter(|(_, step)| step.open).map(|(host, _)| host)
     }
 
-    /// An instance has been given other settings, which may come into force.
-    pub(super) fn settings_may_be(&mut self, settings: &Settings) {
-        // The slots of a lock server elsewhere are its own.
+    /// The settings of an instance have changed; they come into force if it leads.
+    pub(super) fn settings_changed(&mut self, settings: &Settings) {
+        // An external lock server has its own slots.
         if self.provider == LockProvider::Embedded {
             for (group, slots) in &settings.groups {
                 let most = self.slots.entry(group.clone()).or_default();
@@ -78,7 +78,7 @@ impl Steps {
         }
     }
 
-    /// An `upgrade` or a `reboot` stands in the stream.
+    /// An `upgrade` or a `reboot` is stored in the stream.
     pub(super) fn commanded(
         &mut self,
         sequence: u64,
@@ -95,7 +95,7 @@ impl Steps {
             LockProvider::External => locks.holds(group, id.host.as_str()),
         };
         if !held {
-            return Err(Violation::new("S4", format!("{id} stands in the stream without a slot")));
+            return Err(Violation::new("S4", format!("{id} is in the stream without a slot")));
         }
         self.check_slots(group, calls)
     }
@@ -104,7 +104,7 @@ impl Steps {
         self.groups.get(host).unwrap_or(&self.default_group)
     }
 
-    /// S1, counting hosts under upgrade and clients from outside; who is both counts once.
+    /// S1: counts hosts under upgrade and FleetLock clients; a name that is both counts once.
     pub(super) fn check_slots(&self, group: &GroupName, calls: &Calls) -> Result<(), Violation> {
         let hosts = self.open().filter(|host| self.group_of(host) == group).map(HostName::as_str);
         let holders: BTreeSet<&str> = hosts.chain(calls.holders(group).map(ClientId::as_str)).collect();
@@ -116,7 +116,7 @@ impl Steps {
         Ok(())
     }
 
-    /// A reply stands in the stream.
+    /// A reply is stored in the stream.
     pub(super) fn answered(
         &mut self,
         host: &HostName,
@@ -147,8 +147,8 @@ impl Steps {
         }
     }
 
-    /// The command that the step is at was deleted before anybody was given it.
-    pub(super) fn undone(&mut self, host: &HostName, sequence: u64) {
+    /// The step's command was deleted before it was delivered.
+    pub(super) fn retracted(&mut self, host: &HostName, sequence: u64) {
         if let Some(step) = self.by_host.get_mut(host)
             && step.sequence == sequence
         {
@@ -156,10 +156,9 @@ impl Steps {
         }
     }
 
-    /// A fact stands in a record, whose other facts are still to be looked at: where failed hosts are released, those
-    /// that fall silent are as well, be it by the very end of their run, or as soon as their command has been taken back
-    /// or is in their worker's hands.
-    pub(super) fn silent_released(&mut self, fact: &Fact) {
+    /// A fact of a record whose facts are about to be checked. With `on-failure = "release"` hosts that do not answer
+    /// are released too, by the end of their run, or as soon as their command has been retracted or delivered.
+    pub(super) fn release_silent(&mut self, fact: &Fact) {
         if self.on_failure != OnFailure::Release {
             return;
         }
@@ -176,7 +175,7 @@ impl Steps {
         }
     }
 
-    /// A fact stands in the journal, with which that says this.
+    /// A fact was added to the journal, which folds to `journal` with it.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     pub(super) fn fact(
         &mut self,
@@ -192,59 +191,62 @@ impl Steps {
             Fact::Host { run, host, event: HostEvent::Upgraded } => self.check_upgraded(run, host),
             Fact::Host { run, host, event: HostEvent::TimedOut { reason } } if is_given_up(reason) => {
                 self.given_up += u64::from(matches!(reason, Reason::GivenUp { .. }));
-                self.said_silent(run, host, journal)
+                self.host_given_up(run, host, journal)
             }
             Fact::SlotReleaseDue { host, why: ReleaseCause::Operator }
             | Fact::SlotReleased { host, why: ReleaseCause::Operator } => {
                 self.granted.remove(host);
-                self.slot_taken_back(host, semaphores)
+                self.slot_released_by_operator(host, semaphores)
             }
             Fact::SlotReleaseDue { host, .. } | Fact::SlotReleased { host, .. } => {
                 if self.granted.remove(host) { self.check_freed(host) } else { Ok(()) }
             }
-            // The other facts are about no step.
+            // The other facts concern no step.
             _ => Ok(()),
         }
     }
 
-    /// The journal says that `host` is through.
+    /// According to the journal `host` is upgraded.
     fn check_upgraded(&self, run: &RunId, host: &HostName) -> Result<(), Violation> {
         let done = self.by_host.get(host).is_some_and(|step| step.done.is_some() && step.run == *run);
         if !done {
-            let text = format!("{host} is said to be upgraded in {run}, but has not said so");
+            let text = format!("{host} is upgraded in {run} by the journal, but has not replied so");
             return Err(Violation::new("live", text));
         }
         Ok(())
     }
 
-    /// A host has been given up in the middle of its run, as one that does not answer.
-    fn said_silent(&mut self, run: &RunId, host: &HostName, journal: &State) -> Result<(), Violation> {
+    /// A host was given up in the middle of its run, because it does not answer.
+    fn host_given_up(&mut self, run: &RunId, host: &HostName, journal: &State) -> Result<(), Violation> {
         let fence = journal.fence.as_ref().map_or(0, |fence| fence.sequence);
         let Some(step) = self.by_host.get_mut(host) else { return Ok(()) };
         step.silent = true;
         if step.done.is_some_and(|done| done < fence) {
-            let text = format!(
-                "{host} is given up in {run}, though its answer stood there before its leader's fence"
-            );
+            let text =
+                format!("{host} is given up in {run}, although its answer precedes its leader's fence");
             return Err(Violation::new("live", text));
         }
         Ok(())
     }
 
-    /// An operator has taken the slot of `host` back, and so taken it upon them that it does no harm. Not where it is at
-    /// work: what is under way would go on beside whoever is granted the slot next.
-    fn slot_taken_back(&mut self, host: &HostName, semaphores: &Semaphores) -> Result<(), Violation> {
+    /// An operator has released the slot of `host`, and so answers for the consequences. Not while the host is at
+    /// work: its upgrade would go on beside the next holder's.
+    fn slot_released_by_operator(
+        &mut self,
+        host: &HostName,
+        semaphores: &Semaphores,
+    ) -> Result<(), Violation> {
         if let Some(step) = self.by_host.get_mut(host) {
             step.open = false;
         }
         if semaphores.is_under_way(host) {
-            let text = format!("the slot of {host} is taken back while it is at work");
+            let text = format!("the slot of {host} is released while it is at work");
             return Err(Violation::new("S6", text));
         }
         Ok(())
     }
 
-    /// The slot of `host`, which held one, may go to others from now on.
+    /// The slot of `host` may go to others from now on.
     pub(super) fn check_freed(&self, host: &HostName) -> Result<(), Violation> {
         if self.by_host.get(host).is_some_and(|step| step.open) {
             let text = format!("the slot of {host} is freed while it may be under upgrade");
@@ -254,7 +256,7 @@ impl Steps {
     }
 }
 
-/// Whether nothing but that it has not answered is known of a host that is given up for this, before its run's end.
+/// Whether a host that is given up for this reason, before its run's end, is only known not to have answered.
 fn is_given_up(reason: &Reason) -> bool {
     matches!(reason, Reason::BootTimeout { .. } | Reason::GivenUp { .. })
 }

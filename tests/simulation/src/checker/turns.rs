@@ -1,4 +1,5 @@
-//! Rule `fair`, for how long clients wait beside runs: the turns of hosts, from the grant of a slot to its release.
+//! Rule `fair`, as far as it limits how long clients wait beside runs: the turns of hosts, from the grant of a slot to
+//! its release.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +11,19 @@ use crate::time::{Micros, SECOND};
 
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// Since when each host holds its slot that holds one.
+    /// Since when each host holds its slot; hosts without a slot are absent.
     since: BTreeMap<HostName, Micros>,
     longest: Micros,
     waits: u64,
 }
 
 impl Turns {
-    /// How many clients waited for their slot.
+    /// The clients that waited for their slot.
     pub(super) fn waits(&self) -> u64 {
         self.waits
     }
 
-    /// A fact stands in the journal.
+    /// A fact was added to the journal.
     pub(super) fn fact(&mut self, now: Micros, fact: &Fact) {
         if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } = fact {
             self.since.insert(host.clone(), now);
@@ -33,7 +34,7 @@ impl Turns {
         }
     }
 
-    /// The longest time for which a host held its slot, since that was last forgotten.
+    /// The longest time for which a host held its slot, since `forget_longest`.
     pub(super) fn longest(&self, now: Micros) -> Micros {
         let turns = self.since.values().map(|since| now - since);
         turns.fold(self.longest, Micros::max)
@@ -43,7 +44,7 @@ impl Turns {
         self.longest = 0;
     }
 
-    /// A client that had been refused was granted a slot after so long, and should have been within that.
+    /// A client that had been refused was granted a slot after `waited`, with `within` as the limit.
     pub(super) fn waited(
         &mut self,
         client: &ClientId,

@@ -1,8 +1,8 @@
-//! What must never be seen, and was.
+//! Violations of the rules.
 
 use std::fmt;
 
-/// Something that must never be seen was seen.
+/// A broken rule.
 #[derive(Debug, Clone)]
 pub struct Violation {
     /// The rule's short name.
@@ -31,12 +31,13 @@ pub(super) struct Violations {
 }
 
 impl Violations {
-    /// From now on only the rule about losses counts: of what is lost nothing can be promised but that it is noticed.
+    /// From now on only the rule `loss` counts: once data is lost, nothing is promised except that the loss is
+    /// noticed.
     pub(super) fn data_lost(&mut self) {
         self.data_is_lost = true;
     }
 
-    pub(super) fn note(&mut self, checked: Result<(), Violation>) {
+    pub(super) fn record(&mut self, checked: Result<(), Violation>) {
         if let Err(violation) = checked
             && (!self.data_is_lost || violation.rule == "loss")
         {

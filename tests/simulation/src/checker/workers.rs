@@ -10,13 +10,13 @@ use super::commands::CommandSeen;
 use super::violation::Violation;
 use crate::plan::HostPlan;
 
-/// A handler that is begun.
+/// A handler that has been started.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) sequence: u64,
     pub(crate) call: Call,
     pub(crate) resume: bool,
-    /// The worker's clock when it was decided.
+    /// The time by the worker's clock when it decided to start the handler.
     pub(crate) wall: DateTime<Utc>,
 }
 
@@ -30,9 +30,9 @@ struct HostSeen {
     upgraded: BTreeSet<RunId>,
     /// The run whose upgrade answered `reboot-required`, until the host boots.
     reboot_due: Option<RunId>,
-    /// Whether its state file was ever lost.
+    /// Whether its state file was lost at some time.
     has_lost_state: bool,
-    /// The `upgrade` that answered so last.
+    /// The sequence of the last `upgrade` that answered so.
     upgrade: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Workers {
         &self.hosts[host].name
     }
 
-    /// In how many runs each has executed `upgrade`, all together.
+    /// For each host the number of runs in which it has executed `upgrade`, added up.
     pub(super) fn upgrades(&self) -> u64 {
         self.hosts.iter().map(|host| host.upgraded.len() as u64).sum()
     }
@@ -109,7 +109,7 @@ impl Workers {
         Ok(())
     }
 
-    /// A reply to `command`, which stands at `sequence`, stands in the stream.
+    /// A reply to `command`, which is at `sequence`, is stored in the stream.
     pub(super) fn replied(&mut self, host: usize, reply: &Reply, sequence: u64, command: &CommandSeen) {
         let host = &mut self.hosts[host];
         let newest = host.upgrade.is_none_or(|newest| sequence >= newest);
@@ -124,7 +124,7 @@ impl Workers {
         self.hosts[host].reboot_due = None;
     }
 
-    /// A worker's state file is gone: without one no reboot is due.
+    /// A worker's state file is lost: without it no reboot is due.
     pub(super) fn state_lost(&mut self, host: usize) {
         self.hosts[host].reboot_due = None;
         self.hosts[host].has_lost_state = true;
@@ -137,8 +137,8 @@ impl Workers {
         self.forgive_repetitions();
     }
 
-    /// A host whose state file is gone, and whose `prepare` the bus delivers again because it has forgotten that it was
-    /// acknowledged, cannot know that it has been upgraded.
+    /// A host that has lost its state file, and whose `prepare` is delivered again because the bus has lost its
+    /// acknowledgement, cannot know that it has been upgraded.
     fn forgive_repetitions(&mut self) {
         if self.acks_forgotten {
             for host in self.hosts.iter_mut().filter(|host| host.has_lost_state) {
@@ -154,7 +154,7 @@ impl Workers {
         wall: DateTime<Utc>,
         command: &CommandSeen,
     ) -> Result<(), Violation> {
-        // One that was cut off and comes too late is dropped without a reply.
+        // A `prepare` or `reboot` that was interrupted and is too late is dropped without a reply.
         let dropped = command.id.action != Action::Upgrade && wall > command.not_after;
         if self.hosts[host].sdk && command.executed && !command.replied && !dropped {
             let text = format!("{} was executed and is acknowledged before its reply", command.id);

@@ -14,17 +14,17 @@ use crate::plan::draw_config;
 
 impl World {
     pub(super) fn act(&mut self) {
-        if !self.rough {
+        if !self.faults_enabled {
             return;
         }
-        let every = 2 * self.plan.act_every * self.leisure();
+        let every = 2 * self.plan.act_every * self.slowdown();
         self.after(every, Item::Act);
         self.other_client_acts();
         let request = match self.rng.u32(..11) {
             0..=1 => self.configuration(),
             2 => self.slot_of_operator(),
             3 => self.enrolment(),
-            4 if self.operators.runs > 0 => self.giving_up(),
+            4 if self.operators.runs > 0 => self.give_up(),
             5 if self.operators.runs > 0 => Request::new("operator", RunOperation::Cancel).into(),
             6 => self.secret(),
             _ if self.operators.granted == 0 => self.configuration(),
@@ -51,7 +51,8 @@ impl World {
         Request { actor, validate, operation }.into()
     }
 
-    /// What an operator has read before, if that is to count: of any instance, so it may be old.
+    /// The precondition of a change, perhaps with tags that an operator has read from any instance, so they may be
+    /// old.
     fn expected(&mut self) -> Expected {
         let read = self.rng.usize(..self.instances.len());
         match (self.rng.u32(..6), &self.instances[read].node) {
@@ -62,12 +63,12 @@ impl World {
         }
     }
 
-    /// A FleetLock client asks an instance for a slot, or gives it back, whatever it was told before.
+    /// A FleetLock client asks an instance for a slot, or gives it back, whatever it was answered before.
     pub(super) fn client_acts(&mut self, client: usize) {
-        if !self.rough {
+        if !self.faults_enabled {
             return;
         }
-        let every = 2 * self.plan.client_every * self.leisure();
+        let every = 2 * self.plan.client_every * self.slowdown();
         self.after(every, Item::Client { client });
         let (group, id) = (self.group(), self.plan.clients[client].clone());
         let unlock = self.rng.u32(..5) < 2;
@@ -78,7 +79,7 @@ impl World {
         self.request(index, request);
     }
 
-    /// An operator has a slot held, or takes one back.
+    /// An operator places a hold, or releases or reclaims a slot.
     fn slot_of_operator(&mut self) -> Request {
         let hosts = self.hosts.iter().map(|host| host.name.as_str());
         let names: Vec<&str> = self.plan.clients.iter().map(ClientId::as_str).chain(hosts).collect();
@@ -93,7 +94,7 @@ impl World {
         Request::new("operator", operation).into()
     }
 
-    /// An operator has a secret kept, or keeps it no longer. There are two keys, so that some are refused.
+    /// An operator stores or removes a secret. There are two keys, so that some requests are refused.
     fn secret(&mut self) -> Request {
         let (actor, validate) = ("operator".to_owned(), self.rng.u32(..10) == 0);
         let name = SecretName::new(self.rng.choice(["a", "b"]).expect("not empty")).expect("a valid name");
@@ -120,8 +121,8 @@ impl World {
         Request { actor, validate, operation }.into()
     }
 
-    /// An operator has the run go on without a host, whether it is at work or not.
-    fn giving_up(&mut self) -> Request {
+    /// An operator gives up a host, whether it is at work or not.
+    fn give_up(&mut self) -> Request {
         let index = self.rng.usize(..self.hosts.len());
         let (host, actor) = (self.hosts[index].name.clone(), "operator".to_owned());
         let validate = self.rng.u32(..10) == 0;
@@ -129,7 +130,7 @@ impl World {
         Request { actor, validate, operation }.into()
     }
 
-    /// Of one host, or of all.
+    /// The approval of one host, or of all.
     fn approval(&mut self) -> Request {
         if self.rng.bool() {
             return self.approval_of_all();
@@ -144,7 +145,7 @@ impl World {
         Request::new("operator", EnrolmentOperation::Approve { hosts }).into()
     }
 
-    /// Mostly the one that most hosts are in; now and then another, or none that there is.
+    /// Usually the default group; sometimes another, or one that does not exist.
     fn group(&mut self) -> GroupName {
         match self.rng.u32(..20) {
             0 => GroupName::new("nowhere").expect("a valid name"),
@@ -153,7 +154,7 @@ impl World {
         }
     }
 
-    /// Another client of the lock server elsewhere takes a slot, or gives it back.
+    /// Another client of the external lock server takes a slot, or gives it back.
     fn other_client_acts(&mut self) {
         let group = self.plan.settings.default_group.clone();
         if self.rng.u32(..6) == 0 && self.locks.is_up {
@@ -171,15 +172,15 @@ impl World {
         Request::new("operator", RunOperation::Trigger { run, timeout }).into()
     }
 
-    /// Asks an instance, if its process takes requests.
+    /// Sends a request to an instance, if its process is running.
     pub(super) fn request(&mut self, index: usize, mut request: Request) {
         if self.instances[index].node.is_none() {
             return;
         }
         let call = self.operators.next_call();
-        // By which it is told in whose name something is done.
+        // The checker recognises by the actor which request a fact belongs to.
         request.actor = format!("{} {call}", request.actor);
-        self.checker.asked(call, &request);
+        self.checker.called(call, &request);
         let boot = self.instances[index].boot;
         let what = Process::Event(Event::Call { call, request, forwarded_at: None });
         let latency = self.latency();

@@ -1,4 +1,4 @@
-//! Requests reach the bus or the lock server, and are answered.
+//! What happens when requests reach the bus or the lock server: they are answered.
 
 use os_upgrade_kernel::{Job, JobDone, LockOutcome, SlotJob, SlotOrder};
 use os_upgrade_protocol::{GroupName, HostName};
@@ -15,25 +15,25 @@ use crate::bug::Bug;
 use crate::describe;
 use crate::fault::Fault;
 use crate::peer::Peer;
-use crate::request::{Answer, Request, What, WorkerRequest};
+use crate::request::{Answer, Request, RequestKind, WorkerRequest};
 use crate::time::MILLI;
 
 impl World {
     pub(super) fn arrive(&mut self, request: Request) {
-        self.trace.note_of(self.now, request.from, '~', || describe::request(&request.what));
+        self.trace.record_of(self.now, request.from, '~', || describe::request(&request.what));
         if !request.what.is_job() && !self.is_linked(request.from) {
             return;
         }
         let event = match &request.what {
-            What::Inspect(known) => {
-                let ago = self.how_stale();
+            RequestKind::Inspect(known) => {
+                let ago = self.staleness();
                 Event::Inspected { known: known.clone(), streams: Ok(self.bus.inspect(known, ago)) }
             }
-            What::Lease(question) => {
+            RequestKind::Lease(question) => {
                 let outcome = self.bus.lease(&question.action, self.now, self.time());
                 Event::Lease { number: question.number, outcome }
             }
-            What::Append { expected, message } => {
+            RequestKind::Append { expected, message } => {
                 let expected = match self.bug {
                     Some(Bug::JournalUnfenced) => self.bus.journal_len(),
                     _ => *expected,
@@ -49,16 +49,16 @@ impl World {
                 };
                 Event::Appended { append_id: message.append_id.clone(), outcome }
             }
-            What::ReadJournal { sequence } => {
+            RequestKind::ReadJournal { sequence } => {
                 Event::ReadBack { sequence: *sequence, found: self.bus.read_back(*sequence) }
             }
-            What::Fence { epoch } => {
+            RequestKind::Fence { epoch } => {
                 let sequence = self.bus.publish_fence(self.time());
                 Event::FencePublished { epoch: *epoch, stored: Some(sequence) }
             }
-            What::Command { .. } => self.command_arrives(&request),
-            What::Retract { host, sequence } => return self.retract(&request, host, *sequence),
-            What::Delete { host, sequence } => {
+            RequestKind::Command { .. } => self.command_arrives(&request),
+            RequestKind::Retract { host, sequence } => return self.retract(&request, host, *sequence),
+            RequestKind::Delete { host, sequence } => {
                 let deleted = self.bus.delete(host, *sequence);
                 if deleted {
                     self.checker.command_deleted(*sequence);
@@ -66,23 +66,23 @@ impl World {
                 }
                 Event::Retracted { host: host.clone(), sequence: *sequence, deleted: Some(deleted) }
             }
-            What::Worker(asked) => return self.worker_asks(&request, asked),
-            What::Forward { .. } => return self.forward_arrives(request),
-            What::Job(StartedJob { id, job: Job::LockServer(job), .. }) => {
-                return self.lock_server_asked(&request, *id, job);
+            RequestKind::Worker(asked) => return self.worker_request_arrives(&request, asked),
+            RequestKind::Forward { .. } => return self.forward_arrives(request),
+            RequestKind::Job(StartedJob { id, job: Job::LockServer(job), .. }) => {
+                return self.lock_request_arrives(&request, *id, job);
             }
         };
         self.answer(&request, Answer::Node(event));
     }
 
-    /// By how many messages a look at the streams is behind. Only a cluster has servers that are.
-    fn how_stale(&mut self) -> u64 {
+    /// By how many messages a read of the streams is behind. Only in a cluster a server can be behind.
+    fn staleness(&mut self) -> u64 {
         let is_cluster = self.plan.loss_certain_after > std::time::Duration::ZERO;
         if is_cluster && self.now < self.stale_until && self.rng.bool() { self.rng.u64(1..10) } else { 0 }
     }
 
     fn command_arrives(&mut self, request: &Request) -> Event {
-        let What::Command { epoch, fence, id, not_after } = &request.what else {
+        let RequestKind::Command { epoch, fence, id, not_after } = &request.what else {
             unreachable!("only commands come here");
         };
         let time = self.time();
@@ -103,17 +103,17 @@ impl World {
         Event::CommandPublished { epoch: *epoch, id: id.clone(), not_after: *not_after, outcome }
     }
 
-    /// Looks whether a worker has been given the command; if not, it is deleted a little later, as in the adapter.
+    /// Checks whether the command was delivered; if not, deletes it a little later, as the adapter does.
     fn retract(&mut self, request: &Request, host: &HostName, sequence: u64) {
         if self.bus.has_been_given(host, sequence) {
             let event = Event::Retracted { host: host.clone(), sequence, deleted: Some(false) };
             return self.answer(request, Answer::Node(event));
         }
-        let what = What::Delete { host: host.clone(), sequence };
+        let what = RequestKind::Delete { host: host.clone(), sequence };
         self.send(Request { what, ..request.clone() });
     }
 
-    /// The worker of `host` may find a command soon.
+    /// Lets the worker of `host` look for a command soon.
     fn wake(&mut self, host: &HostName) {
         let Some(host) = self.hosts.iter().position(|it| it.name == *host) else { return };
         let process = self.hosts[host].process_count;
@@ -121,7 +121,7 @@ impl World {
         self.at(latency, Item::Worker { host, process, what: Worker::Pull });
     }
 
-    fn worker_asks(&mut self, request: &Request, asked: &WorkerRequest) {
+    fn worker_request_arrives(&mut self, request: &Request, asked: &WorkerRequest) {
         let Peer::Host(host) = request.from else { return };
         let name = self.hosts[host].name.clone();
         match asked {
@@ -144,14 +144,14 @@ impl World {
         }
     }
 
-    fn lock_server_asked(&mut self, request: &Request, id: JobId, job: &SlotJob) {
+    fn lock_request_arrives(&mut self, request: &Request, id: JobId, job: &SlotJob) {
         if !self.locks.is_up {
             return;
         }
         let SlotJob { order, host, group } = job;
         let report =
             |outcome, retry_after| JobReport { done: JobDone::LockServer(job.clone(), outcome), retry_after };
-        if self.occurs(Fault::LockLimited) {
+        if self.occurs(Fault::LockAnswers429) {
             let seconds = self.rng.u32(..1_000).to_string();
             let body = br#"{"kind":"too_many_requests","value":"later"}"#;
             let retry_after = Some(seconds.as_bytes());
@@ -166,7 +166,7 @@ impl World {
                 read_answer(&HttpAnswer { status, body: &body, ..HttpAnswer::default() })
             }
             SlotOrder::Unlock => {
-                self.checker.unlock_asked(host);
+                self.checker.unlock_arrives(host);
                 self.locks.unlock(group, host.as_str());
                 LockOutcome::Granted
             }
@@ -174,17 +174,17 @@ impl World {
         self.lock_answer(request, Event::JobDone { id, report: report(outcome, None) });
     }
 
-    /// What the lock server answers: status and body.
+    /// The lock server's answer: status and body.
     fn lock(&mut self, group: &GroupName, host: &HostName) -> (u16, Vec<u8>) {
         let error = |kind: &str| serde_json::json!({"kind": kind, "value": "no"}).to_string().into_bytes();
         if self.occurs(Fault::LockDenied) {
             return (409, error("failed_lock_semaphore_full"));
         }
-        if self.occurs(Fault::LockOdd) {
+        if self.occurs(Fault::LockAnswers202) {
             return (202, Vec::new());
         }
         let granted = self.locks.lock(group, host.as_str());
-        if granted && self.occurs(Fault::LockLies) {
+        if granted && self.occurs(Fault::LockAnswers500) {
             return (500, error("internal"));
         }
         if granted { (200, Vec::new()) } else { (409, error("failed_lock_semaphore_full")) }
@@ -193,7 +193,7 @@ impl World {
     fn lock_answer(&mut self, request: &Request, event: Event) {
         if self.occurs(Fault::LockLate) {
             let Peer::Instance(instance) = request.from else { return };
-            let late = request.patience + self.rng.u64(..5_000 * MILLI);
+            let late = request.timeout + self.rng.u64(..5_000 * MILLI);
             let what = Process::Return { request: request.id, event };
             return self.at(late, Item::Process { instance, boot: request.process, what });
         }

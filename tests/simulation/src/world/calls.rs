@@ -1,4 +1,4 @@
-//! Calls on their way: to the instance that is asked, from there to the leader, and back.
+//! Calls on their way: to an instance, from there to the leader, and back.
 
 use os_upgrade_shell::forward::{Forwarded, Outcome, decode, decode_outcome, encode_outcome, not_forwarded};
 use os_upgrade_shell::node::{CallId, Event, Node};
@@ -7,17 +7,17 @@ use super::World;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
 use crate::peer::Peer;
-use crate::request::{Answer as Back, Request, What};
+use crate::request::{Answer as Back, Request, RequestKind};
 
 impl World {
-    /// An instance answers a call: to whoever asked it, be it a follower.
+    /// An instance answers a call, to its caller or to the follower that passed it on.
     pub(super) fn answered(&mut self, index: usize, call: CallId, outcome: &Outcome) {
         let sabotaged = self.sabotage_outcome(outcome);
         let outcome = sabotaged.as_ref().unwrap_or(outcome);
         let Some(request) = self.operators.forwarded.remove(&call) else {
             let instance = &self.instances[index];
             if instance.node.as_ref().is_some_and(Node::is_leading) {
-                self.checker.answered_when_shown(outcome, instance.shown);
+                self.checker.leader_answered(outcome, instance.shown);
             }
             self.checker.answered(call, outcome);
             self.operators.answered(call, outcome);
@@ -27,21 +27,21 @@ impl World {
             return;
         }
         let payload = encode_outcome(outcome).expect("an outcome serialises");
-        if let What::Forward { call, .. } = request.what {
+        if let RequestKind::Forward { call, .. } = request.what {
             let event = Event::ForwardAnswered { call, outcome: decode_outcome(&payload) };
             self.answer(&request, Back::Node(event));
         }
     }
 
-    /// A call that was passed on reaches the process it is meant for, or nobody.
+    /// A call that was passed on reaches the process that it is meant for, if that still runs.
     pub(super) fn forward_arrives(&mut self, request: Request) {
-        let What::Forward { call, to, payload } = &request.what else { return };
+        let RequestKind::Forward { call, to, payload } = &request.what else { return };
         let call = *call;
-        let meant = |instance: usize| {
+        let is_addressee = |instance: usize| {
             let it = &self.instances[instance];
             it.node.is_some() && it.nonce() == to.nonce && self.is_linked(Peer::Instance(instance))
         };
-        let leader = (0..self.instances.len()).find(|instance| meant(*instance));
+        let leader = (0..self.instances.len()).find(|instance| is_addressee(*instance));
         let (Some(instance), Ok(Forwarded { lease, request: asked })) = (leader, decode(payload)) else {
             let outcome = Err(not_forwarded("nobody listens"));
             return self.answer(&request, Back::Node(Event::ForwardAnswered { call, outcome }));
@@ -54,7 +54,7 @@ impl World {
         let latency = self.latency();
         self.at(latency, Item::Process { instance, boot, what });
         if self.bug == Some(Bug::CarriedOutTwice) {
-            self.carried_out_again(instance, id);
+            self.carry_out_again(instance, id);
         }
     }
 }

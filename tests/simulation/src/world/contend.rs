@@ -11,19 +11,19 @@ use super::World;
 use crate::time::{MINUTE, Micros, SECOND};
 
 /// After how long Zincati asks again, at most.
-const ASKS_WITHIN: Micros = 330 * SECOND;
+const RETRY_MAX: Micros = 330 * SECOND;
 /// How long a client holds its slot, at most.
-const HOLDS_WITHIN: Micros = 2 * MINUTE;
+const HOLD_MAX: Micros = 2 * MINUTE;
 /// For how long a client that does not ask again is waited for.
 const REMEMBERED: Micros = 7 * MINUTE;
 /// What messages and looks take, all together.
-const ON_THE_WAY: Micros = MINUTE;
+const DELAY_MAX: Micros = MINUTE;
 /// How long all of it may take.
-const WITHIN: Micros = 6 * 60 * MINUTE;
+const CONTENTION_MAX: Micros = 6 * 60 * MINUTE;
 
 /// A client from outside.
 #[derive(Debug)]
-struct Visitor {
+struct Client {
     id: ClientId,
     /// When it asks next.
     next: Micros,
@@ -32,7 +32,7 @@ struct Visitor {
     /// Until when it holds its slot.
     holds_until: Option<Micros>,
     /// Whether it has had its slot, and comes no more.
-    is_through: bool,
+    is_finished: bool,
 }
 
 impl World {
@@ -42,104 +42,105 @@ impl World {
             return true;
         }
         let count = self.rng.usize(1..=3);
-        let restless = self.rng.bool();
-        let mut visitors: Vec<Visitor> = (0..count).map(|number| self.visitor(number)).collect();
+        let churn = self.rng.bool();
+        let mut clients: Vec<Client> = (0..count).map(|number| self.client(number)).collect();
         let begun = self.now;
         let mut triggered = 0;
         self.checker.forget_longest_turn();
-        while self.checker.is_content() {
-            for visitor in &mut visitors {
-                self.visit(visitor, restless, count);
+        while self.checker.is_clean() {
+            for client in &mut clients {
+                self.client_step(client, churn, count);
             }
             let rests = self.is_at_rest();
-            let enough = if restless { triggered > 0 } else { visitors.iter().all(|it| it.is_through) };
+            let enough = if churn { triggered > 0 } else { clients.iter().all(|it| it.is_finished) };
             if rests && enough {
-                return self.run_was_completed() && (!restless || self.all_leave(&mut visitors));
+                return self.run_completed() && (!churn || self.release_all(&mut clients));
             }
-            if rests && self.sees_every_host() && (triggered == 0 || self.run_was_completed()) {
+            if rests && self.sees_every_host() && (triggered == 0 || self.run_completed()) {
                 triggered += 1;
                 if !self.until_granted("a run is accepted beside clients", Self::last_trigger) {
                     return false;
                 }
             }
             let hosts = self.hosts.len() as u64;
-            let turn = self.checker.longest_turn() + count as u64 * (REMEMBERED + HOLDS_WITHIN);
-            if restless && self.now - begun > hosts * (turn + ON_THE_WAY) || self.now - begun > WITHIN {
+            let turn = self.checker.longest_turn() + count as u64 * (REMEMBERED + HOLD_MAX);
+            if churn && self.now - begun > hosts * (turn + DELAY_MAX) || self.now - begun > CONTENTION_MAX {
                 let state = self.leader().map(|leader| format!("{:#?}", leader.state()));
-                self.checker.never("clients and a run both have their share", &state.unwrap_or_default());
+                self.checker
+                    .never_happened("clients and a run both have their share", &state.unwrap_or_default());
             }
             self.step();
         }
         false
     }
 
-    fn visitor(&mut self, number: usize) -> Visitor {
+    fn client(&mut self, number: usize) -> Client {
         let id = ClientId::new(&format!("visitor{number}")).expect("a valid id");
         let next = self.now + self.rng.u64(..5 * MINUTE);
-        Visitor { id, next, refused: None, holds_until: None, is_through: false }
+        Client { id, next, refused: None, holds_until: None, is_finished: false }
     }
 
-    /// What `visitor`, one of so many, does now, if anything.
-    fn visit(&mut self, visitor: &mut Visitor, restless: bool, count: usize) {
+    /// What `client`, one of so many, does now, if anything.
+    fn client_step(&mut self, client: &mut Client, churn: bool, count: usize) {
         let group = self.plan.settings.default_group.clone();
         let Some(leader) = self.leader() else { return };
         let Some(semaphore) = leader.state().semaphores.get(&group) else { return };
-        let holds = semaphore.holders.contains_key(visitor.id.as_str());
-        if semaphore.waiters.contains(&visitor.id) {
-            visitor.refused.get_or_insert(self.now);
+        let holds = semaphore.holders.contains_key(client.id.as_str());
+        if semaphore.waiters.contains(&client.id) {
+            client.refused.get_or_insert(self.now);
         }
-        match (holds, visitor.holds_until) {
+        match (holds, client.holds_until) {
             (true, None) => {
-                if let Some(refused) = visitor.refused.take().filter(|_| !restless) {
-                    let others = (count as u64 - 1) * (ASKS_WITHIN + HOLDS_WITHIN);
-                    let within = 2 * self.checker.longest_turn() + ASKS_WITHIN + others + ON_THE_WAY;
-                    self.checker.waited(&visitor.id, self.now - refused, within);
+                if let Some(refused) = client.refused.take().filter(|_| !churn) {
+                    let others = (count as u64 - 1) * (RETRY_MAX + HOLD_MAX);
+                    let within = 2 * self.checker.longest_turn() + RETRY_MAX + others + DELAY_MAX;
+                    self.checker.waited(&client.id, self.now - refused, within);
                 }
-                let until = self.now + self.rng.u64(..HOLDS_WITHIN);
-                visitor.holds_until = Some(until);
-                visitor.next = until;
+                let until = self.now + self.rng.u64(..HOLD_MAX);
+                client.holds_until = Some(until);
+                client.next = until;
             }
             (false, Some(until)) if until <= self.now => {
-                visitor.holds_until = None;
-                visitor.is_through = !restless;
+                client.holds_until = None;
+                client.is_finished = !churn;
             }
             (true | false, _) => {}
         }
-        if visitor.next > self.now || visitor.is_through {
+        if client.next > self.now || client.is_finished {
             return;
         }
-        let id = visitor.id.clone();
+        let id = client.id.clone();
         let operation =
             if holds { LockOperation::Unlock { group, id } } else { LockOperation::Lock { group, id } };
-        let again = match (holds, restless) {
+        let again = match (holds, churn) {
             (true, _) => 5 * SECOND,
-            (false, false) => self.rng.u64(300 * SECOND..ASKS_WITHIN),
+            (false, false) => self.rng.u64(300 * SECOND..RETRY_MAX),
             // One in four has lost interest, for now.
             (false, true) if self.rng.u32(..4) == 0 => self.rng.u64(..2 * REMEMBERED),
             (false, true) => self.rng.u64(SECOND..MINUTE),
         };
-        visitor.next = self.now + again;
+        client.next = self.now + again;
         let index = self.rng.usize(..self.instances.len());
         self.request(index, Request::new("client", operation).into());
     }
 
-    fn run_was_completed(&mut self) -> bool {
+    fn run_completed(&mut self) -> bool {
         let run = self.leader().and_then(|leader| leader.state().last_run.clone());
         let ended = run.as_ref().and_then(|run| run.ended);
         let well = ended.is_some_and(|ended| ended.result == RunResult::Completed);
         if !well {
-            self.checker.never("a run beside clients is completed", &format!("{run:#?}"));
+            self.checker.never_happened("a run beside clients is completed", &format!("{run:#?}"));
         }
         well
     }
 
     /// Those who come and go give back what they hold.
-    fn all_leave(&mut self, visitors: &mut [Visitor]) -> bool {
+    fn release_all(&mut self, clients: &mut [Client]) -> bool {
         let group = self.plan.settings.default_group.clone();
-        let settled = self.now + ON_THE_WAY;
+        let settled = self.now + DELAY_MAX;
         self.until("what was asked has come to somebody", move |world| world.now > settled)
-            && visitors.iter().all(|visitor| {
-                let (group, id) = (group.clone(), visitor.id.clone());
+            && clients.iter().all(|client| {
+                let (group, id) = (group.clone(), client.id.clone());
                 let unlock = |_: &mut Self| {
                     let operation = LockOperation::Unlock { group: group.clone(), id: id.clone() };
                     Request::new("client", operation).into()

@@ -15,24 +15,24 @@ use crate::plan::window;
 use crate::time::{MINUTE, Micros, SECOND};
 
 /// How long things may take to come to rest once nothing goes wrong any more, beyond the end of the active run.
-const REST_WITHIN: Micros = 30 * MINUTE;
+const REST_MAX: Micros = 30 * MINUTE;
 
 /// How long a call may be on its way.
-const CALLS_WITHIN: Micros = 90 * SECOND;
+const CALL_MAX: Micros = 90 * SECOND;
 /// How many runs may fail of what is left of the trouble: a host that is still booting, an answer of long ago.
-const LAST_RUNS: u32 = 3;
+const LAST_RUNS_MAX: u32 = 3;
 
 impl World {
     /// Lets things happen, and go wrong, for as long as planned. Stops at the first violation.
-    pub(crate) fn rough_time(&mut self) {
-        let goes_on = |world: &Self| !world.checker.has_lost_data() && world.checker.is_content();
-        while self.now < self.plan.rough_for && goes_on(self) && self.step() {}
+    pub(crate) fn run_with_faults(&mut self) {
+        let resumed = |world: &Self| !world.checker.has_lost_data() && world.checker.is_clean();
+        while self.now < self.plan.faults_until && resumed(self) && self.step() {}
     }
 
     /// Nothing goes wrong any more, and what has gone wrong is put right.
     pub(crate) fn heal(&mut self) {
-        self.rough = false;
-        self.trace.note(self.now, || "HEALED: nothing goes wrong any more".to_owned());
+        self.faults_enabled = false;
+        self.trace.record(self.now, || "HEALED: nothing goes wrong any more".to_owned());
         self.locks.is_up = true;
         self.bus_up = true;
         for index in 0..self.instances.len() {
@@ -40,7 +40,7 @@ impl World {
             instance.clock = TimeDelta::zero();
             let boot = instance.boot;
             self.link_back(Peer::Instance(index));
-            if self.instances[index].stands_still.is_some() {
+            if self.instances[index].paused.is_some() {
                 self.resume(index, boot);
             }
             self.after(SECOND, Item::Start { instance: index });
@@ -60,21 +60,21 @@ impl World {
     /// knows of it has stopped.
     pub(crate) fn liveness(&mut self) {
         if self.checker.has_lost_data() {
-            let settled = self.now + CALLS_WITHIN;
-            while self.now < settled && self.checker.is_content() && self.step() {}
+            let settled = self.now + CALL_MAX;
+            while self.now < settled && self.checker.is_clean() && self.step() {}
             let halted = |instance: &crate::instance::Instance| {
                 instance.node.as_ref().is_some_and(|node| node.halted().is_some())
             };
             let halted: Vec<bool> = self.instances.iter().map(halted).collect();
-            return self.checker.have_stopped(&halted, self.bus.ends());
+            return self.checker.check_stopped(&halted, self.bus.ends());
         }
         if !self.until("somebody leads", |world| world.leader().is_some()) {
             return;
         }
         // What was asked while things went wrong is on its way yet.
-        let settled = self.now + CALLS_WITHIN;
+        let settled = self.now + CALL_MAX;
         self.until("what was asked has come to somebody", move |world| world.now > settled);
-        if !self.until_granted("the configuration is accepted", World::plain_configuration) {
+        if !self.until_granted("the configuration is accepted", World::config_without_windows) {
             return;
         }
         if !self.until_granted("every host is approved", World::approval_of_all) {
@@ -83,17 +83,17 @@ impl World {
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
         // Whoever is at work keeps its slot until the run has ended, which may be hours away.
-        if !self.releases_what_others_hold()
+        if !self.release_foreign_slots()
             || !self.until("the active run has ended and nothing is left to do", World::is_at_rest)
-            || !self.releases_what_others_hold()
+            || !self.release_foreign_slots()
             || !self.until("nothing is left to do", World::is_at_rest)
         {
             return;
         }
-        if self.may_start_by_itself() && !self.starts_by_itself() {
+        if self.can_schedule_run() && !self.scheduled_run_ends() {
             return;
         }
-        for last in 1..=LAST_RUNS {
+        for last in 1..=LAST_RUNS_MAX {
             let earlier = self.operators.runs;
             if !self.until("every host shows itself", World::sees_every_host)
                 || !self.until_granted("a run is accepted", World::last_trigger)
@@ -101,7 +101,7 @@ impl World {
             {
                 return;
             }
-            if self.last_run_went_well(earlier, last == LAST_RUNS) {
+            if self.last_run_completed(earlier, last == LAST_RUNS_MAX) {
                 break;
             }
         }
@@ -111,8 +111,8 @@ impl World {
     }
 
     /// Whether every slot is released that clients and operators hold, but of hosts at work.
-    fn releases_what_others_hold(&mut self) -> bool {
-        while let (true, Some((group, id))) = (self.checker.is_content(), self.held_from_outside()) {
+    fn release_foreign_slots(&mut self) -> bool {
+        while let (true, Some((group, id))) = (self.checker.is_clean(), self.next_foreign_slot()) {
             let release = |_: &mut Self| {
                 let (group, id, reason) = (group.clone(), id.clone(), "the end".to_owned());
                 let operation = SlotOperation::Release { group, id, reason };
@@ -126,7 +126,7 @@ impl World {
     }
 
     /// A slot that the leader knows a client or an operator to hold, and that it lets go.
-    fn held_from_outside(&self) -> Option<(GroupName, ClientId)> {
+    fn next_foreign_slot(&self) -> Option<(GroupName, ClientId)> {
         let state = self.leader()?.state();
         let in_run = |id: &str| state.run.as_ref()?.host(&HostName::new(id).ok()?);
         let is_at_work = |id: &str| in_run(id).is_some_and(|host| host.status.is_under_way());
@@ -150,37 +150,37 @@ impl World {
     }
 
     /// Whether that can be asked for: not where a run has started by a clock that was ahead, and whose time is still to come.
-    fn may_start_by_itself(&self) -> bool {
+    fn can_schedule_run(&self) -> bool {
         let is_ahead = self.leader().is_some_and(|leader| leader.state().watermark.is_after(self.time()));
         !self.plan.config.maintenance_windows.is_empty() && !is_ahead
     }
 
     /// Whether a run starts by itself once windows are configured, and ends.
-    fn starts_by_itself(&mut self) -> bool {
-        self.until_granted("windows are accepted", Self::configuration_with_windows)
-            && self.until("a run has started by itself", World::runs_by_itself)
-            && self.until_granted("no windows are accepted", World::plain_configuration)
+    fn scheduled_run_ends(&mut self) -> bool {
+        self.until_granted("windows are accepted", Self::config_with_windows)
+            && self.until("a run has started by itself", World::runs_scheduled)
+            && self.until_granted("no windows are accepted", World::config_without_windows)
             && self.until("the run that started by itself has ended", World::is_at_rest)
     }
 
-    fn runs_by_itself(&self) -> bool {
+    fn runs_scheduled(&self) -> bool {
         let run = self.leader().and_then(|leader| leader.state().run.as_ref());
         run.is_some_and(|run| matches!(run.trigger, Trigger::Window { .. }))
     }
 
     /// One in which a run starts every few minutes.
-    fn configuration_with_windows(&mut self) -> Request {
-        let config = Config { maintenance_windows: vec![window(0, 10, 10)], ..self.without_windows() };
+    fn config_with_windows(&mut self) -> Request {
+        let config = Config { maintenance_windows: vec![window(0, 10, 10)], ..self.base_config() };
         Self::put_config(config)
     }
 
     /// One in which no run starts by itself.
-    fn plain_configuration(&mut self) -> Request {
-        let config = self.without_windows();
+    fn config_without_windows(&mut self) -> Request {
+        let config = self.base_config();
         Self::put_config(config)
     }
 
-    fn without_windows(&self) -> Config {
+    fn base_config(&self) -> Config {
         let Config { worker_applications, rollout, .. } = self.plan.config.clone();
         // Every host comes back by now, and none is to be given up because it takes its time.
         let rollout = Rollout { boot_timeout: Rollout::default().boot_timeout, ..rollout };
@@ -217,17 +217,17 @@ impl World {
             let before = self.operators.calls;
             self.request(index, request);
             let until = self.now + 10 * SECOND;
-            while self.now < until && self.operators.last_granted <= before && self.checker.is_content() {
+            while self.now < until && self.operators.last_granted <= before && self.checker.is_clean() {
                 self.step();
             }
-            if !self.checker.is_content() {
+            if !self.checker.is_clean() {
                 return false;
             }
             if self.operators.last_granted > before {
                 return true;
             }
         }
-        self.checker.never(what, "");
+        self.checker.never_happened(what, "");
         false
     }
 
@@ -246,35 +246,35 @@ impl World {
         let not_after = self.leader().and_then(|leader| leader.state().run.as_ref().map(|run| run.not_after));
         let left = not_after.map_or(TimeDelta::zero(), |not_after| not_after - self.time());
         let left = Micros::try_from(left.num_microseconds().unwrap_or(0)).unwrap_or(0);
-        let until = self.now + left + REST_WITHIN;
-        while self.checker.is_content() {
+        let until = self.now + left + REST_MAX;
+        while self.checker.is_clean() {
             if done(self) {
                 return true;
             }
             if self.now > until || !self.step() {
                 let state = self.leader().map(|leader| format!("{:#?}", leader.state()));
-                self.checker.never(what, state.as_deref().unwrap_or("nobody leads"));
+                self.checker.never_happened(what, state.as_deref().unwrap_or("nobody leads"));
             }
         }
         false
     }
 
     /// Whether the run after `earlier` is completed; if not and it is the last, that is a violation.
-    fn last_run_went_well(&mut self, earlier: u32, is_last: bool) -> bool {
+    fn last_run_completed(&mut self, earlier: u32, is_last: bool) -> bool {
         let run = self.leader().and_then(|leader| leader.state().last_run.clone());
         let well = run.as_ref().is_some_and(|run| {
             let number: u32 = run.id.as_str().trim_start_matches('r').parse().unwrap_or(0);
             number > earlier && run.ended.is_some_and(|ended| ended.result == RunResult::Completed)
         });
         if !well && is_last {
-            self.checker.never("the last run is completed", &format!("{run:#?}"));
+            self.checker.never_happened("the last run is completed", &format!("{run:#?}"));
         }
         well
     }
 
     fn check_the_end(&mut self) {
         if let Some(state) = self.leader().map(|leader| leader.state().clone()) {
-            self.checker.at_the_end(&state, &self.locks);
+            self.checker.check_end(&state, &self.locks);
         }
     }
 }
@@ -282,6 +282,6 @@ impl World {
 /// Whether the lock server and the control stream owe nothing any more.
 fn is_settled(state: &State) -> bool {
     let fence = state.fence.as_ref();
-    let releasing = os_upgrade_kernel::duties(state).next().is_none();
-    releasing && state.slots.values().all(|slot| !slot.may_see_late_command(fence))
+    let nothing_due = os_upgrade_kernel::duties(state).next().is_none();
+    nothing_due && state.slots.values().all(|slot| !slot.may_see_late_command(fence))
 }

@@ -24,11 +24,11 @@ use crate::fault::Fault;
 use crate::instance::Reader;
 use crate::peer::Peer;
 use crate::plan::application;
-use crate::request::{Request, What};
+use crate::request::{Request, RequestKind};
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
 
 /// How long an orchestrator waits for the bus, and for the lock server.
-const PATIENCE: Micros = 3 * SECOND;
+const TIMEOUT: Micros = 3 * SECOND;
 
 impl World {
     pub(super) fn start(&mut self, index: usize) {
@@ -47,15 +47,15 @@ impl World {
         let instance = &mut self.instances[index];
         instance.start(&self.plan);
         let boot = instance.boot;
-        self.trace.note(self.now, || format!("i{index} starts, process {boot}"));
+        self.trace.record(self.now, || format!("i{index} starts, process {boot}"));
         if !self.is_linked(Peer::Instance(index)) {
-            self.hand_in(index, Event::Connected(false));
+            self.deliver_event(index, Event::Connected(false));
         }
         for host in 0..self.hosts.len() {
             let event = self.announcement(host);
-            self.hand_in(index, event);
+            self.deliver_event(index, event);
         }
-        self.hand_in(index, Event::Worker(WorkerMessage::AllAnnounced));
+        self.deliver_event(index, Event::Worker(WorkerMessage::AllAnnounced));
         self.in_process(index, boot, Process::Tick);
     }
 
@@ -76,10 +76,10 @@ impl World {
         if instance.boot != boot {
             return;
         }
-        self.trace.note(self.now, || format!("i{index} goes on"));
-        self.checker.goes_on();
-        for what in instance.stands_still.take().unwrap_or_default() {
-            self.agenda.note(self.now, Item::Process { instance: index, boot, what });
+        self.trace.record(self.now, || format!("i{index} goes on"));
+        self.checker.resumed();
+        for what in instance.paused.take().unwrap_or_default() {
+            self.agenda.schedule(self.now, Item::Process { instance: index, boot, what });
         }
     }
 
@@ -88,7 +88,7 @@ impl World {
         if instance.boot != boot || instance.node.is_none() {
             return;
         }
-        if let Some(later) = &mut instance.stands_still {
+        if let Some(later) = &mut instance.paused {
             // Of ticks that are missed, one is made up for.
             let is_tick = matches!(what, Process::Tick);
             if !is_tick || !later.iter().any(|earlier| matches!(earlier, Process::Tick)) {
@@ -100,24 +100,24 @@ impl World {
             Process::Tick => {
                 let tick = self.plan.tick;
                 self.at(tick, Item::Process { instance: index, boot, what: Process::Tick });
-                self.hand_in(index, Event::Tick);
+                self.deliver_event(index, Event::Tick);
             }
             Process::Event(event) => {
                 if matches!(event, Event::Connected(true)) {
                     self.checker.reconnected(index);
                 }
-                self.hand_in(index, event);
+                self.deliver_event(index, event);
             }
             Process::Run => self.run_node(index),
             Process::Depart(request) => self.depart(index, *request),
             Process::Return { request, event } => {
                 if instance.waiting.remove(&request).is_some() {
-                    self.hand_in(index, event);
+                    self.deliver_event(index, event);
                 }
             }
             Process::TimeOut { request } => {
                 if let Some(event) = instance.waiting.remove(&request) {
-                    self.hand_in(index, event);
+                    self.deliver_event(index, event);
                 }
             }
             Process::Journal { generation } => self.read_journal(index, generation),
@@ -132,23 +132,23 @@ impl World {
         Now { wall, monotonic: Duration::from_micros(self.now) }
     }
 
-    pub(super) fn hand_in(&mut self, index: usize, event: Event) {
+    pub(super) fn deliver_event(&mut self, index: usize, event: Event) {
         let now = self.clock_of(index);
         self.trace_event(index, &event);
         if let Event::JobDone { report: JobReport { retry_after: Some(retry_after), .. }, .. } = &event {
             let nonce = self.instances[index].nonce();
-            self.checker.lock_server_wants_peace(&nonce, *retry_after);
+            self.checker.lock_server_retry_later(&nonce, *retry_after);
         }
         let Some(event) = self.sabotage_event(index, event) else { return };
         let instance = &mut self.instances[index];
         let Some(node) = &mut instance.node else { return };
         node.handle(now, event);
         // What arrives together is decided together.
-        if instance.run_is_due {
+        if instance.decision_is_due {
             return;
         }
         if self.rng.u32(..4) == 0 {
-            self.instances[index].run_is_due = true;
+            self.instances[index].decision_is_due = true;
             let boot = self.instances[index].boot;
             self.after(2 * MILLI, Item::Process { instance: index, boot, what: Process::Run });
         } else {
@@ -159,7 +159,7 @@ impl World {
     fn run_node(&mut self, index: usize) {
         let now = self.clock_of(index);
         let instance = &mut self.instances[index];
-        instance.run_is_due = false;
+        instance.decision_is_due = false;
         let Some(node) = &mut instance.node else { return };
         let mut actions = node.run(now);
         if self.bug == Some(Bug::ShownBeforeProjected) {
@@ -176,13 +176,13 @@ impl World {
             Action::Inspect(known) => {
                 let streams = Err("no answer".to_owned());
                 let fallback = Event::Inspected { known: known.clone(), streams };
-                self.ask(index, What::Inspect(known), fallback);
+                self.send_request(index, RequestKind::Inspect(known), fallback);
             }
             // What exactly is missing is told to operators; nothing is decided by it.
             Action::Account(_) => {}
             Action::Lease(question) => {
                 let fallback = Event::Lease { number: question.number, outcome: LeaseOutcome::Failed };
-                self.ask(index, What::Lease(question), fallback);
+                self.send_request(index, RequestKind::Lease(question), fallback);
             }
             Action::FollowJournal { from } => {
                 let reader = self.reader(index, from, true);
@@ -198,11 +198,11 @@ impl World {
                     _ => AppendOutcome::Unknown,
                 };
                 let fallback = Event::Appended { append_id, outcome };
-                self.ask(index, What::Append { expected, message }, fallback);
+                self.send_request(index, RequestKind::Append { expected, message }, fallback);
             }
             Action::ReadJournal { sequence } => {
                 let fallback = Event::ReadBack { sequence, found: ReadBack::Failed };
-                self.ask(index, What::ReadJournal { sequence }, fallback);
+                self.send_request(index, RequestKind::ReadJournal { sequence }, fallback);
             }
             Action::ReadControl { from } => {
                 let reader = self.reader(index, from, false);
@@ -215,21 +215,21 @@ impl World {
                 let payload = encode(&forwarded).expect("requests are small");
                 let outcome = Err(NotDone::unknown("no answer"));
                 let fallback = Event::ForwardAnswered { call, outcome };
-                self.ask(index, What::Forward { call, to, payload }, fallback);
+                self.send_request(index, RequestKind::Forward { call, to, payload }, fallback);
             }
             Action::Show => {
                 if self.bug != Some(Bug::ShownLate) || self.rng.u32(..20) > 0 {
                     let instance = &mut self.instances[index];
                     instance.shown = instance.node.as_ref().map_or(0, Node::position);
                     let (shown, given) = (instance.shown, instance.given());
-                    self.checker.shown_when_given(index, shown, given);
+                    self.checker.state_shown(index, shown, given);
                 }
             }
             Action::Hint { hint, hosts } => {
                 self.checker.hinted(&hint);
                 if self.is_linked(Peer::Instance(index)) {
                     for host in hosts {
-                        self.hint_on_its_way(&host, &hint);
+                        self.send_hint(&host, &hint);
                     }
                 }
             }
@@ -262,7 +262,7 @@ impl World {
         match dispatch {
             Dispatch::Fence { epoch } => {
                 let fallback = Event::FencePublished { epoch, stored: None };
-                self.ask(index, What::Fence { epoch }, fallback);
+                self.send_request(index, RequestKind::Fence { epoch }, fallback);
             }
             Dispatch::Command { epoch, fence, id, not_after } => {
                 let outcome = match self.bug {
@@ -274,69 +274,72 @@ impl World {
                     self.carry_out(index, Action::Hint { hint, hosts: vec![id.host.clone()] });
                 }
                 let fallback = Event::CommandPublished { epoch, id: id.clone(), not_after, outcome };
-                self.ask(index, What::Command { epoch, fence, id, not_after }, fallback);
+                self.send_request(index, RequestKind::Command { epoch, fence, id, not_after }, fallback);
             }
             Dispatch::Job(started) => {
                 let job = &started.job;
                 let nonce = self.instances[index].nonce();
-                self.checker.lock_server_to_be_asked(&nonce, job.host(), job.is_release());
+                self.checker.lock_request_decided(&nonce, job.host(), job.is_release());
                 let report = started.job.clone().unanswered(NoAnswer::TimedOut).into();
                 let fallback = Event::JobDone { id: started.id, report };
-                self.ask(index, What::Job(started), fallback);
+                self.send_request(index, RequestKind::Job(started), fallback);
             }
             Dispatch::Retract { host, sequence } => {
                 let fallback = Event::Retracted { host: host.clone(), sequence, deleted: None };
-                self.ask(index, What::Retract { host, sequence }, fallback);
+                self.send_request(index, RequestKind::Retract { host, sequence }, fallback);
             }
         }
     }
 
     /// Has a request leave the process soon; `fallback` is what it is told when no answer comes.
-    pub(super) fn ask(&mut self, index: usize, what: What, fallback: Event) {
+    pub(super) fn send_request(&mut self, index: usize, what: RequestKind, fallback: Event) {
         self.requests += 1;
         let (id, process) = (self.requests, self.instances[index].boot);
         let from = Peer::Instance(index);
-        let request = Request { id, from, process, what, sent: self.now, patience: PATIENCE };
+        let request = Request { id, from, process, what, sent: self.now, timeout: TIMEOUT };
         self.instances[index].waiting.insert(id, fallback);
-        let is_act = matches!(request.what, What::Append { .. } | What::Command { .. } | What::Job(_));
-        if is_act && self.occurs(Fault::PausedInTheAct) {
+        let is_act = matches!(
+            request.what,
+            RequestKind::Append { .. } | RequestKind::Command { .. } | RequestKind::Job(_)
+        );
+        if is_act && self.occurs(Fault::PausedBeforeWrite) {
             self.pause(index);
         }
-        let killed = is_act && self.occurs(Fault::KilledInTheAct);
+        let killed = is_act && self.occurs(Fault::KilledBeforeWrite);
         let depart = Process::Depart(Box::new(request));
         self.after(MILLI, Item::Process { instance: index, boot: process, what: depart });
         if killed {
             self.kill(index);
         }
         let time_out = Process::TimeOut { request: id };
-        self.at(PATIENCE, Item::Process { instance: index, boot: process, what: time_out });
+        self.at(TIMEOUT, Item::Process { instance: index, boot: process, what: time_out });
     }
 
     fn depart(&mut self, index: usize, request: Request) {
-        if let What::Command { epoch, id, not_after, .. } = &request.what {
+        if let RequestKind::Command { epoch, id, not_after, .. } = &request.what {
             // The adapter looks once more, for a process may have stood still since it was told to send.
             let wall = self.clock_of(index).wall;
             if wall >= *not_after && self.bug != Some(Bug::NotAfterUncheckedByOrchestrator) {
                 let (epoch, id, not_after) = (*epoch, id.clone(), *not_after);
                 let outcome = PublishOutcome::NotStored;
                 self.instances[index].waiting.remove(&request.id);
-                return self.hand_in(index, Event::CommandPublished { epoch, id, not_after, outcome });
+                return self.deliver_event(index, Event::CommandPublished { epoch, id, not_after, outcome });
             }
             self.checker.command_sent(id, *not_after, wall);
         }
-        if let What::Job(StartedJob { id, before, job }) = &request.what {
+        if let RequestKind::Job(StartedJob { id, before, job }) = &request.what {
             let too_late = self.clock_of(index).monotonic >= *before;
             if too_late && self.bug != Some(Bug::LockWithoutLease) {
                 let (id, report) = (*id, JobDone::NotBegun(job.clone()).into());
                 self.instances[index].waiting.remove(&request.id);
-                return self.hand_in(index, Event::JobDone { id, report });
+                return self.deliver_event(index, Event::JobDone { id, report });
             }
             let leads = self.bus.is_leased_to(&self.instances[index].nonce(), self.now);
-            self.checker.lock_server_asked(job.host(), leads);
+            self.checker.lock_request_sent(job.host(), leads);
         }
         let from = Peer::Instance(index);
         if !request.what.is_job() && !self.is_linked(from) {
-            if self.occurs(Fault::SentWhenBack) {
+            if self.occurs(Fault::SentOnReconnect) {
                 self.instances[index].kept.push(request);
             }
             return;
@@ -354,7 +357,7 @@ impl World {
         // nothing by which it, or anybody, could tell.
         let may_be_late = !request.what.is_job();
         let delay = if may_be_late && self.occurs(Fault::MessageLate) {
-            self.rng.u64(PATIENCE..60 * SECOND)
+            self.rng.u64(TIMEOUT..60 * SECOND)
         } else {
             self.latency()
         };
@@ -401,7 +404,7 @@ impl World {
         };
         self.after(MILLI, Item::Process { instance: index, boot, what });
         let event = self.sabotage_journal(event);
-        self.hand_in(index, event);
+        self.deliver_event(index, event);
     }
 
     fn read_control(&mut self, index: usize, generation: u64) {
@@ -418,7 +421,7 @@ impl World {
         if let Some(raw) = self.bus.control_from(reader.next) {
             reader.next = raw.sequence + 1;
             self.after(MILLI, Item::Process { instance: index, boot, what });
-            self.hand_in(index, Event::Control(raw));
+            self.deliver_event(index, Event::Control(raw));
         } else {
             let idle = self.plan.latency.max(50 * MILLI);
             self.after(idle, Item::Process { instance: index, boot, what });
@@ -435,16 +438,16 @@ impl World {
                     continue;
                 }
                 self.checker.projected(index, &committed);
-                instance.store.take_in(&committed);
+                instance.store.ingest(&committed);
             }
         }
     }
 
     fn trace_event(&mut self, index: usize, event: &Event) {
-        self.trace.note_of(self.now, format_args!("i{index}"), '<', || describe::event(event));
+        self.trace.record_of(self.now, format_args!("i{index}"), '<', || describe::event(event));
     }
 
     fn trace_action(&mut self, index: usize, action: &Action) {
-        self.trace.note_of(self.now, format_args!("i{index}"), '>', || describe::action(action));
+        self.trace.record_of(self.now, format_args!("i{index}"), '>', || describe::action(action));
     }
 }

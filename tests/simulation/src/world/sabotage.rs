@@ -18,7 +18,7 @@ use os_upgrade_worker_rules::{BootId, Loaded, StateFile};
 use super::World;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
-use crate::request::What;
+use crate::request::RequestKind;
 use crate::time::SECOND;
 
 impl World {
@@ -63,9 +63,9 @@ impl World {
     }
 
     /// What a follower has passed on comes once more.
-    pub(super) fn carried_out_again(&mut self, instance: usize, call: CallId) {
+    pub(super) fn carry_out_again(&mut self, instance: usize, call: CallId) {
         let Some(request) = self.operators.forwarded.get(&call).cloned() else { return };
-        let What::Forward { payload, .. } = &request.what else { return };
+        let RequestKind::Forward { payload, .. } = &request.what else { return };
         let Ok(Forwarded { lease, request: asked }) = decode(payload) else { return };
         let id = self.operators.next_call();
         self.operators.forwarded.insert(id, request);
@@ -79,14 +79,14 @@ impl World {
     pub(super) fn sabotage_record(&self, index: usize, message: Message) -> Message {
         let instead: fn(Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::GivenUpUnheard) => {
-                let given_up = self.instances[index].node.as_ref().map(|node| given_up_unheard(node.state()));
+                let given_up = self.instances[index].node.as_ref().map(|node| give_up_unheard(node.state()));
                 return with_facts(message, |facts| given_up.into_iter().flatten().chain(facts).collect());
             }
-            Some(Bug::GrantBeyondSlots) => granted_all_the_same,
-            Some(Bug::UnlockEndsHold) => released_altogether,
-            Some(Bug::TakenBackAtWork) => taken_back,
+            Some(Bug::GrantBeyondSlots) => grant_anyway,
+            Some(Bug::UnlockEndsHold) => release_hold_too,
+            Some(Bug::TakenBackAtWork) => release_at_work,
             Some(Bug::SecretNotKept) => without_secret,
-            Some(Bug::UnapprovedEnlisted) => enlisted_all_the_same,
+            Some(Bug::UnapprovedEnlisted) => enlist_anyway,
             _ => return message,
         };
         with_facts(message, |facts| each(facts, instead))
@@ -107,8 +107,8 @@ impl World {
         }
         for effect in sends(&state).filter(|effect| !earlier.contains(effect)).collect::<Vec<_>>() {
             if let Effect::Send { id, not_after } = effect {
-                let what = What::Command { epoch: u64::MAX, fence, id, not_after };
-                self.ask(index, what, Event::Tick);
+                let what = RequestKind::Command { epoch: u64::MAX, fence, id, not_after };
+                self.send_request(index, what, Event::Tick);
             }
         }
     }
@@ -208,7 +208,7 @@ fn without_withdrawal(fact: Fact) -> Vec<Fact> {
 }
 
 /// While a leader's fence has not been read: every host that was told to reboot and whose answer has not been read either.
-fn given_up_unheard(state: &State) -> Vec<Fact> {
+fn give_up_unheard(state: &State) -> Vec<Fact> {
     let unread = state.fence.as_ref().is_some_and(|fence| !fence.passed);
     let Some(run) = state.run.as_ref().filter(|_| unread) else { return Vec::new() };
     let reboots = |host: &&HostName| {
@@ -220,14 +220,14 @@ fn given_up_unheard(state: &State) -> Vec<Fact> {
     run.under_way().iter().filter(reboots).map(given_up).collect()
 }
 
-fn granted_all_the_same(fact: Fact) -> Vec<Fact> {
+fn grant_anyway(fact: Fact) -> Vec<Fact> {
     if let Fact::LockAwaited { group, id, actor } = fact {
         return vec![Fact::LockGranted { group, id, actor }];
     }
     vec![fact]
 }
 
-fn enlisted_all_the_same(mut fact: Fact) -> Vec<Fact> {
+fn enlist_anyway(mut fact: Fact) -> Vec<Fact> {
     if let Fact::RunStarted { hosts, .. } = &mut fact {
         for entry in hosts {
             let is_left_out = |reason: &mut Reason| {
@@ -243,7 +243,7 @@ fn without_secret(fact: Fact) -> Vec<Fact> {
     if let Fact::SecretKept { .. } = fact { Vec::new() } else { vec![fact] }
 }
 
-fn released_altogether(fact: Fact) -> Vec<Fact> {
+fn release_hold_too(fact: Fact) -> Vec<Fact> {
     if let Fact::LockReleased { group, id, .. } = fact {
         let (actor, reason) = ("nobody".to_owned(), Some("it is unlocked".to_owned()));
         return vec![Fact::HolderReleased { group, id, actor, reason }];
@@ -251,7 +251,7 @@ fn released_altogether(fact: Fact) -> Vec<Fact> {
     vec![fact]
 }
 
-fn taken_back(fact: Fact) -> Vec<Fact> {
+fn release_at_work(fact: Fact) -> Vec<Fact> {
     if let Fact::Host { host, event: HostEvent::CommandSent { action: Action::Upgrade, .. }, .. } = &fact {
         let released = Fact::SlotReleased { host: host.clone(), why: ReleaseCause::Operator };
         return vec![fact, released];

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action as Asked, Command, Hint, HostName, Outcome, Reply, Versions, header};
+use os_upgrade_protocol::{
+    Action as CommandAction, Command, Hint, HostName, Outcome, Reply, Versions, header,
+};
 use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, Standing, StreamState, opened_at, plan};
 use os_upgrade_worker_rules::{
@@ -19,11 +21,11 @@ use crate::describe;
 use crate::fault::Fault;
 use crate::host::{PlainWork, Process};
 use crate::peer::Peer;
-use crate::request::{Request, What, WorkerRequest};
+use crate::request::{Request, RequestKind, WorkerRequest};
 use crate::time::{MILLI, MINUTE, Micros, SECOND, beginning, span};
 
 /// How long a worker waits for the bus.
-const PATIENCE: Micros = 5 * SECOND;
+const TIMEOUT: Micros = 5 * SECOND;
 /// How often a worker shows that it is there.
 const HEARTBEAT: Micros = 10 * SECOND;
 
@@ -40,7 +42,7 @@ impl World {
         let host = &mut self.hosts[index];
         host.start();
         let (name, process) = (host.name.clone(), host.process_count);
-        self.trace.note(self.now, || format!("{name} worker starts, process {process}"));
+        self.trace.record(self.now, || format!("{name} worker starts, process {process}"));
         let loaded = match &host.disk {
             None => Loaded::Nothing,
             Some(bytes) => match StateFile::parse(bytes, &host.name) {
@@ -50,7 +52,7 @@ impl World {
         };
         let boot_id = BootId(format!("boot-{}", host.boot));
         let loaded = self.sabotage_loaded(index, loaded);
-        self.tell(index, rules::Event::Started { loaded, boot_id });
+        self.enqueue(index, rules::Event::Started { loaded, boot_id });
         for what in [Worker::Tick, Worker::Heartbeat, Worker::Open] {
             self.after(SECOND, Item::Worker { host: index, process, what });
         }
@@ -66,33 +68,33 @@ impl World {
                 let idle = host.sdk().is_none_or(|sdk| *sdk.logic.activity() == rules::Activity::Idle);
                 let pause = if idle { 8 * SECOND } else { SECOND };
                 self.at(pause, Item::Worker { host: index, process, what });
-                self.tell(index, rules::Event::Tick);
+                self.enqueue(index, rules::Event::Tick);
             }
             Worker::Heartbeat => {
                 self.at(HEARTBEAT, Item::Worker { host: index, process, what });
                 self.heartbeat(index);
             }
-            Worker::Turn => self.turn(index),
+            Worker::Step => self.step_worker(index),
             Worker::Open => self.open(index),
             Worker::Pull => self.pull(index),
-            Worker::Event(event) => self.tell(index, event),
+            Worker::Event(event) => self.enqueue(index, event),
             Worker::Return { request, event } => {
                 if host.sdk().is_some_and(|sdk| sdk.waiting.remove(&request).is_some()) {
-                    self.tell(index, event);
+                    self.enqueue(index, event);
                 }
             }
             Worker::TimeOut { request } => {
                 if let Some(event) = host.sdk().and_then(|sdk| sdk.waiting.remove(&request)) {
-                    self.tell(index, event);
+                    self.enqueue(index, event);
                 }
             }
-            Worker::Hint(hint) => self.hinted(index, &hint),
-            Worker::PlainDone { sequence } => self.plain_done(index, sequence),
+            Worker::Hint(hint) => self.hint_arrives(index, &hint),
+            Worker::PlainDone { sequence } => self.plain_worker_done(index, sequence),
         }
     }
 
     /// A hint leaves an orchestrator. It may be lost, as nothing relies on it.
-    pub(super) fn hint_on_its_way(&mut self, name: &HostName, hint: &Hint) {
+    pub(super) fn send_hint(&mut self, name: &HostName, hint: &Hint) {
         let Some(index) = self.hosts.iter().position(|host| host.name == *name) else { return };
         if self.is_linked(Peer::Host(index)) && !self.occurs(Fault::MessageLost) {
             let (latency, process) = (self.latency(), self.hosts[index].process_count);
@@ -101,7 +103,7 @@ impl World {
     }
 
     /// The handler that is at work for the run may stop, and then says so.
-    fn hinted(&mut self, index: usize, hint: &Hint) {
+    fn hint_arrives(&mut self, index: usize, hint: &Hint) {
         let heeds = self.rng.bool();
         let Some(sdk) = self.hosts[index].sdk() else { return };
         let Some(current) = sdk.logic.state().current.clone() else { return };
@@ -116,7 +118,7 @@ impl World {
             Phase::Rebooting { .. } | Phase::Answered { .. } => return,
         };
         let sequence = current.position.sequence;
-        self.tell(index, rules::Event::HandlerFinished { sequence, result });
+        self.enqueue(index, rules::Event::HandlerFinished { sequence, result });
     }
 
     fn heartbeat(&mut self, index: usize) {
@@ -156,7 +158,7 @@ impl World {
             (_, existing) => plan(existing, standing, stream),
         };
         if let Plan::Make(from) = planned {
-            self.trace.note(self.now, || format!("{name} makes its consumer: {from:?}"));
+            self.trace.record(self.now, || format!("{name} makes its consumer: {from:?}"));
             self.bus.make_consumer(&name, from);
         }
         self.hosts[index].reads = true;
@@ -186,7 +188,7 @@ impl World {
             return;
         };
         let now = self.now;
-        self.trace.note(now, || format!("{name} is given command {}", delivery.sequence));
+        self.trace.record(now, || format!("{name} is given command {}", delivery.sequence));
         self.checker.delivered(delivery.sequence);
         if self.occurs(Fault::DeliveredTwice) {
             self.delivered(index, &delivery);
@@ -207,13 +209,13 @@ impl World {
                 run_header: stored.id.as_ref().map(|id| id.run.to_string()),
                 payload: self.sabotage_payload(&stored.payload),
             };
-            return self.tell(index, rules::Event::CommandReceived(received));
+            return self.enqueue(index, rules::Event::CommandReceived(received));
         }
         let Ok(command) = Command::parse(&stored.payload) else { return };
         let work = PlainWork {
             sequence: delivery.sequence,
             generation: delivery.generation,
-            asked: command.action(),
+            action: command.action(),
             not_after: command.not_after(),
         };
         if let Some(Process::Plain(at_work @ None)) = &mut self.hosts[index].process {
@@ -225,36 +227,36 @@ impl World {
     }
 
     /// Puts `event` into the worker's mailbox.
-    pub(super) fn tell(&mut self, index: usize, event: rules::Event) {
+    pub(super) fn enqueue(&mut self, index: usize, event: rules::Event) {
         let Some(sdk) = self.hosts[index].sdk() else { return };
         sdk.mailbox.push_back(event);
-        self.next_turn(index);
+        self.schedule_step(index);
     }
 
-    fn next_turn(&mut self, index: usize) {
+    fn schedule_step(&mut self, index: usize) {
         let host = &mut self.hosts[index];
         let process = host.process_count;
         let Some(sdk) = host.sdk() else { return };
-        if !std::mem::replace(&mut sdk.turn_is_due, true) {
-            self.after(MILLI, Item::Worker { host: index, process, what: Worker::Turn });
+        if !std::mem::replace(&mut sdk.step_is_due, true) {
+            self.after(MILLI, Item::Worker { host: index, process, what: Worker::Step });
         }
     }
 
     /// The worker takes one event, or carries out one action: it may be killed between any two.
-    fn turn(&mut self, index: usize) {
+    fn step_worker(&mut self, index: usize) {
         let now = self.clock_of_host(index);
         let Some(sdk) = self.hosts[index].sdk() else { return };
-        sdk.turn_is_due = false;
+        sdk.step_is_due = false;
         if let Some((decided, action)) = sdk.todo.pop_front() {
             self.carry_out_for(index, action, decided);
         } else if let Some(event) = sdk.mailbox.pop_front() {
             let actions = sdk.logic.handle(now, event.clone());
             sdk.todo.extend(actions.into_iter().map(|action| (now, action)));
             let name = &self.hosts[index].name;
-            self.trace.note_of(self.now, name, '<', || describe::worker_event(&event));
+            self.trace.record_of(self.now, name, '<', || describe::worker_event(&event));
         }
         if self.hosts[index].sdk().is_some_and(|sdk| !sdk.todo.is_empty() || !sdk.mailbox.is_empty()) {
-            self.next_turn(index);
+            self.schedule_step(index);
         }
     }
 
@@ -265,7 +267,7 @@ impl World {
     /// Carries out what was `decided` at that time.
     fn carry_out_for(&mut self, index: usize, action: Action, decided: DateTime<Utc>) {
         let name = &self.hosts[index].name;
-        self.trace.note_of(self.now, name, '>', || describe::worker_action(&action));
+        self.trace.record_of(self.now, name, '>', || describe::worker_action(&action));
         match action {
             Action::SaveState(file) => self.save(index, &file),
             Action::Run(call) => self.run_handler(index, &call, decided),
@@ -274,11 +276,11 @@ impl World {
             Action::Ack { sequence, subject } => self.ack(index, sequence, &subject, decided),
             Action::InProgress { subject } => {
                 let generation = subject.parse().unwrap_or(0);
-                self.ask_for(index, WorkerRequest::InProgress { generation }, None);
+                self.send_worker_request(index, WorkerRequest::InProgress { generation }, None);
             }
             Action::ReadVersions => {
                 let (running, published) = (Ok(Versions::default()), Ok(None));
-                self.tell(index, rules::Event::VersionsRead { running, published });
+                self.enqueue(index, rules::Event::VersionsRead { running, published });
             }
             Action::PublishVersions { .. } | Action::Log(_) => {}
         }
@@ -335,7 +337,7 @@ impl World {
     fn begin_reboot(&mut self, index: usize, call: &RebootCall, wall: DateTime<Utc>) {
         self.checker.reboot_begun(index, call.sequence, wall);
         let (process, boot) = (self.hosts[index].process_count, self.hosts[index].boot);
-        if !self.occurs(Fault::NoReboot) {
+        if !self.occurs(Fault::RebootFails) {
             self.after(5 * SECOND, Item::Reboot { host: index, boot });
         }
         let result = if self.occurs(Fault::HandlerFails) { Err("no".to_owned()) } else { Ok(()) };
@@ -355,18 +357,18 @@ impl World {
             }
         }
         let error = "no answer".to_owned();
-        self.ask_for(index, what, Some(rules::Event::ReplyFailed { sequence, error }));
+        self.send_worker_request(index, what, Some(rules::Event::ReplyFailed { sequence, error }));
     }
 
     fn ack(&mut self, index: usize, sequence: u64, subject: &str, decided: DateTime<Utc>) {
         let generation = subject.parse().unwrap_or(0);
         let error = "no answer".to_owned();
         let fallback = rules::Event::AckFailed { sequence, error };
-        self.ask_for(index, WorkerRequest::Ack { generation, sequence, decided }, Some(fallback));
+        self.send_worker_request(index, WorkerRequest::Ack { generation, sequence, decided }, Some(fallback));
     }
 
     /// Has a request of a worker leave; `fallback` is what it is told when no answer comes.
-    fn ask_for(&mut self, index: usize, asked: WorkerRequest, fallback: Option<rules::Event>) {
+    fn send_worker_request(&mut self, index: usize, request: WorkerRequest, fallback: Option<rules::Event>) {
         self.requests += 1;
         let (id, process) = (self.requests, self.hosts[index].process_count);
         if let Some(fallback) = fallback
@@ -374,58 +376,62 @@ impl World {
         {
             sdk.waiting.insert(id, fallback);
             let what = Worker::TimeOut { request: id };
-            self.at(PATIENCE, Item::Worker { host: index, process, what });
+            self.at(TIMEOUT, Item::Worker { host: index, process, what });
         }
         // Nothing is handed to the client while it is disconnected: it would be sent late.
         if self.is_linked(Peer::Host(index)) {
             let from = Peer::Host(index);
-            let what = What::Worker(asked);
-            self.send(Request { id, from, process, what, sent: self.now, patience: PATIENCE });
+            let what = RequestKind::Worker(request);
+            self.send(Request { id, from, process, what, sent: self.now, timeout: TIMEOUT });
         }
     }
 
-    fn plain_done(&mut self, index: usize, sequence: u64) {
+    fn plain_worker_done(&mut self, index: usize, sequence: u64) {
         let clock = self.clock_of_host(index);
         let Some(Process::Plain(at_work)) = &mut self.hosts[index].process else { return };
         let Some(work) = at_work.take_if(|work| work.sequence == sequence) else { return };
         let late = work.not_after.is_some_and(|not_after| clock > not_after);
         if !late {
-            self.plain_replies(index, &work);
+            self.plain_worker_replies(index, &work);
         }
         let ack = WorkerRequest::Ack { generation: work.generation, sequence, decided: clock };
-        self.ask_for(index, ack, None);
+        self.send_worker_request(index, ack, None);
         let process = self.hosts[index].process_count;
         self.after(SECOND, Item::Worker { host: index, process, what: Worker::Pull });
     }
 
-    fn plain_replies(&mut self, index: usize, work: &PlainWork) {
+    fn plain_worker_replies(&mut self, index: usize, work: &PlainWork) {
         let reboots = self.hosts[index].reboots;
         let result = if self.occurs(Fault::HandlerFails) {
             Outcome::error("no luck")
-        } else if work.asked == Asked::Upgrade && self.rng.u32(..1_000) < reboots {
+        } else if work.action == CommandAction::Upgrade && self.rng.u32(..1_000) < reboots {
             Outcome::RebootRequired
         } else {
             Outcome::Done
         };
-        let mut payload = Reply { action: work.asked, result }.to_payload();
-        if self.occurs(Fault::Lies) {
-            payload = self.lie(work.asked);
+        let mut payload = Reply { action: work.action, result }.to_payload();
+        if self.occurs(Fault::WorkerLies) {
+            payload = self.lie(work.action);
         }
-        let times = 1 + usize::from(self.occurs(Fault::AnswersTwice));
+        let times = 1 + usize::from(self.occurs(Fault::WorkerAnswersTwice));
         for _ in 0..times {
             let in_reply_to = self.rng.bool().then(|| work.sequence.to_string());
             let payload = Bytes::from(payload.clone());
-            self.ask_for(index, WorkerRequest::Reply { sequence: work.sequence, payload, in_reply_to }, None);
+            self.send_worker_request(
+                index,
+                WorkerRequest::Reply { sequence: work.sequence, payload, in_reply_to },
+                None,
+            );
         }
     }
 
-    fn lie(&mut self, asked: Asked) -> Vec<u8> {
-        let other = *self.rng.choice(&Asked::ALL).expect("not empty");
+    fn lie(&mut self, action: CommandAction) -> Vec<u8> {
+        let other = *self.rng.choice(&CommandAction::ALL).expect("not empty");
         match self.rng.u32(..4) {
             0 => b"{\"action\":\"upgrade\"".to_vec(),
             1 => Reply { action: other, result: Outcome::Done }.to_payload(),
             2 => Reply { action: other, result: Outcome::RebootRequired }.to_payload(),
-            _ => Reply { action: asked, result: Outcome::error("a lie") }.to_payload(),
+            _ => Reply { action: action, result: Outcome::error("a lie") }.to_payload(),
         }
     }
 
@@ -436,7 +442,7 @@ impl World {
             return;
         }
         let name = host.name.clone();
-        self.trace.note(self.now, || format!("{name} goes down"));
+        self.trace.record(self.now, || format!("{name} goes down"));
         host.kill();
         host.is_up = false;
         let slow = self.occurs(Fault::SlowBoot);
@@ -453,7 +459,7 @@ impl World {
         host.is_up = true;
         let boot = host.boot;
         self.checker.booted(index);
-        self.trace.note(self.now, || format!("h{index} is up, boot {boot}"));
+        self.trace.record(self.now, || format!("h{index} is up, boot {boot}"));
         self.after(SECOND, Item::StartWorker { host: index, boot });
     }
 }

@@ -1,7 +1,7 @@
-//! The sequential semaphore: a count and owners, for each group, and who waits. Facts are its steps.
+//! The sequential semaphore: for each group a count, owners and waiters. Facts are its steps.
 //!
-//! Beside clients from outside, hosts of runs hold slots, and operators have slots held. A slot is free when nobody of
-//! these holds it. Waiting keeps no client from a free slot; it keeps hosts that came later from it.
+//! Beside FleetLock clients, hosts of runs hold slots, and operators place holds. A slot is free when none of these
+//! holds it. A waiter keeps no other client from a free slot, but it keeps hosts from it whose turn came later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,38 +14,38 @@ use os_upgrade_protocol::{GroupName, HostName};
 
 use crate::checker::violation::Violation;
 
-/// How long a client that does not ask again is waited for.
+/// How long a client that does not ask again is remembered.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(7);
 
-/// What a call is told.
+/// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Verdict {
     Yes,
     Full,
     UnknownGroup,
     NoHolder,
-    /// The slot's host is at work, or may be told to begin.
+    /// The slot's host is at work, or may be sent a command.
     AtWork,
     ReclaimsNothing,
     InInventory,
-    /// Nobody leaves the inventory here.
+    /// Hosts never leave the inventory in the simulator.
     NotLeft,
-    /// Another operator holds it.
+    /// Another operator has placed a hold.
     HeldAlready,
 }
 
 #[derive(Debug, Default)]
 struct Group {
-    /// Gone from the settings, and there for its holders only.
+    /// Removed from the settings, and kept only for its holders.
     removed: bool,
     slots: u32,
-    holders: BTreeMap<String, Reasons>,
+    holders: BTreeMap<String, Holder>,
     waiters: BTreeMap<String, Waiter>,
 }
 
-/// For whom a slot is held; for nobody, when it is free.
+/// For whom a slot is held; a free slot has no `Holder`.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Reasons {
+struct Holder {
     client: bool,
     run: bool,
     /// With the operator's name and reason.
@@ -55,18 +55,18 @@ struct Reasons {
 #[derive(Debug, Clone, Copy)]
 struct Waiter {
     asked: DateTime<Utc>,
-    /// The arrival that counts for it.
+    /// Its place in the order of arrival.
     turn: DateTime<Utc>,
 }
 
 impl Waiter {
-    /// Not one that asked by a clock that was far ahead, either.
+    /// A client that asked while the clock was far ahead is forgotten too.
     fn is_remembered(self, now: DateTime<Utc>) -> bool {
         now < self.asked + REMEMBERED && self.asked < now + REMEMBERED
     }
 }
 
-/// The semaphore could not have done this.
+/// A step that the semaphore could not have made.
 fn impossible(text: String) -> Violation {
     Violation::new("semaphore", text)
 }
@@ -75,16 +75,16 @@ fn impossible(text: String) -> Violation {
 pub(super) struct Specification {
     groups: BTreeMap<GroupName, Group>,
     reclaim: Reclaim,
-    /// Everybody in the inventory.
+    /// All hosts in the inventory.
     hosts: BTreeSet<HostName>,
-    /// Of which group the slot of each host is that holds one.
+    /// The group of the slot that each host holds in a run.
     slots: BTreeMap<HostName, GroupName>,
-    /// Since when each host waits that it is the turn of.
+    /// Since when each host waits whose turn has come.
     arrivals: BTreeMap<HostName, DateTime<Utc>>,
     /// Hosts that are at work on their upgrade.
     under_way: BTreeSet<HostName>,
-    /// The host whose slot an operator has just taken back.
-    taken_back: Option<HostName>,
+    /// The host whose slot the previous fact released for an operator.
+    just_released: Option<HostName>,
 }
 
 impl Specification {
@@ -96,7 +96,7 @@ impl Specification {
             slots: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             under_way: BTreeSet::new(),
-            taken_back: None,
+            just_released: None,
         }
     }
 
@@ -104,49 +104,51 @@ impl Specification {
         self.under_way.contains(host)
     }
 
-    /// What a call would be told now if it changes nothing; none if it would change something.
-    pub(super) fn says(&self, request: &Request) -> Option<Told> {
-        let group = |group: &GroupName| self.groups.get(group).ok_or(Told::UnknownGroup);
-        let told = match &request.operation {
+    /// What a call would be answered now if it changes nothing; none if it would change something.
+    pub(super) fn verdict(&self, request: &Request) -> Option<Verdict> {
+        let group = |group: &GroupName| self.groups.get(group).ok_or(Verdict::UnknownGroup);
+        let verdict = match &request.operation {
             Operation::Lock(LockOperation::Lock { group: of, id }) => group(of).map(|group| {
                 let held = group.holders.get(id.as_str()).is_some_and(|holder| holder.client);
                 let waits = group.waiters.contains_key(id.as_str());
                 match (held, group.admits(id.as_str())) {
-                    (true, _) => Some(Told::Yes),
-                    (false, false) if waits => Some(Told::Full),
+                    (true, _) => Some(Verdict::Yes),
+                    (false, false) if waits => Some(Verdict::Full),
                     (false, true | false) => None,
                 }
             }),
             Operation::Lock(LockOperation::Unlock { group: of, id }) => group(of).map(|group| {
                 let held = group.holders.get(id.as_str()).is_some_and(|holder| holder.client);
                 let waits = group.waiters.contains_key(id.as_str());
-                (!held && !waits).then_some(Told::Yes)
+                (!held && !waits).then_some(Verdict::Yes)
             }),
-            Operation::Slot(asked) => self.says_to_operator(&request.actor, asked),
+            Operation::Slot(asked) => self.operator_verdict(&request.actor, asked),
             Operation::Run(_) | Operation::Config(_) | Operation::Enrolment(_) | Operation::Secret(_) => {
                 Ok(None)
             }
         };
-        told.unwrap_or_else(Some)
+        verdict.unwrap_or_else(Some)
     }
 
-    fn says_to_operator(&self, actor: &str, asked: &SlotOperation) -> Result<Option<Told>, Told> {
-        let group = |group: &GroupName| self.groups.get(group).ok_or(Told::UnknownGroup);
+    fn operator_verdict(&self, actor: &str, asked: &SlotOperation) -> Result<Option<Verdict>, Verdict> {
+        let group = |group: &GroupName| self.groups.get(group).ok_or(Verdict::UnknownGroup);
         match asked {
             SlotOperation::Hold { group: of, id, reason } => group(of).map(|group| {
                 let hold = group.holders.get(id.as_str()).and_then(|holder| holder.hold.as_ref());
                 match hold {
-                    Some((by, why)) if by == actor && why == reason => Some(Told::Yes),
-                    Some((by, _)) => (by != actor).then_some(Told::HeldAlready),
-                    None => (!group.admits(id.as_str())).then_some(Told::Full),
+                    Some((by, why)) if by == actor && why == reason => Some(Verdict::Yes),
+                    Some((by, _)) => (by != actor).then_some(Verdict::HeldAlready),
+                    None => (!group.admits(id.as_str())).then_some(Verdict::Full),
                 }
             }),
             SlotOperation::Release { group: of, id, .. } => {
-                group(of).map(|group| group.releases(id.as_str()))
+                group(of).map(|group| group.release_verdict(id.as_str()))
             }
-            SlotOperation::Reclaim { .. } if self.reclaim == Reclaim::Never => Err(Told::ReclaimsNothing),
-            SlotOperation::Reclaim { id, .. } if self.is_in_inventory(id.as_str()) => Err(Told::InInventory),
-            SlotOperation::Reclaim { .. } => Err(Told::NotLeft),
+            SlotOperation::Reclaim { .. } if self.reclaim == Reclaim::Never => Err(Verdict::ReclaimsNothing),
+            SlotOperation::Reclaim { id, .. } if self.is_in_inventory(id.as_str()) => {
+                Err(Verdict::InInventory)
+            }
+            SlotOperation::Reclaim { .. } => Err(Verdict::NotLeft),
         }
     }
 
@@ -154,10 +156,10 @@ impl Specification {
         self.hosts.iter().any(|host| host.as_str() == id)
     }
 
-    /// The next step, if the semaphore can make it.
+    /// Applies a fact, if the semaphore can make that step.
     pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
-        let taken_back = self.taken_back.take();
-        self.step(at, fact, taken_back)?;
+        let just_released = self.just_released.take();
+        self.step(at, fact, just_released)?;
         self.groups.retain(|_, group| !group.removed || !group.holders.is_empty());
         Ok(())
     }
@@ -167,19 +169,19 @@ impl Specification {
         &mut self,
         at: DateTime<Utc>,
         fact: &Fact,
-        taken_back: Option<HostName>,
+        just_released: Option<HostName>,
     ) -> Result<(), Violation> {
         match fact {
             Fact::SettingsAdopted { settings } => self.configure(settings),
             Fact::LockGranted { group, id, .. } => {
                 let held = self.group(group)?.holders.contains_key(id.as_str());
-                self.take(group, id.as_str())?.client = true;
+                self.acquire(group, id.as_str())?.client = true;
                 self.group(group)?.granted(id.as_str(), held, at);
             }
             Fact::LockAwaited { group, id, .. } => {
                 let group = self.group(group)?;
                 if group.admits(id.as_str()) {
-                    return Err(impossible(format!("{id} is refused though a slot is free: {group:?}")));
+                    return Err(impossible(format!("{id} is refused although a slot is free: {group:?}")));
                 }
                 group.refused(id.as_str(), at);
             }
@@ -189,15 +191,15 @@ impl Specification {
                 group.waiters.remove(id.as_str());
             }
             Fact::HoldPlaced { group, id, actor, reason } => {
-                self.take(group, id.as_str())?.hold = Some((actor.clone(), reason.clone()));
+                self.acquire(group, id.as_str())?.hold = Some((actor.clone(), reason.clone()));
                 self.group(group)?.waiters.remove(id.as_str());
             }
             Fact::HolderReleased { group, id, .. } => {
-                let by_operator = taken_back.is_some_and(|host| host.as_str() == id.as_str());
+                let by_operator = just_released.is_some_and(|host| host.as_str() == id.as_str());
                 let group = self.group(group)?;
                 let waits = group.waiters.remove(id.as_str()).is_some();
                 if !by_operator && !waits && !group.holders.contains_key(id.as_str()) {
-                    return Err(impossible(format!("{id}, which holds none, is released")));
+                    return Err(impossible(format!("{id} is released, but holds no slot")));
                 }
                 group.give_back(id.as_str(), |holder| {
                     holder.client = false;
@@ -213,9 +215,9 @@ impl Specification {
                 if let Some(group) = self.slots.remove(host) {
                     self.group(&group)?.give_back(host.as_str(), |holder| holder.run = false);
                 }
-                self.taken_back = (*why == ReleaseCause::Operator).then(|| host.clone());
+                self.just_released = (*why == ReleaseCause::Operator).then(|| host.clone());
             }
-            // The other facts are about no slot of an embedded semaphore.
+            // The other facts concern no slot of an embedded semaphore.
             _ => {}
         }
         Ok(())
@@ -231,7 +233,7 @@ impl Specification {
                 let arrived = self.arrivals.remove(host).unwrap_or(at);
                 if *provider == LockProvider::Embedded {
                     let held = self.group(group)?.holders.contains_key(host.as_str());
-                    self.take(group, host.as_str())?.run = true;
+                    self.acquire(group, host.as_str())?.run = true;
                     self.slots.insert(host.clone(), group.clone());
                     self.group(group)?.waiters.remove(host.as_str());
                     if !held {
@@ -259,7 +261,7 @@ impl Specification {
             group.slots = *slots;
             group.removed = false;
         }
-        // Holders keep what they hold, whatever becomes of their group.
+        // Holders keep their slots, whatever happens to their group.
         self.groups.retain(|name, group| settings.groups.contains_key(name) || !group.holders.is_empty());
         for (_, group) in self.groups.iter_mut().filter(|(name, _)| !settings.groups.contains_key(*name)) {
             group.slots = 0;
@@ -272,8 +274,8 @@ impl Specification {
         self.groups.get_mut(group).ok_or_else(|| impossible(format!("there is no group {group}")))
     }
 
-    /// What `id` holds a slot for; it may, if it holds one already or one is free.
-    fn take(&mut self, group: &GroupName, id: &str) -> Result<&mut Reasons, Violation> {
+    /// The holder `id`, which must hold a slot already or find one free.
+    fn acquire(&mut self, group: &GroupName, id: &str) -> Result<&mut Holder, Violation> {
         let of = self.group(group)?;
         if !of.admits(id) {
             let text = format!("{id} is granted a slot of group {group}, which has none free: {of:?}");
@@ -288,24 +290,24 @@ impl Group {
         (self.slots as usize).saturating_sub(self.holders.len())
     }
 
-    /// Waiters keep nobody from a free slot.
+    /// Waiters keep no client from a free slot.
     fn admits(&self, id: &str) -> bool {
         self.holders.contains_key(id) || self.free() > 0
     }
 
-    /// What is said to one who wants the slot of `id` back, if it is not given.
-    fn releases(&self, id: &str) -> Option<Told> {
+    /// The refusal to release the slot of `id`, if it is certain.
+    fn release_verdict(&self, id: &str) -> Option<Verdict> {
         let Some(holder) = self.holders.get(id) else {
-            return (!self.waiters.contains_key(id)).then_some(Told::NoHolder);
+            return (!self.waiters.contains_key(id)).then_some(Verdict::NoHolder);
         };
-        // Whether a command may still appear is known to nobody but the orchestrator.
-        holder.run.then_some(Told::AtWork)
+        // Only the orchestrator knows whether a command may still appear.
+        holder.run.then_some(Verdict::AtWork)
     }
 
-    fn give_back(&mut self, id: &str, change: impl FnOnce(&mut Reasons)) {
+    fn give_back(&mut self, id: &str, change: impl FnOnce(&mut Holder)) {
         if let Some(holder) = self.holders.get_mut(id) {
             change(holder);
-            if *holder == Reasons::default() {
+            if *holder == Holder::default() {
                 self.holders.remove(id);
             }
         }
@@ -314,12 +316,12 @@ impl Group {
     fn refused(&mut self, id: &str, at: DateTime<Utc>) {
         self.forget(at);
         let waiter = self.waiters.entry(id.to_owned()).or_insert(Waiter { asked: at, turn: at });
-        // Clocks are set back.
+        // A clock may have been set back.
         *waiter = Waiter { asked: at, turn: waiter.turn.min(at) };
     }
 
-    /// Whoever of the clients is granted a slot, it is the earliest arrival among them that is used up; by one that holds
-    /// a slot already, none.
+    /// Whichever client is granted a slot, the earliest arrival among the clients is used up; a client that already
+    /// holds a slot uses up none.
     fn granted(&mut self, id: &str, held: bool, at: DateTime<Utc>) {
         if held {
             self.waiters.remove(id);
@@ -337,7 +339,8 @@ impl Group {
         self.waiters.retain(|_, waiter| waiter.is_remembered(at));
     }
 
-    /// After a host has been granted a slot one is left free for each client that had been refused before it came.
+    /// After a host was granted a slot, one must be left free for each client that was refused before the host's turn
+    /// came.
     fn check_fair(
         &self,
         host: &HostName,
@@ -350,7 +353,7 @@ impl Group {
         let waiters: Vec<_> = self.waiters.iter().filter(before).collect();
         if waiters.len() > self.free() {
             let free = self.free();
-            let text = format!("{host}, there since {arrived}, leaves {free} free for {waiters:?}");
+            let text = format!("{host}, waiting since {arrived}, leaves {free} free for {waiters:?}");
             return Err(Violation::new("fair", text));
         }
         Ok(())

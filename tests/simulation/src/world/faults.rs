@@ -7,17 +7,17 @@ use os_upgrade_worker_rules as rules;
 use super::World;
 use crate::agenda::{Item, Process, Worker};
 use crate::bus::Ends;
-use crate::checker::Knows;
+use crate::checker::KnownEnds;
 use crate::fault::Fault;
 use crate::peer::Peer;
 use crate::time::{MINUTE, Micros, SECOND};
 
 impl World {
     pub(super) fn fault(&mut self) {
-        if !self.rough {
+        if !self.faults_enabled {
             return;
         }
-        let every = 2 * self.plan.fault_every * self.leisure();
+        let every = 2 * self.plan.fault_every * self.slowdown();
         self.after(every, Item::Fault);
         let Some(fault) = self.plan.pick_fault(&mut self.rng) else { return };
         self.count(fault);
@@ -41,11 +41,11 @@ impl World {
                 self.after(20 * SECOND, Item::StartWorker { host, boot });
             }
             Fault::PowerCut => self.reboot(host, boot),
-            Fault::StaleLook => {
+            Fault::StaleRead => {
                 let until = self.now + self.rng.u64(..10 * SECOND);
                 self.stale_until = self.stale_until.max(until);
             }
-            Fault::LockAway => {
+            Fault::LockServerDown => {
                 self.locks.is_up = false;
                 self.after(MINUTE, Item::LocksBack);
             }
@@ -53,30 +53,30 @@ impl World {
             Fault::StoreLost
             | Fault::StoreOlder
             | Fault::DataLost
-            | Fault::BusAway
-            | Fault::PausedInTheAct
-            | Fault::KilledInTheAct
+            | Fault::BusAwayForHours
+            | Fault::PausedBeforeWrite
+            | Fault::KilledBeforeWrite
             | Fault::AcksForgotten
             | Fault::WorkerStateLost
             | Fault::SaveFails
             | Fault::UpgradeReboots
             | Fault::SlowBoot
-            | Fault::NoReboot
+            | Fault::RebootFails
             | Fault::HandlerFails
             | Fault::HandlerHangs
-            | Fault::AnswersTwice
-            | Fault::Lies
+            | Fault::WorkerAnswersTwice
+            | Fault::WorkerLies
             | Fault::MessageLost
             | Fault::MessageLate
             | Fault::AnswerLost
             | Fault::MessageSlow
             | Fault::DeliveredTwice
-            | Fault::SentWhenBack
+            | Fault::SentOnReconnect
             | Fault::LockDenied
             | Fault::LockLate
-            | Fault::LockOdd
-            | Fault::LockLimited
-            | Fault::LockLies => {}
+            | Fault::LockAnswers202
+            | Fault::LockAnswers429
+            | Fault::LockAnswers500 => {}
         }
     }
 
@@ -94,16 +94,16 @@ impl World {
         }
         settings.auto_approve = self.rng.bool();
         let settings = settings.clone();
-        self.checker.settings_may_be(&settings);
+        self.checker.settings_changed(&settings);
         self.kill(instance);
     }
 
     pub(super) fn pause(&mut self, index: usize) {
         let instance = &mut self.instances[index];
-        if instance.node.is_none() || instance.stands_still.is_some() {
+        if instance.node.is_none() || instance.paused.is_some() {
             return;
         }
-        instance.stands_still = Some(Vec::new());
+        instance.paused = Some(Vec::new());
         let boot = instance.boot;
         let longest: Micros = if self.rng.bool() { 10 * SECOND } else { 3 * MINUTE };
         self.after(longest, Item::Resume { instance: index, boot });
@@ -133,10 +133,10 @@ impl World {
             self.bus.forget_acks(self.now);
             self.checker.acks_forgotten();
         }
-        if self.occurs(Fault::BusAway) {
+        if self.occurs(Fault::BusAwayForHours) {
             let away = self.rng.u64(60 * MINUTE..90 * MINUTE);
             // What is put right at the end of the rough time would end it.
-            self.plan.rough_for += away;
+            self.plan.faults_until += away;
             self.away_until = self.now + away;
             return self.at(away, Item::BusBack);
         }
@@ -146,7 +146,7 @@ impl World {
 
     /// How many times rarer everybody acts, and anything goes wrong, while the bus is away for hours: what happened every
     /// second would tell no more, and take as long as many a seed.
-    pub(super) fn leisure(&self) -> Micros {
+    pub(super) fn slowdown(&self) -> Micros {
         if self.now < self.away_until { 60 } else { 1 }
     }
 
@@ -158,14 +158,14 @@ impl World {
         let control_kept = if self.rng.u32(..3) > 0 { of(&mut self.rng, control) } else { control };
         self.bus.forget_after(journal_kept, control_kept);
         self.trace
-            .note(self.now, || format!("only {journal_kept} of {journal} and {control_kept} of {control}"));
+            .record(self.now, || format!("only {journal_kept} of {journal} and {control_kept} of {control}"));
         let knows = |index: usize| {
             let instance = &self.instances[index];
             let live = instance.node.as_ref();
             let live = live.map(|node| Ends { journal: node.position(), control: node.state().control });
             let stored = instance.store.reached.as_ref();
             let stored = stored.map(|store| Ends { journal: store.sequence, control: store.control });
-            Knows { process: instance.boot, live, told: None, stored }
+            KnownEnds { process: instance.boot, live, reconnected: None, stored }
         };
         let knows = (0..self.instances.len()).map(knows).collect();
         self.checker.data_lost(knows);
@@ -236,6 +236,6 @@ impl World {
         } else {
             self.hosts[host].clock += step;
         }
-        self.trace.note(self.now, || format!("a clock steps by {step}: i{instance} or h{host}"));
+        self.trace.record(self.now, || format!("a clock steps by {step}: i{instance} or h{host}"));
     }
 }
