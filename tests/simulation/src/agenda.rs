@@ -1,4 +1,5 @@
-//! What is yet to happen, in the order of simulated time. Of things at the same time the one noted first comes first.
+//! What is still to happen, in the order of simulated time. Items of the same time are taken in the order in which
+//! they were scheduled.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -11,14 +12,14 @@ use crate::peer::Peer;
 use crate::request::Request;
 use crate::time::Micros;
 
-/// Something that is about to happen.
+/// An item of the agenda.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// Something happens to an orchestrator's process, if it is still the same.
     Process { instance: usize, boot: u32, what: Process },
     /// An orchestrator is started.
     Start { instance: usize },
-    /// An orchestrator goes on where it stood still.
+    /// A paused orchestrator goes on.
     Resume { instance: usize, boot: u32 },
     /// A request reaches the bus or the lock server.
     Arrive(Box<Request>),
@@ -40,7 +41,7 @@ pub(crate) enum Item {
     Act,
     /// A FleetLock client from outside does something.
     Client { client: usize },
-    /// Something goes wrong by itself.
+    /// A spontaneous fault happens.
     Fault,
 }
 
@@ -49,11 +50,11 @@ pub(crate) enum Item {
 pub(crate) enum Process {
     Tick,
     Event(Event),
-    /// What has been handed in is decided on.
+    /// The node decides on the events that it has received.
     Run,
     /// A request leaves.
     Depart(Box<Request>),
-    /// The answer to a request comes back.
+    /// The answer to a request arrives.
     Return {
         request: u64,
         event: Event,
@@ -70,7 +71,7 @@ pub(crate) enum Process {
     Control {
         generation: u64,
     },
-    /// The store takes in what has been projected.
+    /// The store ingests projected records.
     Project,
 }
 
@@ -81,9 +82,9 @@ pub(crate) enum Worker {
     Heartbeat,
     /// The next event or action.
     Step,
-    /// Its consumer is looked at, or made.
+    /// The consumer is checked, or created.
     Open,
-    /// Its consumer is asked for a command.
+    /// The consumer is asked for a command.
     Pull,
     Event(rules::Event),
     /// The answer to a request comes back.
@@ -95,15 +96,15 @@ pub(crate) enum Worker {
     TimeOut {
         request: u64,
     },
-    /// It is told that its run is stopping.
+    /// A hint arrives that the run is stopping.
     Hint(Hint),
-    /// A worker that only keeps the specification is through with a command.
+    /// A plain worker has finished a command.
     PlainDone {
         sequence: u64,
     },
 }
 
-/// Things that are yet to happen.
+/// The items that are still to happen.
 #[derive(Debug)]
 pub(crate) struct Agenda {
     heap: BinaryHeap<Entry>,
@@ -147,7 +148,7 @@ impl PartialOrd for Entry {
 }
 
 impl Ord for Entry {
-    /// The heap gives its largest first, so the earliest is the largest.
+    /// A heap returns its largest item first, so the earliest must be the largest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }

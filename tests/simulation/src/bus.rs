@@ -15,7 +15,7 @@ use os_upgrade_worker_rules::limits::ACK_WAIT;
 
 use crate::time::Micros;
 
-/// When everything was created.
+/// The creation time of all streams.
 pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
 #[derive(Debug, Default)]
@@ -54,9 +54,9 @@ pub(crate) struct Consumer {
     delivered: u64,
     floor: u64,
     pending: Option<Pending>,
-    /// Which one it is of those that the host has had: acknowledgements go to one of them.
+    /// Counts the host's consumers: an acknowledgement belongs to one of them.
     generation: u64,
-    /// Itself some acknowledgements ago, as a bus that is killed may remember it.
+    /// The consumer before its last acknowledgement, to which a killed bus may return.
     earlier: Option<Box<Consumer>>,
 }
 
@@ -67,7 +67,7 @@ struct Pending {
     until: Micros,
 }
 
-/// How far the streams go, or are known to go.
+/// The last sequences of the streams, as they are or as they are known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ends {
     pub(crate) journal: u64,
@@ -129,7 +129,7 @@ impl Bus {
         }
     }
 
-    /// The streams, as they were so many messages ago.
+    /// The streams as they were `ago` messages before.
     pub(crate) fn inspect(&self, known: &Known, ago: u64) -> Streams {
         let journal = self.journal_len().saturating_sub(ago);
         let control = self.control_len().saturating_sub(ago);
@@ -151,7 +151,7 @@ impl Bus {
         }
     }
 
-    /// Forgets everything after these sequences, as a bus does that had acknowledged it before it was on disk.
+    /// Forgets everything after these sequences, as a bus does that acknowledged it before it was on disk.
     pub(crate) fn forget_after(&mut self, journal: u64, control: u64) {
         self.journal.truncate(index(journal + 1));
         self.snapshots.retain(|start| *start <= journal);
@@ -193,12 +193,12 @@ impl Bus {
         LeaseOutcome::Written { revision: self.revisions, at: Some(time) }
     }
 
-    /// Whether the lease is the process's of this name.
+    /// Whether the process with this nonce holds the lease.
     pub(crate) fn is_leased_to(&self, nonce: &str, now: Micros) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.holder.nonce == nonce && now < lease.until)
     }
 
-    /// Appends `message` if `expected` is the journal's last sequence; its own.
+    /// Appends `message` if `expected` is the journal's last sequence; returns the new sequence.
     pub(crate) fn append(&mut self, expected: u64, message: &Message) -> Option<u64> {
         if expected != self.journal_len() {
             return None;
@@ -225,7 +225,7 @@ impl Bus {
         self.fence
     }
 
-    /// Publishes a command if `fence` is the last one; its sequence.
+    /// Publishes a command if `fence` is the last one; returns its sequence.
     pub(crate) fn publish_command(
         &mut self,
         id: &CommandId,
@@ -257,15 +257,15 @@ impl Bus {
         self.control_len()
     }
 
-    /// Whether the consumer of `host` has been given the command at `sequence`.
+    /// Whether the consumer of `host` has delivered the command at `sequence`.
     pub(crate) fn has_been_given(&self, host: &HostName, sequence: u64) -> bool {
         self.consumers.get(host).is_some_and(|consumer| consumer.delivered >= sequence)
     }
 
-    /// Deletes a command; whether it was there.
+    /// Deletes a command; returns whether it existed.
     pub(crate) fn delete(&mut self, host: &HostName, sequence: u64) -> bool {
         if let Some(consumer) = self.consumers.get_mut(host) {
-            // What is deleted while it is delivered frees its consumer at once.
+            // Deleting a message that is being delivered frees its consumer at once.
             consumer.pending.take_if(|pending| pending.sequence == sequence);
         }
         self.control.get_mut(index(sequence)).is_some_and(|place| place.take().is_some())
@@ -282,7 +282,7 @@ impl Bus {
         })
     }
 
-    /// Makes the consumer of `host`, instead of the one there is.
+    /// Creates the consumer of `host`, in place of an existing one.
     pub(crate) fn make_consumer(&mut self, host: &HostName, from: DeliverFrom) {
         let next = match from {
             DeliverFrom::Sequence(sequence) => sequence,
@@ -299,7 +299,7 @@ impl Bus {
         self.control.iter().rposition(of_subject).map_or(self.control_len() + 1, |index| index as u64 + 1)
     }
 
-    /// What the consumer of `host` delivers now.
+    /// The next delivery of the consumer of `host`, if any is due.
     pub(crate) fn deliver(&mut self, host: &HostName, now: Micros) -> Option<Delivery> {
         let consumer = self.consumers.get_mut(host)?;
         let until = now + ack_wait();
@@ -331,7 +331,7 @@ impl Bus {
         Some(Delivery { sequence, count, generation: consumer.generation, stored })
     }
 
-    /// When the consumer of `host` delivers again what has not been acknowledged.
+    /// When the consumer of `host` redelivers its unacknowledged message.
     pub(crate) fn redelivery(&self, host: &HostName) -> Option<Micros> {
         self.consumers.get(host)?.pending.as_ref().map(|pending| pending.until)
     }
@@ -354,7 +354,7 @@ impl Bus {
         }
     }
 
-    /// Consumers are as they were before their last acknowledgement.
+    /// Puts consumers back to before their last acknowledgement.
     pub(crate) fn forget_acks(&mut self, now: Micros) {
         for consumer in self.consumers.values_mut() {
             if let Some(earlier) = consumer.earlier.take() {

@@ -1,6 +1,6 @@
-//! What happens, in words short enough for a line each.
+//! Events, actions and requests, each in one short line.
 
-#![allow(clippy::wildcard_enum_match_arm, reason = "what has no words of its own is shown as it is")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "all others are shown by their debug output")]
 
 use std::fmt::{Display, Write as _};
 
@@ -13,7 +13,7 @@ use os_upgrade_worker_rules as rules;
 
 use crate::request::{RequestKind, WorkerRequest};
 
-/// An event of an orchestrator; none for those that say nothing.
+/// An event of an orchestrator; none for uninteresting ones.
 pub(crate) fn event(event: &Event) -> Option<String> {
     Some(match event {
         Event::Tick | Event::Worker(_) => {
@@ -33,7 +33,7 @@ pub(crate) fn event(event: &Event) -> Option<String> {
     })
 }
 
-/// An action of an orchestrator; none for those that say nothing.
+/// An action of an orchestrator; none for uninteresting ones.
 pub(crate) fn action(action: &Action) -> Option<String> {
     Some(match action {
         Action::Project { .. } | Action::Show | Action::Lease(_) => return None,
@@ -48,7 +48,7 @@ pub(crate) fn action(action: &Action) -> Option<String> {
     })
 }
 
-/// A request that reaches the bus or the lock server; none for those that say nothing.
+/// A request that reaches the bus or the lock server; none for uninteresting ones.
 pub(crate) fn request(what: &RequestKind) -> Option<String> {
     Some(match what {
         RequestKind::Lease(_)
@@ -68,7 +68,7 @@ pub(crate) fn request(what: &RequestKind) -> Option<String> {
     })
 }
 
-/// An event of a worker.
+/// An event of a worker; none for uninteresting ones.
 pub(crate) fn worker_event(event: &rules::Event) -> Option<String> {
     Some(match event {
         rules::Event::Tick | rules::Event::VersionsRead { .. } => return None,
@@ -83,7 +83,7 @@ pub(crate) fn worker_event(event: &rules::Event) -> Option<String> {
     })
 }
 
-/// An action of a worker.
+/// An action of a worker; none for uninteresting ones.
 pub(crate) fn worker_action(action: &rules::Action) -> Option<String> {
     Some(match action {
         rules::Action::InProgress { .. } | rules::Action::ReadVersions => return None,
@@ -124,7 +124,7 @@ fn control(raw: &RawControl) -> String {
     }
 }
 
-/// What a message of the journal holds.
+/// The content of a journal message.
 fn content(message: &Message) -> String {
     let id = &message.append_id;
     if message.kind != Kind::Record {

@@ -8,7 +8,7 @@ use os_upgrade_worker_rules::{self as rules, WorkerConfig, WorkerLogic};
 
 use crate::plan::{HostPlan, application};
 
-/// How long a worker waits for a reboot that it has started.
+/// How long a worker waits for a reboot that it has begun.
 const REBOOT_WAIT: TimeDelta = TimeDelta::seconds(60);
 
 #[derive(Debug)]
@@ -30,34 +30,34 @@ pub(crate) struct Host {
     /// Counts the worker's processes.
     pub(crate) process_count: u32,
     pub(crate) process: Option<Process>,
-    /// Whether its consumer is being read, and which one.
+    /// Whether the worker reads its consumer.
     pub(crate) reads: bool,
-    /// Up to where the stream had come when it was opened.
+    /// The last sequence of the stream when the consumer was opened.
     pub(crate) opened_at: u64,
 }
 
 /// A worker's process.
 #[derive(Debug)]
 pub(crate) enum Process {
-    /// The rules of the SDK.
+    /// A worker with the SDK's rules.
     Sdk(Box<Sdk>),
-    /// One that keeps the specification and nothing more.
+    /// A worker that only keeps the specification, with the command that it works on.
     Plain(Option<PlainWork>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Sdk {
     pub(crate) logic: WorkerLogic,
-    /// Events that wait for their turn.
+    /// Events that have not been handled.
     pub(crate) mailbox: VecDeque<rules::Event>,
-    /// Actions of the last event that have not been carried out, and the worker's time when they were decided.
+    /// Actions that have not been carried out, each with the worker's time when it was decided.
     pub(crate) todo: VecDeque<(DateTime<Utc>, rules::Action)>,
     pub(crate) step_is_due: bool,
-    /// What it is told when a request is not answered in time.
+    /// The event for each open request, if it is not answered in time.
     pub(crate) waiting: HashMap<u64, rules::Event>,
 }
 
-/// What a plain worker is at.
+/// The command that a plain worker works on.
 #[derive(Debug, Clone)]
 pub(crate) struct PlainWork {
     pub(crate) sequence: u64,

@@ -18,32 +18,32 @@ use crate::request::Request;
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) name: String,
-    /// What its settings file says.
+    /// The contents of its settings file.
     pub(crate) settings: Settings,
     /// Counts its processes.
     pub(crate) boot: u32,
-    /// The process, while there is one.
+    /// The process; none while it is not running.
     pub(crate) node: Option<Node>,
-    /// What happens to a process that stands still, once it goes on.
+    /// While the process is paused: the items that it handles once it goes on.
     pub(crate) paused: Option<Vec<Process>>,
-    /// Whether its link to the bus is whole.
+    /// Whether its link to the bus works.
     pub(crate) linked: bool,
     /// Its clock minus the right time.
     pub(crate) clock: TimeDelta,
     pub(crate) store: Store,
     pub(crate) journal: Option<Reader>,
     pub(crate) control: Option<Reader>,
-    /// Counts readers: what one of an earlier generation brings does not count.
+    /// Counts readers: messages of an earlier reader are ignored.
     pub(crate) generations: u64,
-    /// What it is told when a request is not answered in time.
+    /// The event for each open request, if it is not answered in time.
     pub(crate) waiting: HashMap<u64, Event>,
-    /// Whether what has been handed in is to be decided on soon.
+    /// Whether the node will soon decide on the events that it has received.
     pub(crate) decision_is_due: bool,
-    /// What its client keeps while it is disconnected.
+    /// Requests that its client keeps while it is disconnected.
     pub(crate) kept: Vec<Request>,
-    /// What has been projected and is not in the store yet.
+    /// Records on their way to the store.
     pub(crate) projected: VecDeque<Committed>,
-    /// Up to where it shows readers what is in the journal.
+    /// The journal sequence of the state that it shows readers.
     pub(crate) shown: u64,
 }
 
@@ -52,20 +52,20 @@ pub(crate) struct Instance {
 pub(crate) struct Reader {
     pub(crate) generation: u64,
     pub(crate) next: u64,
-    /// For the journal: its end when reading began, until that has been said.
+    /// The journal's end when reading began, until the reader has reported it; none for the control stream.
     pub(crate) end: Option<u64>,
 }
 
-/// The projection, as far as it decides anything.
+/// The part of the projection that decisions depend on.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) reached: Option<StoreKnowledge>,
-    /// As it was some time ago.
+    /// An earlier state of `reached`.
     pub(crate) earlier: Option<StoreKnowledge>,
 }
 
 impl Store {
-    /// Takes in a record.
+    /// Ingests a record.
     pub(crate) fn ingest(&mut self, committed: &Committed) {
         self.reached = Some(StoreKnowledge {
             sequence: committed.sequence,
@@ -107,7 +107,7 @@ impl Instance {
         format!("{}-{}", self.name, self.boot)
     }
 
-    /// The last record that the store has, or is to have.
+    /// The sequence of the last record that the store has, or that is on its way to it.
     pub(crate) fn given(&self) -> u64 {
         let stored = || self.store.reached.as_ref().map_or(0, |reached| reached.sequence);
         self.projected.back().map_or_else(stored, |committed| committed.sequence)
@@ -132,7 +132,7 @@ impl Instance {
         }));
     }
 
-    /// Ends the process; what it had begun and not finished is gone with it.
+    /// Ends the process; everything unfinished is lost.
     pub(crate) fn kill(&mut self) {
         self.node = None;
         self.paused = None;

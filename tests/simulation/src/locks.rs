@@ -1,4 +1,4 @@
-//! A FleetLock server elsewhere, which other clients use too.
+//! An external FleetLock server, which other clients use too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ impl LockServer {
         Self { slots, holders: BTreeMap::new(), is_up: true }
     }
 
-    /// Whether `id` holds a slot of `group` from now on.
+    /// Grants a slot of `group` to `id` if it can; returns whether `id` holds one.
     pub(crate) fn lock(&mut self, group: &GroupName, id: &str) -> bool {
         let holders = self.holders.entry(group.clone()).or_default();
         let slots = self.slots.get(group).copied().unwrap_or(0) as usize;
@@ -41,7 +41,7 @@ impl LockServer {
         self.holders.get(group).is_some_and(|holders| holders.contains(id))
     }
 
-    /// Everybody who holds a slot.
+    /// All holders of slots.
     pub(crate) fn holders(&self) -> impl Iterator<Item = (&GroupName, &String)> {
         self.holders.iter().flat_map(|(group, ids)| ids.iter().map(move |id| (group, id)))
     }

@@ -1,4 +1,4 @@
-//! Operators and other users of the API: how their calls are numbered, and what came of them.
+//! Operators and other users of the API: the numbers of their calls, and the outcomes.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,17 @@ use crate::request::Request;
 pub(crate) struct Operators {
     /// Counts calls.
     pub(crate) calls: CallId,
-    /// Counts the runs that were asked for.
+    /// Counts the triggered runs.
     pub(crate) runs: u32,
     /// Calls that a follower has passed on, by the leader's number for them.
     pub(crate) forwarded: BTreeMap<CallId, Request>,
-    /// How many calls were answered with yes, with no, and not at all.
+    /// Accepted calls.
     pub(crate) granted: u64,
+    /// Refused calls.
     pub(crate) refused: u64,
+    /// Calls that were not carried out, or whose outcome is unknown.
     pub(crate) unavailable: u64,
-    /// The last call that was answered with yes.
+    /// The last call that was accepted.
     pub(crate) last_granted: CallId,
 }
 

@@ -1,4 +1,4 @@
-//! Who is linked to the bus.
+//! The peers of the bus.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! What a seed decides before anything happens: how large the site is, its policies, and which faults it will know.
+//! What a seed decides before anything happens: the size of the site, its policies, and which faults it has.
 //!
-//! Not every seed has everything (swarm testing): a fault that is always there hides what only shows without it.
+//! No seed has every fault (swarm testing): a fault that is always present hides what only shows without it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,25 +30,25 @@ pub(crate) struct Plan {
     pub(crate) loss_certain_after: Duration,
     /// The time between two requests to the lock server.
     pub(crate) lock_interval: Duration,
-    /// Whether it is believed at once all the same, by a planted bug.
+    /// Whether a planted bug has every loss believed at once.
     pub(crate) trusts_loss_at_once: bool,
     pub(crate) tick: Micros,
-    /// The time that a message mostly takes, at most.
+    /// The longest time that a message usually takes.
     pub(crate) latency: Micros,
-    /// How long things may go wrong.
+    /// Until when faults happen.
     pub(crate) faults_until: Micros,
-    /// The mean time between two faults that happen by themselves.
+    /// The mean time between two spontaneous faults.
     pub(crate) fault_every: Micros,
     /// The mean time between two acts of operators.
     pub(crate) act_every: Micros,
-    /// How often each fault happens, in thousandths of its occasions or as its share among those that happen by
-    /// themselves; 0 for those that this seed does not know.
+    /// How often each fault happens: in thousandths of its occasions, or as its share of the spontaneous faults.
+    /// Faults that this seed does not have are absent.
     rates: BTreeMap<Fault, u32>,
-    /// FleetLock clients from outside. Some call themselves like hosts of ours.
+    /// FleetLock clients. Some have the names of hosts.
     pub(crate) clients: Vec<ClientId>,
     /// The mean time between two requests of one of them.
     pub(crate) client_every: Micros,
-    /// Whether, in the end, clients wait their turn beside runs for a longer time.
+    /// Whether clients contend with runs for slots at the end.
     pub(crate) contended: bool,
     pub(crate) handler_max: Micros,
     pub(crate) boot_max: Micros,
@@ -59,13 +59,13 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone)]
 pub(crate) struct HostPlan {
     pub(crate) group: Option<GroupName>,
-    /// Whether its worker is made with the SDK, or only keeps the specification.
+    /// Whether its worker is made with the SDK; otherwise it only keeps the specification.
     pub(crate) sdk: bool,
     /// How many of a thousand of its upgrades require a reboot.
     pub(crate) reboots: u32,
 }
 
-/// So short that many a boot takes longer, and so long that none does.
+/// From so short that many boots take longer to so long that none does.
 const BOOT_TIMEOUTS: [BootTimeout; 3] =
     [BootTimeout::from_secs(5), BootTimeout::from_secs(60), BootTimeout::from_secs(1_800)];
 
@@ -81,7 +81,7 @@ impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let no_faults = rng.u32(..20) == 0;
         let rates = if no_faults { BTreeMap::new() } else { draw_rates(rng) };
-        // Some runs are to be there still when the bus is back.
+        // Then some runs should still be active when the bus is back.
         let stays_away = rates.contains_key(&Fault::BusAwayForHours) && rng.bool();
         let hosts = if rng.u32(..12) == 0 { rng.usize(5..10) } else { rng.usize(1..5) };
         Self {
@@ -109,12 +109,12 @@ impl Plan {
         }
     }
 
-    /// The plan with the faults that `bug` shows with, and with the bug itself where it is one of settings.
+    /// The plan with the faults that `bug` needs, and with the bug itself if it is one of settings.
     pub(crate) fn with_bug(mut self, bug: Bug) -> Self {
         for fault in bug.needed_faults() {
             self.rates.insert(*fault, fault.rate_max());
         }
-        // They show only where another leads as well, and while something is asked.
+        // They only show when another instance leads too, and while requests are made.
         if matches!(bug, Bug::JournalUnfenced | Bug::CommandUnfenced | Bug::NoBarrier) {
             self.instances = 3;
             self.act_every = 2 * SECOND;
@@ -131,12 +131,12 @@ impl Plan {
         self
     }
 
-    /// How often `fault` happens; see the field.
+    /// How often `fault` happens, as in `rates`; 0 if this seed does not have it.
     pub(crate) fn rate(&self, fault: Fault) -> u32 {
         self.rates.get(&fault).copied().unwrap_or(0)
     }
 
-    /// One of the faults that happen by themselves, each as often as its share says.
+    /// Draws one of the spontaneous faults, according to their shares.
     pub(crate) fn pick_fault(&self, rng: &mut Rng) -> Option<Fault> {
         let spontaneous = || self.rates.iter().filter(|(fault, _)| fault.is_spontaneous());
         let total: u32 = spontaneous().map(|(_, share)| share).sum();
@@ -165,7 +165,7 @@ fn draw_rates(rng: &mut Rng) -> BTreeMap<Fault, u32> {
     let known = rng.u32(10..60);
     let mut rates = BTreeMap::new();
     for fault in Fault::ALL {
-        // Where data is lost the rest is not played to its end, so that is rare.
+        // A loss of data ends a world early, so it is rare.
         if fault == Fault::DataLost && rng.u32(..4) > 0 {
             continue;
         }
@@ -213,7 +213,7 @@ pub(crate) fn draw_config(rng: &mut Rng) -> Config {
     }
 }
 
-/// In every third configuration windows that open several times an hour, with the rest left as it is.
+/// In every third configuration windows that open several times an hour; the rest is left at its default.
 fn draw_windows(rng: &mut Rng) -> Config {
     if rng.u32(..3) != 0 {
         return Config::default();
@@ -221,7 +221,7 @@ fn draw_windows(rng: &mut Rng) -> Config {
     let pick = |rng: &mut Rng, choices: &[u64]| *rng.choice(choices).expect("not empty");
     let every = pick(rng, &[10, 20, 30]);
     let minutes = |minutes: u64| os_upgrade_kernel::duration::Duration::from_secs(60 * minutes);
-    // Some touch one another.
+    // Some windows adjoin.
     let lasts = if rng.bool() { every } else { every / 2 };
     Config {
         maintenance_windows: vec![window(0, every, lasts)],
@@ -232,7 +232,7 @@ fn draw_windows(rng: &mut Rng) -> Config {
     }
 }
 
-/// It opens at minute `from` of an hour and every so many minutes after.
+/// A window that opens at minute `from` of an hour and every `every` minutes after.
 pub(crate) fn window(from: u64, every: u64, lasts: u64) -> Window {
     let window = json!({ "cron": format!("0 {from}/{every} * * * *"), "duration": format!("{lasts}m") });
     serde_json::from_value(window).expect("a window")

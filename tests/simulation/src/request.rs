@@ -16,7 +16,7 @@ use crate::time::Micros;
 pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) from: Peer,
-    /// Which of its sender's processes sent it: the answer is for no other.
+    /// The number of the sender's process: no other process receives the answer.
     pub(crate) process: u32,
     pub(crate) what: RequestKind,
     /// When it left.
@@ -45,12 +45,12 @@ pub(crate) enum RequestKind {
         id: CommandId,
         not_after: DateTime<Utc>,
     },
-    /// Whether a worker has been given the command, and if not, the other half.
+    /// The first half of a retraction: whether the command was delivered.
     Retract {
         host: HostName,
         sequence: u64,
     },
-    /// The other half: the command is deleted.
+    /// The second half: the command is deleted.
     Delete {
         host: HostName,
         sequence: u64,
@@ -63,11 +63,11 @@ pub(crate) enum RequestKind {
     },
     /// A job in a system outside of the bus.
     Job(StartedJob),
-    /// What a worker wants of the bus.
+    /// A request of a worker.
     Worker(WorkerRequest),
 }
 
-/// What a worker wants of the bus.
+/// A request of a worker.
 #[derive(Debug, Clone)]
 pub(crate) enum WorkerRequest {
     Reply {
@@ -75,7 +75,7 @@ pub(crate) enum WorkerRequest {
         payload: Bytes,
         in_reply_to: Option<String>,
     },
-    /// With the worker's time when it was decided.
+    /// An acknowledgement, with the worker's time when it was decided.
     Ack {
         generation: u64,
         sequence: u64,
@@ -93,7 +93,7 @@ impl RequestKind {
     }
 }
 
-/// What a sender is told.
+/// The answer to a request, in the terms of its sender.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Node(Event),

@@ -9,7 +9,7 @@ pub(crate) const MILLI: Micros = 1_000;
 pub(crate) const SECOND: Micros = 1_000_000;
 pub(crate) const MINUTE: Micros = 60 * SECOND;
 
-/// When simulated time begins.
+/// The wall-clock time at which simulated time begins.
 pub(crate) fn beginning() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).expect("a valid time")
 }

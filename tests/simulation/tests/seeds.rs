@@ -4,24 +4,24 @@ use std::ops::Range;
 
 use os_upgrade_simulation::{Bug, CORPUS, Fault, SEEDS_MAX, Tally, replay, simulate};
 
-/// Seeds that nobody had run when they were chosen. Move them on with a release, so that each is put to worlds that
-/// none before it has seen, and always to the same ones.
+/// Seeds that had not been run when they were chosen. Change the range with each release, so that each release is
+/// tested in new worlds, but always in the same ones.
 const NEW: Range<u64> = 1_000_000..1_000_600;
-/// How much of what happened last is shown of a seed that fails, in lines.
+/// How many of the last lines of the trace are shown for a seed that fails.
 const TRACE_LINES: usize = 80;
 
 fn jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs `seeds`, in none of which anything may be seen that must not be.
+/// Runs `seeds`, none of which may break a rule.
 fn run(seeds: impl Iterator<Item = u64> + Send) -> Tally {
     let tally = Tally::of(seeds, None, jobs(), |_| {});
     if let Some((seed, violation)) = tally.violations.first_key_value() {
         let trace = simulate(*seed, None, true).trace;
         let last = trace.len().saturating_sub(TRACE_LINES);
         let before = CORPUS.iter().find(|found| found.seed == *seed);
-        let before = before.map(|found| format!("\non {} it found that {}", found.when, found.what));
+        let before = before.map(|found| format!("\non {} it found: {}", found.when, found.what));
         let trace = trace[last..].join("\n");
         panic!(
             "{trace}\nseed {seed}: {violation}\nreplay: {}{}",
@@ -40,17 +40,17 @@ fn corpus_passes() {
 #[test]
 fn new_seeds_pass_with_every_fault() {
     let tally = run(NEW);
-    // Seeds that know no trouble would prove nothing.
+    // Seeds without faults would prove nothing.
     for fault in Fault::ALL {
         let times = tally.faults.get(&fault).copied().unwrap_or(0);
-        assert!(times > 0, "in {} seeds there was never: {fault}", tally.seeds);
+        assert!(times > 0, "in {} seeds this fault never happened: {fault}", tally.seeds);
     }
     let seeds = tally.seeds;
     assert!(tally.runs > seeds, "{} runs", tally.runs);
     assert!(tally.slot_answers > 50 * seeds, "{} answers about slots", tally.slot_answers);
     assert!(tally.waits > seeds / 100, "{} clients waited", tally.waits);
     assert!(tally.given_up > seeds / 100, "{} hosts were given up", tally.given_up);
-    assert!(tally.scheduled > seeds / 4, "{} runs began by themselves", tally.scheduled);
+    assert!(tally.scheduled > seeds / 4, "{} runs were started by a window", tally.scheduled);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn planted_bugs_are_found_by_their_seeds() {
         }
         Some(match bug.find() {
             Some(found) => {
-                format!("{bug}: seed {seed} does not find it any more: write `seed {}`", found.seed)
+                format!("{bug}: seed {seed} no longer finds it: write `seed {}`", found.seed)
             }
             None => format!("{bug}: is not found within {SEEDS_MAX} seeds"),
         })

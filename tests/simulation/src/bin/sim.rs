@@ -1,4 +1,4 @@
-//! Runs seeds of the simulator and says what happened in them; shows what happened in one of them.
+//! Runs seeds of the simulator and prints a summary, or the trace of one of them.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
@@ -8,17 +8,17 @@ use std::process::ExitCode;
 use clap::Parser;
 use os_upgrade_simulation::{Bug, Finding, SEEDS_MAX, Tally, replay, simulate};
 
-/// Simulates sites of every kind, with everything going wrong that can, and looks whether what must always hold does.
+/// Simulate sites of every kind under every kind of fault, and check the rules that must always hold
 #[derive(Debug, Parser)]
 #[command(name = "sim", version)]
 struct Options {
     /// How many seeds to run
     #[arg(long, default_value_t = 2_000, conflicts_with = "seed")]
     seeds: u64,
-    /// The first of them
+    /// The first seed
     #[arg(long, default_value_t = 0, conflicts_with = "seed")]
     from: u64,
-    /// Show what happens in this one seed
+    /// Print the trace of this one seed
     #[arg(long)]
     seed: Option<u64>,
     /// Plant a bug: the checker should find it
@@ -27,7 +27,7 @@ struct Options {
     /// Print for each bug the seed that finds it in the fewest steps, as `bug.rs` has it
     #[arg(long, conflicts_with_all = ["seed", "seeds", "from", "bug"])]
     find_bugs: bool,
-    /// How many seeds to run at once [default: one for each core]
+    /// How many threads to use [default: one for each core]
     #[arg(long)]
     jobs: Option<usize>,
 }
@@ -75,7 +75,7 @@ fn find_bugs(jobs: usize) -> ExitCode {
 fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
     let outcome = simulate(seed, bug, true);
     let mut stdout = std::io::stdout().lock();
-    // Thousands of lines: who pipes them into something need not read them all.
+    // Thousands of lines: a reader in a pipe may stop early.
     if outcome.trace.iter().any(|line| writeln!(stdout, "{line}").is_err()) {
         return ExitCode::FAILURE;
     }
@@ -84,7 +84,7 @@ fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
         println!("\nseed {seed}: {violation}");
         return ExitCode::FAILURE;
     }
-    println!("\nseed {seed}: nothing that must not be, in {} steps", outcome.steps);
+    println!("\nseed {seed}: no violation in {} steps", outcome.steps);
     ExitCode::SUCCESS
 }
 

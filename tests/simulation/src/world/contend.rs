@@ -1,27 +1,27 @@
-//! After the trouble, in some worlds: clients from outside and runs contend for the same slots, for an hour or two, and
-//! both must have their share.
+//! After the faults, in some worlds: FleetLock clients and runs contend for the same slots, for an hour or two, and
+//! both must get their share.
 //!
-//! Either a few clients come once, as Zincati does: each asks again after 300 to 330 s until it is granted a slot, reboots
-//! for a while, and gives the slot back. Meanwhile one run follows the other. Or clients come and go all the time, some
-//! without a word, and one run must come to its end beside them.
+//! Either a few clients come once, as Zincati does: each asks again after 300 to 330 s until it is granted a slot,
+//! reboots for a while, and gives the slot back, while run follows run. Or clients come and go all the time (`churn`),
+//! some without asking again, and one run must complete beside them.
 
 use os_upgrade_kernel::{ClientId, LockOperation, LockProvider, Request, RunResult};
 
 use super::World;
 use crate::time::{MINUTE, Micros, SECOND};
 
-/// After how long Zincati asks again, at most.
+/// The longest pause after which Zincati asks again.
 const RETRY_MAX: Micros = 330 * SECOND;
-/// How long a client holds its slot, at most.
+/// The longest time for which a client holds its slot.
 const HOLD_MAX: Micros = 2 * MINUTE;
-/// For how long a client that does not ask again is waited for.
+/// How long a client that does not ask again is remembered.
 const REMEMBERED: Micros = 7 * MINUTE;
-/// What messages and looks take, all together.
+/// The time for messages and checks, added up.
 const DELAY_MAX: Micros = MINUTE;
-/// How long all of it may take.
+/// The limit for all of it.
 const CONTENTION_MAX: Micros = 6 * 60 * MINUTE;
 
-/// A client from outside.
+/// A FleetLock client.
 #[derive(Debug)]
 struct Client {
     id: ClientId,
@@ -29,14 +29,14 @@ struct Client {
     next: Micros,
     /// Since when it waits.
     refused: Option<Micros>,
-    /// Until when it holds its slot.
+    /// Until when it holds its slot, once it has noticed that it has one.
     holds_until: Option<Micros>,
-    /// Whether it has had its slot, and comes no more.
+    /// Whether it has had its slot, and does not return.
     is_finished: bool,
 }
 
 impl World {
-    /// Whether everything went well.
+    /// Returns whether everything succeeded.
     pub(super) fn contend(&mut self) -> bool {
         if !self.plan.contended || self.plan.settings.provider == LockProvider::External {
             return true;
@@ -67,7 +67,7 @@ impl World {
             if churn && self.now - begun > hosts * (turn + DELAY_MAX) || self.now - begun > CONTENTION_MAX {
                 let state = self.leader().map(|leader| format!("{:#?}", leader.state()));
                 self.checker
-                    .never_happened("clients and a run both have their share", &state.unwrap_or_default());
+                    .never_happened("clients and a run both get their share", &state.unwrap_or_default());
             }
             self.step();
         }
@@ -80,7 +80,7 @@ impl World {
         Client { id, next, refused: None, holds_until: None, is_finished: false }
     }
 
-    /// What `client`, one of so many, does now, if anything.
+    /// Lets `client`, one of `count`, do what is due now.
     fn client_step(&mut self, client: &mut Client, churn: bool, count: usize) {
         let group = self.plan.settings.default_group.clone();
         let Some(leader) = self.leader() else { return };
@@ -134,7 +134,7 @@ impl World {
         well
     }
 
-    /// Those who come and go give back what they hold.
+    /// Clients that come and go give back their slots.
     fn release_all(&mut self, clients: &mut [Client]) -> bool {
         let group = self.plan.settings.default_group.clone();
         let settled = self.now + DELAY_MAX;

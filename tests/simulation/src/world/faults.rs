@@ -1,4 +1,4 @@
-//! What goes wrong by itself.
+//! Faults that happen spontaneously, and how links and the bus fail and return.
 
 use chrono::TimeDelta;
 use os_upgrade_shell::node::Event;
@@ -86,7 +86,7 @@ impl World {
         self.after(away, Item::Start { instance });
     }
 
-    /// The settings of one instance change, which it learns by being started anew.
+    /// Changes the settings of one instance, and restarts it.
     fn reconfigure(&mut self, instance: usize) {
         let settings = &mut self.instances[instance].settings;
         for slots in settings.groups.values_mut() {
@@ -135,7 +135,7 @@ impl World {
         }
         if self.occurs(Fault::BusAwayForHours) {
             let away = self.rng.u64(60 * MINUTE..90 * MINUTE);
-            // What is put right at the end of the rough time would end it.
+            // The faults must not end before the bus is back.
             self.plan.faults_until += away;
             self.away_until = self.now + away;
             return self.at(away, Item::BusBack);
@@ -144,13 +144,13 @@ impl World {
         self.after(longest, Item::BusBack);
     }
 
-    /// How many times rarer everybody acts, and anything goes wrong, while the bus is away for hours: what happened every
-    /// second would tell no more, and take as long as many a seed.
+    /// How much less often operators, clients and faults act while the bus is away for hours: acting every second
+    /// would prove nothing more, and take as long as many seeds.
     pub(super) fn slowdown(&self) -> Micros {
         if self.now < self.away_until { 60 } else { 1 }
     }
 
-    /// The end of the journal is gone, or of the control stream, or of both.
+    /// Removes the end of the journal, of the control stream, or of both.
     fn lose_data(&mut self) {
         let (journal, control) = (self.bus.journal_len(), self.bus.control_len());
         let of = |rng: &mut fastrand::Rng, last: u64| last - rng.u64(..=last.min(20));
@@ -167,8 +167,8 @@ impl World {
             let stored = stored.map(|store| Ends { journal: store.sequence, control: store.control });
             KnownEnds { process: instance.boot, live, reconnected: None, stored }
         };
-        let knows = (0..self.instances.len()).map(knows).collect();
-        self.checker.data_lost(knows);
+        let known = (0..self.instances.len()).map(knows).collect();
+        self.checker.data_lost(known);
     }
 
     pub(super) fn bus_back(&mut self) {
@@ -191,7 +191,7 @@ impl World {
         instances.chain((0..self.hosts.len()).map(Peer::Host)).collect()
     }
 
-    /// Who has lost its link notices sooner or later, or not at all when it is back soon enough.
+    /// A peer that has lost its link notices sooner or later, or not at all if the link is back soon enough.
     fn link_lost(&mut self, peer: Peer) {
         match peer {
             Peer::Instance(instance) => {
@@ -214,7 +214,7 @@ impl World {
                     self.send(request);
                 }
                 let what = Process::Event(Event::Connected(true));
-                // After the news that it was lost.
+                // After the event that the link was lost.
                 let delay = SECOND + self.rng.u64(..SECOND);
                 self.at(delay, Item::Process { instance, boot, what });
             }

@@ -1,4 +1,4 @@
-//! After the trouble: everything is whole again, runs must end, and one more run must go well.
+//! After the faults: everything is repaired, runs must end, and one more run must succeed.
 
 use chrono::TimeDelta;
 use os_upgrade_kernel::config::Rollout;
@@ -14,25 +14,25 @@ use crate::peer::Peer;
 use crate::plan::window;
 use crate::time::{MINUTE, Micros, SECOND};
 
-/// How long things may take to come to rest once nothing goes wrong any more, beyond the end of the active run.
+/// How long the world may take to come to rest without faults, beyond the end of the active run.
 const REST_MAX: Micros = 30 * MINUTE;
 
-/// How long a call may be on its way.
+/// How long a call may take.
 const CALL_MAX: Micros = 90 * SECOND;
-/// How many runs may fail of what is left of the trouble: a host that is still booting, an answer of long ago.
+/// How many runs are tried, since one may still suffer from the faults: a host that is booting, a very late answer.
 const LAST_RUNS_MAX: u32 = 3;
 
 impl World {
-    /// Lets things happen, and go wrong, for as long as planned. Stops at the first violation.
+    /// Runs the world with faults, for as long as planned. Stops at the first violation.
     pub(crate) fn run_with_faults(&mut self) {
         let resumed = |world: &Self| !world.checker.has_lost_data() && world.checker.is_clean();
         while self.now < self.plan.faults_until && resumed(self) && self.step() {}
     }
 
-    /// Nothing goes wrong any more, and what has gone wrong is put right.
+    /// Ends the faults and repairs everything.
     pub(crate) fn heal(&mut self) {
         self.faults_enabled = false;
-        self.trace.record(self.now, || "HEALED: nothing goes wrong any more".to_owned());
+        self.trace.record(self.now, || "HEALED: no more faults".to_owned());
         self.locks.is_up = true;
         self.bus_up = true;
         for index in 0..self.instances.len() {
@@ -56,8 +56,8 @@ impl World {
         }
     }
 
-    /// Every run ends, and one more goes well and leaves nothing behind. Where data was lost, nothing goes on: whoever
-    /// knows of it has stopped.
+    /// Every run ends, and one more succeeds and leaves nothing behind. After a loss of data nothing goes on: every
+    /// instance that knows of the loss has stopped.
     pub(crate) fn liveness(&mut self) {
         if self.checker.has_lost_data() {
             let settled = self.now + CALL_MAX;
@@ -68,12 +68,12 @@ impl World {
             let halted: Vec<bool> = self.instances.iter().map(halted).collect();
             return self.checker.check_stopped(&halted, self.bus.ends());
         }
-        if !self.until("somebody leads", |world| world.leader().is_some()) {
+        if !self.until("an instance leads", |world| world.leader().is_some()) {
             return;
         }
-        // What was asked while things went wrong is on its way yet.
+        // Calls that were made during the faults are still on their way.
         let settled = self.now + CALL_MAX;
-        self.until("what was asked has come to somebody", move |world| world.now > settled);
+        self.until("calls under way have arrived", move |world| world.now > settled);
         if !self.until_granted("the configuration is accepted", World::config_without_windows) {
             return;
         }
@@ -82,7 +82,7 @@ impl World {
         }
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
-        // Whoever is at work keeps its slot until the run has ended, which may be hours away.
+        // Hosts at work keep their slots until the run has ended, which may be hours away.
         if !self.release_foreign_slots()
             || !self.until("the active run has ended and nothing is left to do", World::is_at_rest)
             || !self.release_foreign_slots()
@@ -95,7 +95,7 @@ impl World {
         }
         for last in 1..=LAST_RUNS_MAX {
             let earlier = self.operators.runs;
-            if !self.until("every host shows itself", World::sees_every_host)
+            if !self.until("every host is seen", World::sees_every_host)
                 || !self.until_granted("a run is accepted", World::last_trigger)
                 || !self.until("the last run has ended", World::is_at_rest)
             {
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// Whether every slot is released that clients and operators hold, but of hosts at work.
+    /// Releases every slot that clients and operators hold, except of hosts at work; returns whether that succeeded.
     fn release_foreign_slots(&mut self) -> bool {
         while let (true, Some((group, id))) = (self.checker.is_clean(), self.next_foreign_slot()) {
             let release = |_: &mut Self| {
@@ -125,7 +125,7 @@ impl World {
         true
     }
 
-    /// A slot that the leader knows a client or an operator to hold, and that it lets go.
+    /// A slot that a client or an operator holds, by the leader's state, and that can be released.
     fn next_foreign_slot(&self) -> Option<(GroupName, ClientId)> {
         let state = self.leader()?.state();
         let in_run = |id: &str| state.run.as_ref()?.host(&HostName::new(id).ok()?);
@@ -139,7 +139,7 @@ impl World {
         held.next()
     }
 
-    /// Whether every host is up and the leader knows it.
+    /// Whether every host is up and the leader sees it.
     pub(super) fn sees_every_host(&self) -> bool {
         let Some(leader) = self.leader() else { return false };
         let seen = |host: &crate::host::Host| {
@@ -149,18 +149,19 @@ impl World {
         self.hosts.iter().all(seen)
     }
 
-    /// Whether that can be asked for: not where a run has started by a clock that was ahead, and whose time is still to come.
+    /// Whether a scheduled run is possible: not if a clock that was ahead has started one in an occurrence that is
+    /// still to come.
     fn can_schedule_run(&self) -> bool {
         let is_ahead = self.leader().is_some_and(|leader| leader.state().watermark.is_after(self.time()));
         !self.plan.config.maintenance_windows.is_empty() && !is_ahead
     }
 
-    /// Whether a run starts by itself once windows are configured, and ends.
+    /// Whether a run starts automatically once windows are configured, and ends.
     fn scheduled_run_ends(&mut self) -> bool {
         self.until_granted("windows are accepted", Self::config_with_windows)
-            && self.until("a run has started by itself", World::runs_scheduled)
+            && self.until("a run has started automatically", World::runs_scheduled)
             && self.until_granted("no windows are accepted", World::config_without_windows)
-            && self.until("the run that started by itself has ended", World::is_at_rest)
+            && self.until("the run that started automatically has ended", World::is_at_rest)
     }
 
     fn runs_scheduled(&self) -> bool {
@@ -168,13 +169,13 @@ impl World {
         run.is_some_and(|run| matches!(run.trigger, Trigger::Window { .. }))
     }
 
-    /// One in which a run starts every few minutes.
+    /// A configuration in which a run starts every few minutes.
     fn config_with_windows(&mut self) -> Request {
         let config = Config { maintenance_windows: vec![window(0, 10, 10)], ..self.base_config() };
         Self::put_config(config)
     }
 
-    /// One in which no run starts by itself.
+    /// A configuration in which no run starts automatically.
     fn config_without_windows(&mut self) -> Request {
         let config = self.base_config();
         Self::put_config(config)
@@ -182,7 +183,7 @@ impl World {
 
     fn base_config(&self) -> Config {
         let Config { worker_applications, rollout, .. } = self.plan.config.clone();
-        // Every host comes back by now, and none is to be given up because it takes its time.
+        // Every host comes back now, and none should be given up because it boots slowly.
         let rollout = Rollout { boot_timeout: Rollout::default().boot_timeout, ..rollout };
         Config { worker_applications, rollout, ..Config::default() }
     }
@@ -200,7 +201,7 @@ impl World {
         request
     }
 
-    /// Asks again and again, as an operator would, until the answer is yes.
+    /// Repeats a request, as an operator would, until it is accepted.
     pub(super) fn until_granted(
         &mut self,
         what: &'static str,
@@ -208,7 +209,7 @@ impl World {
     ) -> bool {
         for _ in 0..200 {
             let Some(index) = self.instances.iter().position(Self::leads) else {
-                if !self.until("somebody leads", |world| world.leader().is_some()) {
+                if !self.until("an instance leads", |world| world.leader().is_some()) {
                     return false;
                 }
                 continue;
@@ -253,13 +254,13 @@ impl World {
             }
             if self.now > until || !self.step() {
                 let state = self.leader().map(|leader| format!("{:#?}", leader.state()));
-                self.checker.never_happened(what, state.as_deref().unwrap_or("nobody leads"));
+                self.checker.never_happened(what, state.as_deref().unwrap_or("no instance leads"));
             }
         }
         false
     }
 
-    /// Whether the run after `earlier` is completed; if not and it is the last, that is a violation.
+    /// Whether the run after `earlier` was completed; if not and it is the last, that is a violation.
     fn last_run_completed(&mut self, earlier: u32, is_last: bool) -> bool {
         let run = self.leader().and_then(|leader| leader.state().last_run.clone());
         let well = run.as_ref().is_some_and(|run| {
@@ -279,7 +280,7 @@ impl World {
     }
 }
 
-/// Whether the lock server and the control stream owe nothing any more.
+/// Whether nothing is left to do for the lock server and the control stream.
 fn is_settled(state: &State) -> bool {
     let fence = state.fence.as_ref();
     let nothing_due = os_upgrade_kernel::duties(state).next().is_none();

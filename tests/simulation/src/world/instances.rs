@@ -1,4 +1,4 @@
-//! What happens to orchestrators' processes, and what they want done.
+//! What happens to orchestrators' processes, and how their actions are carried out.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl World {
         let host = &self.hosts[host];
         let mut announcement = Announcement::new(host.name.clone(), application());
         announcement.group.clone_from(&host.group);
-        // All send heartbeats; not all say so.
+        // All workers send heartbeats; not all announce that.
         announcement.heartbeats = host.sdk;
         let payload = announcement.to_payload().into();
         let host = host.name.clone();
@@ -89,7 +89,7 @@ impl World {
             return;
         }
         if let Some(later) = &mut instance.paused {
-            // Of ticks that are missed, one is made up for.
+            // Of several missed ticks only one is made up for.
             let is_tick = matches!(what, Process::Tick);
             if !is_tick || !later.iter().any(|earlier| matches!(earlier, Process::Tick)) {
                 later.push(what);
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// The time as the process knows it.
+    /// The time by the clocks of the process.
     pub(super) fn clock_of(&self, index: usize) -> Now {
         let wall = beginning() + span(self.now) + self.instances[index].clock;
         Now { wall, monotonic: Duration::from_micros(self.now) }
@@ -143,7 +143,7 @@ impl World {
         let instance = &mut self.instances[index];
         let Some(node) = &mut instance.node else { return };
         node.handle(now, event);
-        // What arrives together is decided together.
+        // Sometimes several events are decided together.
         if instance.decision_is_due {
             return;
         }
@@ -178,7 +178,7 @@ impl World {
                 let fallback = Event::Inspected { known: known.clone(), streams };
                 self.send_request(index, RequestKind::Inspect(known), fallback);
             }
-            // What exactly is missing is told to operators; nothing is decided by it.
+            // This only tells operators what is missing; nothing depends on it.
             Action::Account(_) => {}
             Action::Lease(question) => {
                 let fallback = Event::Lease { number: question.number, outcome: LeaseOutcome::Failed };
@@ -291,7 +291,7 @@ impl World {
         }
     }
 
-    /// Has a request leave the process soon; `fallback` is what it is told when no answer comes.
+    /// Sends a request from the process soon; `fallback` is the event if no answer arrives.
     pub(super) fn send_request(&mut self, index: usize, what: RequestKind, fallback: Event) {
         self.requests += 1;
         let (id, process) = (self.requests, self.instances[index].boot);
@@ -317,7 +317,7 @@ impl World {
 
     fn depart(&mut self, index: usize, request: Request) {
         if let RequestKind::Command { epoch, id, not_after, .. } = &request.what {
-            // The adapter looks once more, for a process may have stood still since it was told to send.
+            // The adapter checks again, because the process may have been paused since it decided to send.
             let wall = self.clock_of(index).wall;
             if wall >= *not_after && self.bug != Some(Bug::NotAfterUncheckedByOrchestrator) {
                 let (epoch, id, not_after) = (*epoch, id.clone(), *not_after);
@@ -347,14 +347,14 @@ impl World {
         self.send(request);
     }
 
-    /// Sends what has left its process.
+    /// Sends a request that has left its process.
     pub(super) fn send(&mut self, request: Request) {
         if self.occurs(Fault::MessageLost) {
             return;
         }
-        // A lock server has a request while its connection stands, or not at all. One that held a request back and
-        // carried it out after its sender had given up and asked again could free a slot that is in use: FleetLock has
-        // nothing by which it, or anybody, could tell.
+        // A lock server receives a request while its connection exists, or never. If a server held a request back and
+        // carried it out after its sender had given up and asked again, it could free a slot that is in use: FleetLock
+        // has no way to detect this.
         let may_be_late = !request.what.is_job();
         let delay = if may_be_late && self.occurs(Fault::MessageLate) {
             self.rng.u64(TIMEOUT..60 * SECOND)
@@ -388,7 +388,7 @@ impl World {
         };
         let what = Process::Journal { generation };
         if !linked {
-            // The reader is made anew when the link is back.
+            // The node starts a new reader when the link is back.
             return self.after(SECOND, Item::Process { instance: index, boot, what });
         }
         let event = if let Some(message) = self.bus.journal_at(reader.next) {
@@ -431,7 +431,7 @@ impl World {
     fn project(&mut self, index: usize) {
         let instance = &mut self.instances[index];
         for committed in std::mem::take(&mut instance.projected) {
-            // Following begins at a snapshot, which may lie before what the store has.
+            // Following begins at a snapshot, which may precede the store's position.
             let reached = instance.store.reached.as_ref().map(|store| store.sequence);
             if reached.is_none_or(|sequence| sequence < committed.sequence) {
                 if self.bug == Some(Bug::RecordNotProjected) && self.rng.u32(..20) == 0 {

@@ -1,4 +1,4 @@
-//! Planted bugs, done to what ships at its edge. See [`crate::bug`].
+//! Planted bugs, at the edge of the code that ships. See [`crate::bug`].
 
 use bytes::Bytes;
 use os_upgrade_kernel::semaphore::{Denied, Full};
@@ -22,7 +22,7 @@ use crate::request::RequestKind;
 use crate::time::SECOND;
 
 impl World {
-    /// The event that the node is given, if any, instead of `event`.
+    /// The event that the node gets instead of `event`, if any.
     pub(super) fn sabotage_event(&mut self, index: usize, mut event: Event) -> Option<Event> {
         if let (Some(Bug::RetryAfterIgnored), Event::JobDone { report, .. }) = (self.bug, &mut event) {
             report.retry_after = None;
@@ -55,14 +55,14 @@ impl World {
         None
     }
 
-    /// What a caller is told instead of `outcome`, if anything.
+    /// The outcome that a caller gets instead of `outcome`, if another.
     pub(super) fn sabotage_outcome(&mut self, outcome: &Outcome) -> Option<Outcome> {
         let is_done = matches!(outcome, Ok(Answered { answer: Ok(Accepted::Done), .. }));
         let sabotaged = self.bug == Some(Bug::DoneCalledUnchanged) && is_done && self.rng.u32(..20) == 0;
         sabotaged.then(|| Err(NotDone::unchanged("a bug")))
     }
 
-    /// What a follower has passed on comes once more.
+    /// A request that a follower has passed on arrives once more.
     pub(super) fn carry_out_again(&mut self, instance: usize, call: CallId) {
         let Some(request) = self.operators.forwarded.get(&call).cloned() else { return };
         let RequestKind::Forward { payload, .. } = &request.what else { return };
@@ -75,7 +75,7 @@ impl World {
         self.after(5 * SECOND, Item::Process { instance, boot, what });
     }
 
-    /// The record that is appended instead of the one in `message`.
+    /// The message with the record that is appended instead.
     pub(super) fn sabotage_record(&self, index: usize, message: Message) -> Message {
         let instead: fn(Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::GivenUpUnheard) => {
@@ -92,7 +92,7 @@ impl World {
         with_facts(message, |facts| each(facts, instead))
     }
 
-    /// Commands that follow from what is being appended are sent at once.
+    /// Sends the commands that follow from a record at once, while it is being appended.
     pub(super) fn sabotage_append(&mut self, index: usize, message: &Message) {
         if self.bug != Some(Bug::SentBeforeCommit) || message.kind != Kind::Record || message.deflated {
             return;
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// What the journal says of slots is left out when it is read.
+    /// Leaves out facts when the journal is read.
     pub(super) fn sabotage_journal(&self, event: Event) -> Event {
         let Event::Journal { sequence, message: Ok(message) } = event else { return event };
         let instead: fn(Fact) -> Vec<Fact> = match self.bug {
@@ -126,7 +126,7 @@ impl World {
         Event::Journal { sequence, message: Ok(with_facts(message, |facts| each(facts, instead))) }
     }
 
-    /// The payload of a command as its worker is given it.
+    /// The payload of a command as its worker receives it.
     pub(super) fn sabotage_payload(&self, payload: &Bytes) -> Vec<u8> {
         if self.bug == Some(Bug::NotAfterUncheckedByWorker)
             && let Ok(command) = Command::parse(payload)
@@ -141,7 +141,7 @@ impl World {
         payload.to_vec()
     }
 
-    /// What a worker finds where its state file should be.
+    /// The state file that a worker finds at its start.
     pub(super) fn sabotage_loaded(&self, index: usize, loaded: Loaded) -> Loaded {
         if self.bug != Some(Bug::RebootWithoutStateFile) || loaded != Loaded::Nothing {
             return loaded;
@@ -154,7 +154,7 @@ impl World {
     }
 }
 
-/// The message with other facts, if it is a record.
+/// The message with other facts, if it is a plain record.
 fn with_facts(mut message: Message, instead: impl FnOnce(Vec<Fact>) -> Vec<Fact>) -> Message {
     if message.kind == Kind::Record
         && !message.deflated
@@ -170,7 +170,7 @@ fn each(facts: Vec<Fact>, instead: fn(Fact) -> Vec<Fact>) -> Vec<Fact> {
     facts.into_iter().flat_map(instead).collect()
 }
 
-/// The request, if it is one to give a slot back, in the name of another client that holds one.
+/// An unlock in the name of another client that holds a slot, if the request is an unlock.
 fn unlock_of_another(state: &State, request: &Request) -> Request {
     if let Operation::Lock(LockOperation::Unlock { group, id }) = &request.operation
         && let Some(semaphore) = state.semaphores.get(group)
@@ -185,7 +185,7 @@ fn unlock_of_another(state: &State, request: &Request) -> Request {
     request.clone()
 }
 
-/// The slot that a fact grants is gone at once; one that was never there is not given back.
+/// The slot that a fact grants is released at once, and never again.
 fn without_slot(fact: Fact) -> Vec<Fact> {
     if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } = &fact {
         let released = Fact::SlotReleased { host: host.clone(), why: ReleaseCause::NotNeeded };
@@ -207,7 +207,8 @@ fn without_withdrawal(fact: Fact) -> Vec<Fact> {
     if let Fact::HostWithdrawn { .. } = fact { Vec::new() } else { vec![fact] }
 }
 
-/// While a leader's fence has not been read: every host that was told to reboot and whose answer has not been read either.
+/// While a leader's fence has not been read: gives up every host that was sent `reboot` and whose answer has not been
+/// read either.
 fn give_up_unheard(state: &State) -> Vec<Fact> {
     let unread = state.fence.as_ref().is_some_and(|fence| !fence.passed);
     let Some(run) = state.run.as_ref().filter(|_| unread) else { return Vec::new() };

@@ -26,7 +26,7 @@ use crate::time::{MILLI, MINUTE, Micros, SECOND, beginning, span};
 
 /// How long a worker waits for the bus.
 const TIMEOUT: Micros = 5 * SECOND;
-/// How often a worker shows that it is there.
+/// The time between two heartbeats of a worker.
 const HEARTBEAT: Micros = 10 * SECOND;
 
 impl World {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// A hint leaves an orchestrator. It may be lost, as nothing relies on it.
+    /// An orchestrator sends a hint. It may be lost, as nothing relies on it.
     pub(super) fn send_hint(&mut self, name: &HostName, hint: &Hint) {
         let Some(index) = self.hosts.iter().position(|host| host.name == *name) else { return };
         if self.is_linked(Peer::Host(index)) && !self.occurs(Fault::MessageLost) {
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// The handler that is at work for the run may stop, and then says so.
+    /// A hint reaches a worker: its handler for that run may stop and reply that it did.
     fn hint_arrives(&mut self, index: usize, hint: &Hint) {
         let heeds = self.rng.bool();
         let Some(sdk) = self.hosts[index].sdk() else { return };
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// The consumer is looked at, and made anew where that is needed.
+    /// The worker checks its consumer, and creates it again if needed.
     fn open(&mut self, index: usize) {
         let name = self.hosts[index].name.clone();
         if !self.is_linked(Peer::Host(index)) {
@@ -153,7 +153,7 @@ impl World {
         let existing = self.bus.consumer(&name);
         let planned = match (self.hosts[index].sdk, existing) {
             _ if self.bug == Some(Bug::ConsumerFromTheBeginning) => Plan::Make(DeliverFrom::Sequence(1)),
-            // A plain worker takes the consumer that is there.
+            // A plain worker uses the existing consumer.
             (false, Some(_)) => Plan::Keep,
             (_, existing) => plan(existing, standing, stream),
         };
@@ -172,7 +172,7 @@ impl World {
         if !host.reads || !self.is_linked(Peer::Host(index)) {
             return;
         }
-        // A plain worker works on one command and asks for the next when it is through.
+        // A plain worker works on one command at a time, and asks for the next when it has finished.
         if matches!(host.process, Some(Process::Plain(Some(_)))) {
             return;
         }
@@ -242,7 +242,7 @@ impl World {
         }
     }
 
-    /// The worker takes one event, or carries out one action: it may be killed between any two.
+    /// The worker handles one event, or carries out one action: it may be killed between any two.
     fn step_worker(&mut self, index: usize) {
         let now = self.clock_of_host(index);
         let Some(sdk) = self.hosts[index].sdk() else { return };
@@ -264,7 +264,7 @@ impl World {
         beginning() + span(self.now) + self.hosts[index].clock
     }
 
-    /// Carries out what was `decided` at that time.
+    /// Carries out an action that was decided at that time.
     fn carry_out_for(&mut self, index: usize, action: Action, decided: DateTime<Utc>) {
         let name = &self.hosts[index].name;
         self.trace.record_of(self.now, name, '>', || describe::worker_action(&action));
@@ -296,7 +296,7 @@ impl World {
             rules::Event::StateSaved
         };
         if let Some(sdk) = self.hosts[index].sdk() {
-            // Its outcome is handed in before anything else, as the executor does.
+            // Its outcome is handled before anything else, as the executor does.
             sdk.mailbox.push_front(event);
         }
     }
@@ -316,7 +316,7 @@ impl World {
         let host = &self.hosts[index];
         let (process, boot, sequence) = (host.process_count, host.boot, call.sequence);
         if call.call == Call::Upgrade && self.occurs(Fault::UpgradeReboots) {
-            // It is resumed after the boot.
+            // The upgrade is resumed after the boot.
             return self.after(time, Item::Reboot { host: index, boot });
         }
         let failed = self.occurs(Fault::HandlerFails).then(|| "no luck".to_owned());
@@ -367,7 +367,7 @@ impl World {
         self.send_worker_request(index, WorkerRequest::Ack { generation, sequence, decided }, Some(fallback));
     }
 
-    /// Has a request of a worker leave; `fallback` is what it is told when no answer comes.
+    /// Sends a request of a worker; `fallback` is the event if no answer arrives.
     fn send_worker_request(&mut self, index: usize, request: WorkerRequest, fallback: Option<rules::Event>) {
         self.requests += 1;
         let (id, process) = (self.requests, self.hosts[index].process_count);
@@ -378,7 +378,7 @@ impl World {
             let what = Worker::TimeOut { request: id };
             self.at(TIMEOUT, Item::Worker { host: index, process, what });
         }
-        // Nothing is handed to the client while it is disconnected: it would be sent late.
+        // Nothing is passed to the client while it is disconnected: it would be sent late.
         if self.is_linked(Peer::Host(index)) {
             let from = Peer::Host(index);
             let what = RequestKind::Worker(request);
@@ -435,7 +435,7 @@ impl World {
         }
     }
 
-    /// The host goes down and boots anew.
+    /// The host goes down and boots again.
     pub(super) fn reboot(&mut self, index: usize, boot: u32) {
         let host = &mut self.hosts[index];
         if host.boot != boot || !host.is_up {
