@@ -27,7 +27,7 @@ pub(crate) enum Item {
     Worker { host: usize, process: u32, what: Worker },
     /// A worker is started.
     StartWorker { host: usize, boot: u32 },
-    /// A host goes down to boot anew, if it is still in that boot.
+    /// A host goes down to reboot, if it is still in that boot.
     Reboot { host: usize, boot: u32 },
     /// A host has booted.
     Booted { host: usize },
@@ -37,9 +37,9 @@ pub(crate) enum Item {
     BusBack,
     /// The lock server is back.
     LocksBack,
-    /// Operators do something.
+    /// An operator does something.
     Act,
-    /// A FleetLock client from outside does something.
+    /// A FleetLock client does something.
     Client { client: usize },
     /// A spontaneous fault happens.
     Fault,

@@ -80,7 +80,7 @@ bugs! {
     CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 61;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
     WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 48;
-    /// An operator takes back the slot of a host at work.
+    /// An operator releases the slot of a host at work.
     TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 12;
     /// Hosts that wait for approval, or are withdrawn, take part.
     UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 33;

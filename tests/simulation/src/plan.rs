@@ -82,7 +82,7 @@ impl Plan {
         let no_faults = rng.u32(..20) == 0;
         let rates = if no_faults { BTreeMap::new() } else { draw_rates(rng) };
         // Then some runs should still be active when the bus is back.
-        let stays_away = rates.contains_key(&Fault::BusAwayForHours) && rng.bool();
+        let bus_stays_away = rates.contains_key(&Fault::BusAwayForHours) && rng.bool();
         let hosts = if rng.u32(..12) == 0 { rng.usize(5..10) } else { rng.usize(1..5) };
         Self {
             instances: rng.usize(1..=3),
@@ -105,7 +105,7 @@ impl Plan {
             contended: rng.u32(..6) == 0,
             handler_max: *rng.choice(&[50 * MILLI, 3 * SECOND, 40 * SECOND]).expect("not empty"),
             boot_max: *rng.choice(&[SECOND, 30 * SECOND, 90 * SECOND]).expect("not empty"),
-            timeout_max: TimeDelta::seconds(rng.i64(20..300)) * if stays_away { 60 } else { 1 },
+            timeout_max: TimeDelta::seconds(rng.i64(20..300)) * if bus_stays_away { 60 } else { 1 },
         }
     }
 

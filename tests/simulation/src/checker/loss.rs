@@ -28,9 +28,9 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// The bus has lost data; `knows` has what each instance knows.
-    pub(super) fn data_lost(&mut self, knows: Vec<KnownEnds>) {
-        self.known = Some(knows);
+    /// The bus has lost data; `known_ends` has what each instance knows.
+    pub(super) fn data_lost(&mut self, known_ends: Vec<KnownEnds>) {
+        self.known = Some(known_ends);
     }
 
     /// Whether the bus has lost data.
@@ -40,8 +40,8 @@ impl Loss {
 
     /// A process has noticed that the bus is back.
     pub(super) fn reconnected(&mut self, now: Micros, instance: usize) {
-        if let Some(knows) = &mut self.known {
-            knows[instance].reconnected.get_or_insert(now);
+        if let Some(known_ends) = &mut self.known {
+            known_ends[instance].reconnected.get_or_insert(now);
         }
     }
 
@@ -53,13 +53,13 @@ impl Loss {
         sent: Micros,
         ends: Ends,
     ) -> Result<(), Violation> {
-        let (Some(knows), Peer::Instance(instance)) = (&self.known, from) else { return Ok(()) };
-        let knows = knows[instance];
-        let known = if process == knows.process {
-            knows.live.filter(|_| knows.reconnected.is_some_and(|reconnected| reconnected < sent))
+        let (Some(known_ends), Peer::Instance(instance)) = (&self.known, from) else { return Ok(()) };
+        let known_ends = known_ends[instance];
+        let known = if process == known_ends.process {
+            known_ends.live.filter(|_| known_ends.reconnected.is_some_and(|reconnected| reconnected < sent))
         } else {
             // What an earlier process sent may arrive late.
-            knows.stored.filter(|_| process > knows.process)
+            known_ends.stored.filter(|_| process > known_ends.process)
         };
         if known.is_some_and(|known| known.is_beyond(ends)) {
             let text = format!("i{instance} goes on though it knows that data is lost");
@@ -71,8 +71,8 @@ impl Loss {
     /// Checks some time after a loss whether each instance has stopped.
     pub(super) fn check_stopped(&self, stopped: &[bool], ends: Ends) -> Result<(), Violation> {
         let known = self.known.iter().flatten().zip(stopped).enumerate();
-        for (instance, (knows, stopped)) in known {
-            if knows.stored.is_some_and(|stored| stored.is_beyond(ends)) && !stopped {
+        for (instance, (known_ends, stopped)) in known {
+            if known_ends.stored.is_some_and(|stored| stored.is_beyond(ends)) && !stopped {
                 let text = format!("i{instance} has not stopped though its store has more");
                 return Err(Violation::new("loss", text));
             }

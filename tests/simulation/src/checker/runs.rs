@@ -15,7 +15,7 @@ use crate::time::Micros;
 #[derive(Debug)]
 pub(super) struct RunSeen {
     started: Micros,
-    /// When the journal has its stopping, and its end.
+    /// When it began to stop, and when it ended, by the journal.
     stopped: Option<Micros>,
     pub(super) ended: Option<Micros>,
     /// When any instance first showed its end.

@@ -249,7 +249,7 @@ impl Intent {
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
     }
 
-    /// With the answer to the call that caused it.
+    /// The intent of a fact, with the answer to the call that caused it; none if clients do not request such facts.
     #[allow(clippy::wildcard_enum_match_arm, reason = "all others are no changes that clients request")]
     fn of_fact(fact: &Fact) -> Option<(Self, Verdict)> {
         let (group, id, kind, verdict) = match fact {

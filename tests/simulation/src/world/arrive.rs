@@ -66,7 +66,9 @@ impl World {
                 }
                 Event::Retracted { host: host.clone(), sequence: *sequence, deleted: Some(deleted) }
             }
-            RequestKind::Worker(asked) => return self.worker_request_arrives(&request, asked),
+            RequestKind::Worker(worker_request) => {
+                return self.worker_request_arrives(&request, worker_request);
+            }
             RequestKind::Forward { .. } => return self.forward_arrives(request),
             RequestKind::Job(StartedJob { id, job: Job::LockServer(job), .. }) => {
                 return self.lock_request_arrives(&request, *id, job);
@@ -121,10 +123,10 @@ impl World {
         self.at(latency, Item::Worker { host, process, what: Worker::Pull });
     }
 
-    fn worker_request_arrives(&mut self, request: &Request, asked: &WorkerRequest) {
+    fn worker_request_arrives(&mut self, request: &Request, worker_request: &WorkerRequest) {
         let Peer::Host(host) = request.from else { return };
         let name = self.hosts[host].name.clone();
-        match asked {
+        match worker_request {
             WorkerRequest::Reply { sequence, payload, in_reply_to } => {
                 let time = self.time();
                 let stored = self.bus.publish_reply(&name, payload.clone(), in_reply_to.clone(), time);

@@ -42,14 +42,14 @@ impl World {
             it.node.is_some() && it.nonce() == to.nonce && self.is_linked(Peer::Instance(instance))
         };
         let leader = (0..self.instances.len()).find(|instance| is_addressee(*instance));
-        let (Some(instance), Ok(Forwarded { lease, request: asked })) = (leader, decode(payload)) else {
+        let (Some(instance), Ok(Forwarded { lease, request: forwarded })) = (leader, decode(payload)) else {
             let outcome = Err(not_forwarded("nobody listens"));
             return self.answer(&request, Back::Node(Event::ForwardAnswered { call, outcome }));
         };
         let id = self.operators.next_call();
         self.operators.forwarded.insert(id, request);
         let boot = self.instances[instance].boot;
-        let event = Event::Call { call: id, request: asked, forwarded_at: Some(lease) };
+        let event = Event::Call { call: id, request: forwarded, forwarded_at: Some(lease) };
         let what = Process::Event(event);
         let latency = self.latency();
         self.at(latency, Item::Process { instance, boot, what });

@@ -138,7 +138,7 @@ impl World {
     fn release_all(&mut self, clients: &mut [Client]) -> bool {
         let group = self.plan.settings.default_group.clone();
         let settled = self.now + DELAY_MAX;
-        self.until("what was asked has come to somebody", move |world| world.now > settled)
+        self.until("calls under way have arrived", move |world| world.now > settled)
             && clients.iter().all(|client| {
                 let (group, id) = (group.clone(), client.id.clone());
                 let unlock = |_: &mut Self| {

@@ -66,11 +66,11 @@ impl World {
     pub(super) fn carry_out_again(&mut self, instance: usize, call: CallId) {
         let Some(request) = self.operators.forwarded.get(&call).cloned() else { return };
         let RequestKind::Forward { payload, .. } = &request.what else { return };
-        let Ok(Forwarded { lease, request: asked }) = decode(payload) else { return };
+        let Ok(Forwarded { lease, request: forwarded }) = decode(payload) else { return };
         let id = self.operators.next_call();
         self.operators.forwarded.insert(id, request);
         let boot = self.instances[instance].boot;
-        let event = Event::Call { call: id, request: asked, forwarded_at: Some(lease) };
+        let event = Event::Call { call: id, request: forwarded, forwarded_at: Some(lease) };
         let what = Process::Event(event);
         self.after(5 * SECOND, Item::Process { instance, boot, what });
     }

@@ -1,7 +1,7 @@
 //! The sequential semaphore: for each group a count, owners and waiters. Facts are its steps.
 //!
 //! Beside FleetLock clients, hosts of runs hold slots, and operators place holds. A slot is free when none of these
-//! holds it. A waiter keeps no other client from a free slot, but it keeps hosts from it whose turn came later.
+//! holds it. A waiter does not keep a free slot from other clients, but keeps it from hosts whose turn came later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ struct Holder {
 
 #[derive(Debug, Clone, Copy)]
 struct Waiter {
-    asked: DateTime<Utc>,
+    last_asked: DateTime<Utc>,
     /// Its place in the order of arrival.
     turn: DateTime<Utc>,
 }
@@ -62,7 +62,7 @@ struct Waiter {
 impl Waiter {
     /// A client that asked while the clock was far ahead is forgotten too.
     fn is_remembered(self, now: DateTime<Utc>) -> bool {
-        now < self.asked + REMEMBERED && self.asked < now + REMEMBERED
+        now < self.last_asked + REMEMBERED && self.last_asked < now + REMEMBERED
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Specification {
     hosts: BTreeSet<HostName>,
     /// The group of the slot that each host holds in a run.
     slots: BTreeMap<HostName, GroupName>,
-    /// Since when each host waits whose turn has come.
+    /// Hosts that wait for a slot, each with the time since when it is their turn.
     arrivals: BTreeMap<HostName, DateTime<Utc>>,
     /// Hosts that are at work on their upgrade.
     under_way: BTreeSet<HostName>,
@@ -122,7 +122,7 @@ impl Specification {
                 let waits = group.waiters.contains_key(id.as_str());
                 (!held && !waits).then_some(Verdict::Yes)
             }),
-            Operation::Slot(asked) => self.operator_verdict(&request.actor, asked),
+            Operation::Slot(operation) => self.operator_verdict(&request.actor, operation),
             Operation::Run(_) | Operation::Config(_) | Operation::Enrolment(_) | Operation::Secret(_) => {
                 Ok(None)
             }
@@ -130,9 +130,9 @@ impl Specification {
         verdict.unwrap_or_else(Some)
     }
 
-    fn operator_verdict(&self, actor: &str, asked: &SlotOperation) -> Result<Option<Verdict>, Verdict> {
+    fn operator_verdict(&self, actor: &str, operation: &SlotOperation) -> Result<Option<Verdict>, Verdict> {
         let group = |group: &GroupName| self.groups.get(group).ok_or(Verdict::UnknownGroup);
-        match asked {
+        match operation {
             SlotOperation::Hold { group: of, id, reason } => group(of).map(|group| {
                 let hold = group.holders.get(id.as_str()).and_then(|holder| holder.hold.as_ref());
                 match hold {
@@ -290,7 +290,7 @@ impl Group {
         (self.slots as usize).saturating_sub(self.holders.len())
     }
 
-    /// Waiters keep no client from a free slot.
+    /// Whether `id` holds a slot or finds one free. Waiters keep no client from a free slot.
     fn admits(&self, id: &str) -> bool {
         self.holders.contains_key(id) || self.free() > 0
     }
@@ -315,9 +315,9 @@ impl Group {
 
     fn refused(&mut self, id: &str, at: DateTime<Utc>) {
         self.forget(at);
-        let waiter = self.waiters.entry(id.to_owned()).or_insert(Waiter { asked: at, turn: at });
+        let waiter = self.waiters.entry(id.to_owned()).or_insert(Waiter { last_asked: at, turn: at });
         // A clock may have been set back.
-        *waiter = Waiter { asked: at, turn: waiter.turn.min(at) };
+        *waiter = Waiter { last_asked: at, turn: waiter.turn.min(at) };
     }
 
     /// Whichever client is granted a slot, the earliest arrival among the clients is used up; a client that already
