@@ -1,5 +1,5 @@
-//! What keeps a host from moving, and a run from starting: typed, and the sentence for each. What of it applies to a host is
-//! found in `explain.rs`, and to a start in `start.rs` and `forecast.rs`.
+//! Blockers: why a host does not move, and why a run cannot start, with a sentence for each. `explain.rs` finds those of
+//! a host, `start.rs` and `forecast.rs` those of a start.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,29 +13,29 @@ use crate::reason::Reason;
 use crate::strongbox::Sealed;
 use crate::window::CalendarError;
 
-/// One of the things that keep a host from moving. `Display` gives the sentence for operators.
+/// A reason why a host does not move. `Display` gives the sentence for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
-    /// What it is.
+    /// Why the host does not move.
     pub cause: Cause,
-    /// When time alone ends it, if nothing does before; absent where time does not, or nobody knows when.
+    /// When time alone ends it at the latest; absent if time does not end it, or it is not known when.
     pub until: Option<DateTime<Utc>>,
 }
 
-/// What keeps a host from moving.
+/// Why a host does not move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Cause {
-    /// Something about the host as it is now.
+    /// It follows from the current state and view.
     Host(HostBlocker),
-    /// What a run noted of it, or that it takes no part.
+    /// The reason that a run recorded, or for which the host takes no part.
     Noted(Reason),
-    /// Why no run starts by itself.
+    /// No run starts automatically.
     Window(WindowBlocker),
-    /// What keeps a run from starting in a window that is open.
+    /// A run cannot start in an open window.
     #[serde(rename_all = "kebab-case")]
     OpenWindow {
-        /// What it is.
+        /// What blocks it.
         #[serde(flatten)]
         by: WindowBlocker,
         /// Until when the window is open.
@@ -44,88 +44,88 @@ pub enum Cause {
     },
 }
 
-/// What keeps a host from moving, as it follows from the present state and view.
+/// Why a host does not move, as far as that follows from the current state and view.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum HostBlocker {
-    /// Its command does not stand in the control stream yet.
+    /// Its command has not been seen in the control stream yet.
     #[error("its {action} command is about to be sent")]
     CommandUnsent {
-        /// What it asks.
+        /// The command's action.
         action: Action,
     },
-    /// Its command has been sent.
+    /// Its command has been sent and not been answered.
     #[error("its worker has not answered {action} yet")]
     ReplyAwaited {
-        /// What it asks.
+        /// The command's action.
         action: Action,
     },
     /// No upgrade begins before every host is prepared.
     #[error("waiting until {} prepared", more_hosts(*hosts))]
     HostsUnprepared {
-        /// How many are not.
+        /// How many hosts are not prepared.
         hosts: usize,
     },
     /// Its turn has not come.
     #[error("waiting for its turn")]
     TurnAwaited,
-    /// As many hosts are under way as may be.
+    /// As many hosts are under way as the rollout allows.
     #[error("waiting for its turn: {host} is under way")]
     HostUnderWay {
-        /// The first of them.
+        /// The first host under way.
         host: HostName,
     },
-    /// Another host of its group is to have the next slot.
+    /// Another host of its group gets the next slot.
     #[error("waiting for its turn: {host} is first: {by}")]
     HostFirst {
-        /// That host.
+        /// The other host.
         host: HostName,
-        /// What keeps that one from moving.
+        /// Why the other host does not move.
         by: Box<Cause>,
     },
-    /// A host that does not move by itself holds a slot of the group.
+    /// A host that is not under way holds a slot of the group.
     #[error("{host}: {reason}")]
     SlotStuck {
-        /// That host.
+        /// The host that holds the slot.
         host: HostName,
-        /// How it came to that.
+        /// Why that host is stuck.
         reason: Reason,
     },
     /// A command of an earlier run may still appear.
     #[error("waiting until it is certain that its earlier command can no longer appear")]
     EarlierCommand,
-    /// Its earlier slot is being given back.
+    /// Its earlier slot is being released.
     #[error("waiting until its earlier slot has been given back")]
     EarlierSlot,
-    /// It was left out of the run for want of the approval that it has by now.
+    /// It was approved after the run had skipped it.
     #[error("it was approved after the run had started")]
     ApprovedLate,
-    /// It was not there when the run started.
+    /// It had not announced itself when the run started.
     #[error("it appeared after the run had started")]
     AppearedLate,
-    /// An operator has withdrawn it while it is under way.
-    #[error("it takes no part any more once it has come to its end here")]
+    /// An operator withdrew it while it is under way.
+    #[error("it takes no part in runs after this one")]
     LeavesAfterRun,
-    /// No heartbeat comes from it.
-    #[error("it is unreachable, as no heartbeat comes from it")]
+    /// It sends heartbeats, and none has arrived for too long.
+    #[error("it is unreachable: no heartbeat arrives from it")]
     Silent,
-    /// It is not known yet whether its heartbeats still come.
+    /// It is not known yet whether it still sends heartbeats.
     #[error("its heartbeat is awaited")]
     HeartbeatAwaited,
-    /// Its worker may take a command for one whose time is over.
+    /// Its clock is so wrong that its worker may consider a command expired.
     #[error("its clock differs from the bus's by {seconds} s")]
     WorkerClockSkew {
-        /// By how many seconds.
+        /// The worker's clock minus the bus's, in seconds.
         seconds: i64,
     },
     /// No worker has announced itself on it.
     #[error("no worker has announced itself on it")]
     NotAnnounced,
-    /// Its worker serves no configured application.
+    /// It has no worker of a configured application.
     #[error("its worker's application is not among the configured ones")]
     NotServed,
-    /// No run is active. It ends when the next one starts by itself, if one does.
+    /// No run is active. Its `until` is the start of the next automatic run, if there is one.
     #[error("no run is active")]
     NoRun,
     /// It holds a slot outside of runs.
@@ -133,13 +133,13 @@ pub enum HostBlocker {
     SlotHeld {
         /// The slot's group.
         group: GroupName,
-        /// Since when, in whole seconds.
+        /// Since when it holds the slot, in whole seconds.
         since: DateTime<Utc>,
-        /// How it ended in the last run.
+        /// Why it did not succeed in the last run; absent if it did or was not in it.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<Reason>,
     },
-    /// The slot that it holds outside of runs is being given back.
+    /// The slot that it holds outside of runs is being released.
     #[error("its slot of group {group} is being given back")]
     SlotReleasing {
         /// The slot's group.
@@ -147,7 +147,7 @@ pub enum HostBlocker {
     },
 }
 
-/// As every time in the API.
+/// Serializes a time in whole seconds, like every time in the API.
 fn in_seconds<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&time::format(*time))
 }
@@ -161,11 +161,11 @@ fn because(reason: Option<&Reason>) -> String {
 }
 
 impl Cause {
-    /// The word of each kind.
+    /// Every kind, as in the JSON.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
         let kinds =
             HostBlocker::VARIANTS.iter().chain(Reason::kinds()).copied().chain(WindowBlocker::kinds());
-        // A run and a window may be kept up by the same.
+        // Some kinds block both hosts and windows.
         kinds.collect::<BTreeSet<_>>().into_iter()
     }
 }
@@ -214,20 +214,20 @@ impl From<WindowBlocker> for Cause {
 }
 
 impl Blocker {
-    /// `cause`, which time alone ends at `until`.
+    /// A blocker that time alone ends at `until`.
     pub(crate) fn until(cause: impl Into<Cause>, until: impl Into<Option<DateTime<Utc>>>) -> Self {
         Self { cause: cause.into(), until: until.into() }
     }
 }
 
-/// What time alone does not end.
+/// A blocker that time alone does not end.
 impl<C: Into<Cause>> From<C> for Blocker {
     fn from(cause: C) -> Self {
         Self::until(cause, None)
     }
 }
 
-/// What keeps any run from starting. `Display` gives the clause for operators.
+/// Why no run can start. `Display` gives the clause for operators.
 #[derive(
     Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
 )]
@@ -240,36 +240,36 @@ pub enum StartBlocker {
     /// A run is active.
     #[error("run {run} is active")]
     RunActive {
-        /// That run.
+        /// The active run.
         run: RunId,
     },
     /// The clocks of orchestrator and bus differ too much to keep to deadlines.
     #[error("the clocks of orchestrator and bus differ by {seconds} s")]
     ClockSkew {
-        /// Their difference, in seconds.
+        /// The orchestrator's clock minus the bus's, in seconds.
         seconds: i64,
     },
-    /// Slots cannot be asked for, because of a secret.
+    /// Slots cannot be requested because of a secret.
     #[error("{}", why.of_leader())]
     StrongboxSealed {
         /// Why the secret cannot be used.
         why: Sealed,
     },
-    /// There is no host that could be upgraded.
+    /// No host of the configured applications is known or reachable.
     #[error("no host of the configured applications can be reached")]
     NoHosts {
-        /// The first of the applications' names, joined by commas.
+        /// The configured applications, joined by commas; after the first few only their number.
         applications: String,
     },
-    /// There are hosts that could be upgraded, and nobody has approved any of them.
-    #[error("of {hosts} hosts of the configured applications none is approved")]
+    /// No host of the configured applications is approved.
+    #[error("none of the {hosts} hosts of the configured applications is approved")]
     NoneApproved {
-        /// How many hosts there are.
+        /// How many hosts of the configured applications there are, at least 1.
         hosts: usize,
     },
 }
 
-/// What keeps a maintenance window from starting a run by itself. `Display` gives the clause for operators.
+/// Why no maintenance window starts a run. `Display` gives the clause for operators.
 #[derive(
     Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
 )]
@@ -282,19 +282,19 @@ pub enum WindowBlocker {
     /// No window opens again for long enough.
     #[error("none starts by itself, as no maintenance window opens again for long enough")]
     NoOccurrence,
-    /// When the windows open cannot be worked out.
+    /// The occurrences of the windows cannot be determined.
     #[error("none starts by itself: {why}")]
     UnclearWindows {
-        /// Why it cannot.
+        /// What is wrong with the windows.
         why: CalendarError,
     },
-    /// It is not known yet whether some hosts are off: a run would wait for those.
+    /// It is not known yet whether some hosts are off; a run would wait for those.
     #[error("{}", awaited(*hosts))]
     HostsAwaited {
-        /// How many.
+        /// How many hosts.
         hosts: usize,
     },
-    /// What keeps any run from starting.
+    /// A blocker of any run.
     #[error("{0}")]
     #[serde(untagged)]
     #[strum(transparent)]
@@ -309,14 +309,14 @@ fn awaited(hosts: usize) -> String {
 }
 
 impl WindowBlocker {
-    /// The word that tells this kind from the others.
+    /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 }
 
 impl WindowBlocker {
-    /// The word of each kind that a forecast may name: one that waits for the end of a run is not blocked.
+    /// Every kind that a forecast may contain: waiting for the active run to end is not a blocker.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
         let words = Self::VARIANTS.iter().chain(StartBlocker::VARIANTS).copied();
         words.filter(|word| !["any", "run-active"].contains(word))

@@ -1,4 +1,4 @@
-//! The name under which a FleetLock client holds a slot.
+//! The id under which a FleetLock client holds a slot.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Most bytes of an id.
+/// Maximum length of an id, in bytes.
 pub const CLIENT_ID_BYTES_MAX: usize = 256;
 
-/// A FleetLock client's `id`: 1 to 256 bytes of UTF-8 without control characters. Case counts. Cheap to clone.
+/// A FleetLock client's `id`: 1 to 256 bytes of UTF-8 without control characters, case-sensitive. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Cow<'_, str>", into = "String")]
 pub struct ClientId(Arc<str>);
 
-/// Why a text is no client's id.
+/// Why a text is not a valid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClientIdError {
     /// It is empty.
@@ -23,13 +23,13 @@ pub enum ClientIdError {
     /// It is longer than [`CLIENT_ID_BYTES_MAX`].
     #[error("an id of {0} bytes exceeds the limit of {CLIENT_ID_BYTES_MAX}")]
     TooLong(usize),
-    /// It holds a control character.
-    #[error("an id must not hold control characters")]
+    /// It contains a control character.
+    #[error("an id must not contain control characters")]
     ControlCharacter,
 }
 
 impl ClientId {
-    /// Takes `text` as an id, or says why it is none.
+    /// Checks `text` and makes it an id.
     pub fn new(text: &str) -> Result<Self, ClientIdError> {
         if text.is_empty() {
             return Err(ClientIdError::Empty);
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_an_id_and_what_is_not() {
+    fn ids_are_validated() {
         for id in ["a", "H\u{e4}st 7", &"x".repeat(CLIENT_ID_BYTES_MAX)] {
             assert_eq!(ClientId::new(id).unwrap().as_str(), id);
         }

@@ -1,4 +1,5 @@
-//! What operators set: the site's upgrade configuration, over the API, and the settings of the orchestrator's file.
+//! Configuration: the site's upgrade configuration, which operators change over the API, and the settings from the
+//! orchestrator's file.
 
 pub mod difference;
 mod integer;
@@ -15,26 +16,29 @@ use crate::duration::Duration;
 use crate::read::{self, from_objects_only};
 use crate::window::{CalendarError, Window};
 
-/// The intended configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
+/// The configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Every host on which one of these has announced itself takes part; where several have, the first counts.
+    /// Hosts on which one of these applications has announced itself take part; if several have, the first in the list
+    /// counts.
     #[serde(default, deserialize_with = "read::list")]
     pub worker_applications: Vec<WorkerApplication>,
-    /// When runs start by themselves: whenever one of these windows is open. Without any, none does.
+    /// Runs start automatically while one of these windows is open; without windows none does.
     #[serde(default, deserialize_with = "read::list", skip_serializing_if = "Vec::is_empty")]
     pub maintenance_windows: Vec<Window>,
-    /// When none does, whatever is open. An extension of the specification, as are the next two.
+    /// No run starts automatically while one of these windows is open. An extension of the specification, like the next
+    /// two fields.
     #[serde(default, deserialize_with = "read::list", skip_serializing_if = "Vec::is_empty")]
     pub deny_windows: Vec<Window>,
-    /// How long after the start of an occurrence a run starts at the latest: sites with the same windows spread.
+    /// How long after the start of an occurrence a run starts at the latest, so that sites with the same windows do not
+    /// all start at once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start_jitter: Duration,
     /// How much of an occurrence must be left for a run to start in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub minimum_remaining: Duration,
-    /// How a run goes through the hosts.
+    /// How a run proceeds through the hosts.
     #[serde(default, skip_serializing_if = "Rollout::is_default")]
     pub rollout: Rollout,
 }
@@ -47,19 +51,19 @@ pub struct WorkerApplication {
     pub name: ApplicationName,
 }
 
-/// How a run goes through the hosts. An extension of the specification; the defaults are its behaviour.
+/// How a run proceeds through the hosts. An extension of the specification; the defaults match its behaviour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Rollout {
-    /// How many hosts may be under upgrade at once, at least 1; their groups' slots bound them too.
+    /// How many hosts may be upgraded at once, at least 1; the slots of their groups are a further limit.
     #[serde(deserialize_with = "integer::number")]
     pub max_concurrent: u32,
     /// How many hosts may fail before no further one is started.
     #[serde(deserialize_with = "integer::number")]
     pub max_failures: u32,
-    /// What becomes of a host that is unreachable when the run starts.
+    /// What happens to a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
-    /// How long a host may take to answer `reboot`, its boot and its worker's health check included, at least a second.
+    /// How long a host may take to answer `reboot`, including its boot and the worker's health check; at least 1 s.
     pub boot_timeout: Duration,
 }
 
@@ -76,7 +80,7 @@ impl Default for Rollout {
             max_concurrent: 1,
             max_failures: 0,
             unreachable: UnreachablePolicy::Skip,
-            // Servers with much memory test it for a quarter of an hour.
+            // Servers with much memory test it for a quarter of an hour when they boot.
             boot_timeout: Duration::from_secs(30 * 60),
         }
     }
@@ -88,11 +92,11 @@ impl Rollout {
     }
 }
 
-/// What becomes of a host that is unreachable when a run starts.
+/// What happens to a host that is unreachable when a run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnreachablePolicy {
-    /// It is left out, and the history says so.
+    /// It is skipped, which the history shows.
     Skip,
     /// It fails, and with it the run.
     Fail,
@@ -104,10 +108,10 @@ impl<'de> Deserialize<'de> for UnreachablePolicy {
     }
 }
 
-/// A configuration that parses and cannot be meant.
+/// Why a configuration that parses is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The same application twice.
+    /// An application is listed twice.
     #[error("worker-applications: {0:?} is listed twice")]
     DuplicateApplication(String),
     /// No host could ever be upgraded.
@@ -118,17 +122,17 @@ pub enum ConfigError {
         "rollout/boot-timeout: must be at least 1s; a run never lasts beyond its not-after, whatever this is"
     )]
     NoTimeToBoot,
-    /// The same window twice.
-    #[error("{list}/{index}: the same window is listed twice, it stands at {list}/{first} too")]
+    /// A window is listed twice.
+    #[error("{list}/{index}: the same window is listed twice, also at {list}/{first}")]
     DuplicateWindow {
-        /// The list's name.
+        /// The key of the list.
         list: &'static str,
-        /// Where the first of the two stands in it.
+        /// The index of the first of the two, from 0.
         first: usize,
-        /// Where the second does.
+        /// The index of the second.
         index: usize,
     },
-    /// The windows cannot be meant together.
+    /// The windows are invalid together.
     #[error(transparent)]
     Windows(#[from] CalendarError),
     /// No run would ever start.
@@ -139,7 +143,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Checks what the types do not.
+    /// Checks what the types do not ensure.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (index, application) in self.worker_applications.iter().enumerate() {
             if self.worker_applications[..index].contains(application) {
@@ -167,29 +171,29 @@ fn check_distinct(list: &'static str, windows: &[Window]) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// Settings from the orchestrator's own file on which decisions depend. They are journaled when they change, so
-/// that a replay decides as the leader did.
+/// Settings from the orchestrator's file on which decisions depend. Changes are journaled, so that a replay leads to the
+/// same state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Settings {
-    /// The site's name: what tells its starts from those of others with the same windows.
+    /// The site's name. It determines the jitter of starts, which differs among sites with the same windows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub site: String,
-    /// What maintenance windows mean by `site-local`.
+    /// The timezone that `site-local` means in windows.
     #[serde(default, skip_serializing_if = "is_utc")]
     pub timezone: Tz,
     /// Who grants slots.
     pub provider: LockProvider,
-    /// The group of a host that announces none.
+    /// The group of a host that announces no group.
     pub default_group: GroupName,
-    /// What becomes of the slot of a host that failed or fell silent.
+    /// What happens to the slot of a host that failed or did not answer.
     pub on_failure: OnFailure,
-    /// Slots of the embedded semaphores, by group.
+    /// The number of slots of the embedded semaphores, by group.
     pub groups: BTreeMap<GroupName, u32>,
-    /// Whose slots may be taken back because they are gone.
+    /// Which slots may be released because their holders are gone.
     #[serde(default, skip_serializing_if = "Reclaim::is_default")]
     pub reclaim: Reclaim,
-    /// How long a slot may be held before it is shown as stuck. Nothing else follows from that.
+    /// How long a slot may be held before it is shown as stuck. It has no other effect.
     #[serde(default = "stuck_after", skip_serializing_if = "is_stuck_after")]
     pub stuck_after: Duration,
     /// Whether every host that announces itself takes part, without an operator's approval.
@@ -214,7 +218,7 @@ fn is_utc(timezone: &Tz) -> bool {
     *timezone == Tz::UTC
 }
 
-/// Longer than an upgrade takes, and short enough to be seen to on the same night.
+/// Longer than an upgrade takes, and short enough to react in the same night.
 const fn stuck_after() -> Duration {
     Duration::from_secs(2 * 3_600)
 }
@@ -246,13 +250,13 @@ impl Default for Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockProvider {
-    /// The semaphores in this state.
+    /// The embedded semaphores.
     Embedded,
-    /// A FleetLock server elsewhere.
+    /// An external FleetLock server.
     External,
 }
 
-/// What becomes of the slot of a host that failed or fell silent.
+/// What happens to the slot of a host that failed or did not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
@@ -270,15 +274,15 @@ impl OnFailure {
     }
 }
 
-/// Whose slots may be taken back because they are gone.
+/// Which slots may be released because their holders are gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Reclaim {
-    /// Nobody's: an operator has to release each, and say why.
+    /// None: an operator releases each one, with a reason.
     #[default]
     Never,
-    /// Those of hosts that have left the inventory.
+    /// Slots of hosts that have left the inventory.
     Inventory,
 }
 
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specifications_configuration() {
+    fn specification_example_is_valid() {
         let json = r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#;
         let config = parse(json).unwrap();
         assert_eq!(config.rollout, Rollout::default());
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers() {
+    fn whole_numbers_are_read() {
         for (number, expected) in [
             ("2", Ok(2)),
             ("2.0", Ok(2)),
@@ -349,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_another_kind() {
+    fn wrong_types_are_explained() {
         for (json, message) in [
             (r#"{"start-jitter":600}"#, r#"integer `600`, expected a text such as "4h" or "1d12h""#),
             (r#"{"rollout":{"unreachable":true}}"#, r#"boolean `true`, expected "skip" or "fail""#),
@@ -360,9 +364,9 @@ mod tests {
             ),
             (
                 r#"{"worker-applications":{"name":"a"}}"#,
-                "invalid type: map, expected a list, [...], also of one",
+                "invalid type: map, expected a list, [...], even of one",
             ),
-            (r#"{"deny-windows":{}}"#, "invalid type: map, expected a list, [...], also of one"),
+            (r#"{"deny-windows":{}}"#, "invalid type: map, expected a list, [...], even of one"),
         ] {
             let found = parse(json).unwrap_err().to_string();
             assert!(found.contains(message), "{json}: {found}");
@@ -370,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant() {
+    fn invalid_configurations_are_refused() {
         let twice = parse(r#"{"worker-applications":[{"name":"a"},{"name":"a"}]}"#).unwrap();
         assert_eq!(twice.validate(), Err(ConfigError::DuplicateApplication("a".to_owned())));
         let none = parse(r#"{"rollout":{"max-concurrent":0}}"#).unwrap();

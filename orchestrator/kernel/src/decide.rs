@@ -1,8 +1,7 @@
-//! Decisions: what an input means, given the state.
+//! Decisions: what follows from an input, given the state.
 //!
-//! Each kind of input has its file, jobs theirs in `job/`; `advance` holds what follows from the state itself, in the
-//! order in which it is considered. A decision is a list of facts, each of which applies to the state after the ones
-//! before it.
+//! Each kind of input has its own file, jobs in `job/`. `advance` has the steps that follow from the state itself, in
+//! order of priority. A decision is a list of facts; each applies to the state after the facts before it.
 
 mod admission;
 mod advance;
@@ -35,25 +34,26 @@ use crate::job::JobDone;
 use crate::state::State;
 use crate::view::View;
 
-/// Anything that may lead to facts.
+/// Something that may lead to facts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// Someone asks, and waits for an [`Answer`].
+    /// A request, whose sender waits for an [`Answer`].
     Request(Request),
     /// A message of the control stream, in order.
     Control {
         /// Its sequence.
         sequence: u64,
-        /// What it says.
+        /// Its content.
         message: ControlMessage,
     },
-    /// A job in a system outside of the bus has come back.
+    /// A job in a system outside of the bus has finished.
     JobDone(JobDone),
-    /// A command of an ended run, or of a host that was given up, was looked at, and deleted if no worker had been given it.
+    /// A command of an ended run, or of a host that was given up, was deleted, or found to be already delivered to a
+    /// worker.
     Retracted {
         /// The host it was sent to.
         host: HostName,
-        /// Its sequence.
+        /// The command's sequence in the control stream.
         sequence: u64,
         /// Whether it was deleted.
         deleted: bool,
@@ -67,9 +67,9 @@ pub enum Input {
     },
     /// This leader's own settings.
     Settings(Settings),
-    /// The time may have come at which a run starts by itself.
+    /// A run may be due to start automatically.
     Due {
-        /// The id it will have.
+        /// The id that the run gets if it starts.
         run: RunId,
     },
     /// Nothing but time has passed, or the view has changed.
@@ -81,7 +81,7 @@ pub enum Input {
 pub struct Decision {
     /// What becomes true, in order.
     pub facts: Vec<Fact>,
-    /// What the asker is told once the facts are durable; for requests only.
+    /// What the requester is answered once the facts are durable; for requests only.
     pub answer: Option<Answer>,
 }
 
@@ -91,15 +91,15 @@ impl Decision {
     }
 }
 
-/// Decides `input` at `now`: what it means in itself, then whatever follows from the state that results.
+/// Decides `input` at `now`: the facts that follow from the input, then those that follow from the resulting state.
 pub fn decide(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
     decide_on(&mut state.clone(), view, input, now)
 }
 
-/// The same, and folds what is decided into `state`.
+/// Like [`decide`], and folds the facts into `state`.
 pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
     let mut facts = match input {
-        // Who asks means the site as it is by now: a run whose time is over is not active.
+        // These apply to the site as it is at `now`: a run past its deadline is no longer active.
         Input::Request(_) | Input::Due { .. } => settle(state, view, now),
         Input::Control { .. }
         | Input::JobDone(_)
@@ -115,7 +115,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
     Decision { facts, answer: reaction.answer }
 }
 
-/// Whatever follows from `state`, folded into it.
+/// Takes every step that follows from `state`, and folds its facts into it.
 fn settle(state: &mut State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
     let mut settled = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Durations as the specification writes them: `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `1y2d5h`, `10m30s`.
+//! Durations in the format of the specification: `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `1y2d5h` or `10m30s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::read::from_text;
 
-/// Units in the order in which they must stand, with their length in seconds. A year is 365 days.
+/// The units in their required order, with their length in seconds. A year is 365 days.
 const UNITS: [(char, u64); 5] = [('y', 365 * 86_400), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 /// Longest duration, in seconds: 100 years, so that adding one to a time never overflows.
@@ -21,7 +21,7 @@ pub struct Duration {
     seconds: u64,
 }
 
-/// A text is not a duration of the specification.
+/// A text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a duration: expected [<n>y][<n>d][<n>h][<n>m][<n>s] of at most 100 years, such as 4h or 1d12h"
@@ -29,7 +29,7 @@ pub struct Duration {
 pub struct DurationError(String);
 
 impl Duration {
-    /// A duration of so many seconds; more than 100 years count as 100 years.
+    /// A duration in seconds, limited to 100 years.
     pub const fn from_secs(seconds: u64) -> Self {
         Self { seconds: if seconds > SECONDS_MAX { SECONDS_MAX } else { seconds } }
     }
@@ -39,7 +39,7 @@ impl Duration {
         self.seconds
     }
 
-    /// The same as a difference of times.
+    /// The duration as a `TimeDelta`.
     pub fn to_delta(self) -> TimeDelta {
         let seconds = i64::try_from(self.seconds).expect("at most 100 years");
         TimeDelta::seconds(seconds)
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_specifications_examples() {
+    fn specification_examples_are_read() {
         for (text, seconds) in [
             ("1y2d5h", 365 * 86_400 + 2 * 86_400 + 5 * 3_600),
             ("5h", 18_000),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_duration() {
+    fn invalid_durations_are_refused() {
         for text in [
             "",
             "4",

@@ -1,4 +1,4 @@
-//! Effects: what should be under way, given the state. A crash loses none of them, because they are derived again.
+//! Effects: what should be under way, given the state. A crash loses none, because they are derived from the state.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{CommandId, HostName};
@@ -6,38 +6,39 @@ use os_upgrade_protocol::{CommandId, HostName};
 use crate::job::{self, Job};
 use crate::state::State;
 
-/// Something to do in the world. Doing it twice does no harm; what tells one from another is its whole value.
+/// Something to do outside the kernel. Repeating it does no harm; equal values are the same effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
-    /// Publish a command, under the present fence. It is sent once it has been seen in the control stream.
+    /// Publish a command under the current fence. It counts as sent once it has been seen in the control stream.
     Send {
-        /// Its id, which names run, host and action.
+        /// The command's id: run, host, action and attempt.
         id: CommandId,
-        /// The time after which it must be neither published nor started.
+        /// The time after which the command must be neither published nor started.
         not_after: DateTime<Utc>,
     },
-    /// Have something done in a system outside of the bus.
+    /// Do a job in a system outside of the bus.
     Job(Job),
     /// Publish a new fence, to learn whether a command that was never seen can still appear.
     NewFence {
-        /// The sequence of the fence that is not enough.
+        /// The new fence's sequence must be above this one.
         above: u64,
     },
-    /// Delete a command of an ended run, or of a host that was given up, from the control stream, unless a worker has been given it.
+    /// Delete a command of an ended run, or of a host that was given up, from the control stream, unless it has been
+    /// delivered to a worker.
     Retract {
         /// The host it was sent to.
         host: HostName,
-        /// Its sequence.
+        /// The command's sequence in the control stream.
         sequence: u64,
     },
 }
 
-/// Everything that should be under way, the most urgent first. Lazy: a caller that has its hands full stops early.
+/// Everything that should be under way, the most urgent first. Lazy: a caller at its limit stops early.
 pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
     sends(state).chain(duties(state))
 }
 
-/// Everything but commands to send: few at any time, but for retractions at the end of a run.
+/// Everything except commands to send: few at any time, apart from retractions at the end of a run.
 pub fn duties(state: &State) -> impl Iterator<Item = Effect> + '_ {
     job::wanted(state).map(Effect::Job).chain(new_fence(state)).chain(retractions(state))
 }

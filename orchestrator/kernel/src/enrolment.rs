@@ -1,6 +1,6 @@
-//! Enrolment: which hosts may take part in runs. One that announces itself and that nobody has approved waits, and is
-//! sent nothing; one that has been withdrawn is out of every further run, also where hosts are approved by themselves.
-//! Nothing is kept of those that wait, so whoever can announce a host cannot fill the journal.
+//! Enrolment: which hosts may take part in runs. A host that announces itself and has not been approved is pending: no
+//! command is sent to it. A withdrawn host is in no further run, even with `auto-approve`. Pending hosts are not
+//! recorded, so a client that can announce hosts cannot fill the journal.
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
 use crate::fact::Fact;
 use crate::reason::Reason;
 
-/// Most hosts of which a decision is kept: approved ones and withdrawn ones together.
+/// Most hosts with a decision: approved and withdrawn hosts together.
 pub const ENROLLED_MAX: usize = 20_000;
-/// Most hosts that are approved by one request.
+/// Most hosts approved by one request.
 pub const APPROVED_AT_ONCE_MAX: usize = 1_000;
-/// Most hosts that wait for approval whom a run's list names, the first by name.
+/// Most pending hosts in the list of a run: the first ones by name.
 pub const PENDING_NAMED_MAX: usize = 100;
 
-/// What operators decided about hosts.
+/// The operators' decisions about hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Enrolment {
-    /// Those that take part.
+    /// Hosts that take part.
     pub approved: OrdMap<HostName, Approval>,
-    /// Those that do not, whatever the settings say.
+    /// Hosts that do not take part, whatever the settings.
     pub withdrawn: OrdMap<HostName, Withdrawal>,
 }
 
-/// That a host takes part.
+/// An operator's decision that a host takes part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Approval {
     /// Who approved it.
     pub actor: String,
-    /// When.
+    /// When it was approved.
     pub since: DateTime<Utc>,
 }
 
-/// That a host takes no part any more.
+/// An operator's decision that a host no longer takes part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Withdrawal {
     /// Who withdrew it.
     pub actor: String,
-    /// Why.
+    /// Why, as the operator says.
     pub reason: String,
-    /// When.
+    /// When it was withdrawn.
     pub since: DateTime<Utc>,
 }
 
@@ -53,13 +53,13 @@ pub struct Withdrawal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Enrolled<'a> {
-    /// It does: an operator approved it.
+    /// It takes part: an operator approved it.
     Approved(&'a Approval),
-    /// It does: the settings approve every host.
+    /// It takes part: the settings approve every host.
     Auto,
-    /// It does not: nobody has approved it.
+    /// It does not take part: it has not been approved.
     Pending,
-    /// It does not: an operator withdrew it.
+    /// It does not take part: an operator withdrew it.
     Withdrawn(&'a Withdrawal),
 }
 
@@ -69,7 +69,7 @@ impl Enrolled<'_> {
         self.into()
     }
 
-    /// Whether it takes part.
+    /// Whether the host takes part.
     pub const fn takes_part(self) -> bool {
         match self {
             Self::Approved(_) | Self::Auto => true,
@@ -77,7 +77,7 @@ impl Enrolled<'_> {
         }
     }
 
-    /// Why `host`, of which this is said, takes no part, if it does not.
+    /// Why `host`, whose enrolment this is, takes no part; absent if it does.
     pub fn left_out(self, host: &HostName) -> Option<Reason> {
         match self {
             Self::Approved(_) | Self::Auto => None,
@@ -94,7 +94,7 @@ impl Withdrawal {
 }
 
 impl Enrolment {
-    /// Whether `host` takes part in runs, where the settings approve every host by itself or not.
+    /// Whether `host` takes part in runs. `auto_approve` is the setting that approves every host.
     pub fn of(&self, host: &HostName, auto_approve: bool) -> Enrolled<'_> {
         if let Some(withdrawal) = self.withdrawn.get(host) {
             return Enrolled::Withdrawn(withdrawal);
@@ -116,12 +116,12 @@ impl Enrolment {
         self.approved.is_empty() && self.withdrawn.is_empty()
     }
 
-    /// Whether decisions about so many further hosts can be kept.
-    pub(crate) fn has_place_for(&self, hosts: usize) -> bool {
+    /// Whether decisions about `hosts` more hosts fit.
+    pub(crate) fn has_room_for(&self, hosts: usize) -> bool {
         self.approved.len() + self.withdrawn.len() + hosts <= ENROLLED_MAX
     }
 
-    /// Folds `fact`, if it is about this.
+    /// Folds `fact`, if it is about enrolment.
     pub(crate) fn apply(&mut self, at: DateTime<Utc>, fact: &Fact) {
         if let Fact::HostsApproved { hosts, actor } = fact {
             self.apply_approved(hosts, actor, at);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_part() {
+    fn decisions_and_setting_determine_enrolment() {
         let host = &hosts(0..1)[0];
         let word = |enrolment: &Enrolment| [false, true].map(|auto| enrolment.of(host, auto).as_str());
         let mut enrolment = Enrolment::default();

@@ -1,4 +1,4 @@
-//! Why a host is not moving, and when it could: which blockers apply. Their sentences stand in `blocker.rs`.
+//! Why a host does not move, and until when: which blockers apply. Their sentences are in `blocker.rs`.
 
 use std::fmt;
 
@@ -13,22 +13,22 @@ use crate::slot::Standing;
 use crate::state::State;
 use crate::view::{CLOCK_SKEW_SECS_MAX, Reachability, SeenHost, View};
 
-/// Why a host is where it is. `Display` gives the sentence for operators, one part for each blocker.
+/// Why a host does not move. `Display` gives the sentence for operators, one part for each blocker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Explanation {
-    /// Where it is, if a run is active and it is in it.
+    /// Its status, if it is in an active run.
     pub status: Option<HostStatus>,
-    /// Since when.
+    /// Since when it has this status.
     pub since: Option<DateTime<Utc>>,
-    /// The reason that the active run noted of it, or for which it takes no part.
+    /// The reason that the active run recorded, or for which it takes no part.
     pub reason: Option<Reason>,
-    /// What keeps it from moving, the decisive one first. Of a host that is through: how it came to that, if unhappily.
+    /// Why it does not move, the decisive blocker first. For a host with a final status: why it did not succeed.
     pub blockers: Vec<Blocker>,
 }
 
 impl Explanation {
-    /// When time alone ends the first of its blockers that time ends at all.
+    /// When time alone ends the first of the blockers; absent if time ends none of them.
     pub fn until(&self) -> Option<DateTime<Utc>> {
         self.blockers.iter().filter_map(|blocker| blocker.until).min()
     }
@@ -48,7 +48,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Why `host` is not moving, and when it could, where `forecast` is what is to be expected of the site.
+/// Explains why `host` does not move; `forecast` is the site's.
 pub fn explain(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Explanation {
     match state.run.as_ref().and_then(|run| Some((run, run.host(host)?))) {
         Some((run, in_run)) => Explanation {
@@ -79,35 +79,37 @@ impl HostInRun<'_> {
     fn blockers(self, view: &View) -> Vec<Blocker> {
         let mut blockers = self.by_status();
         if !self.host.status.is_final() {
-            blockers.extend(view.hosts.get(self.name).into_iter().flat_map(seen));
+            blockers.extend(view.hosts.get(self.name).into_iter().flat_map(liveness));
         }
         let takes_part = self.state.enrolled(self.name).takes_part();
         if self.host.status.is_under_way() && !takes_part {
-            blockers.push(Blocker::until(HostBlocker::LeavesAfterRun, self.ends()));
+            blockers.push(Blocker::until(HostBlocker::LeavesAfterRun, self.deadline()));
         }
         blockers
     }
 
-    /// When, at the latest, nothing more is waited for.
-    fn ends(self) -> DateTime<Utc> {
+    /// When the run stops waiting for the host.
+    fn deadline(self) -> DateTime<Utc> {
         let Self { run, host, .. } = self;
         let reboot = host.unanswered().filter(|command| command.action == Action::Reboot);
         let booted = reboot.and_then(|command| Some(command.sent_at? + run.rollout.boot_timeout.to_delta()));
         booted.map_or(run.not_after, |booted| booted.min(run.not_after))
     }
 
-    /// What it waits for, in the run as far as that goes.
+    /// The blockers that follow from its status.
     fn by_status(self) -> Vec<Blocker> {
         let Self { state, run, name, host } = self;
-        let waits_for = |cause: HostBlocker| vec![Blocker::until(cause, self.ends())];
+        let waits_for = |cause: HostBlocker| vec![Blocker::until(cause, self.deadline())];
         match host.status {
             HostStatus::Pending => waits_for(HostBlocker::CommandUnsent { action: Action::Prepare }),
             HostStatus::Preparing => waits_for(HostBlocker::ReplyAwaited { action: Action::Prepare }),
             HostStatus::Prepared => match run.phase {
                 Phase::Preparing => waits_for(HostBlocker::HostsUnprepared { hosts: run.unprepared() }),
-                Phase::Upgrading => self.turn(),
+                Phase::Upgrading => self.before_turn(),
             },
-            HostStatus::Waiting if !run.has_room() || earlier_slot(state, name).is_some() => self.turn(),
+            HostStatus::Waiting if !run.has_room() || earlier_slot(state, name).is_some() => {
+                self.before_turn()
+            }
             HostStatus::Skipped if self.is_approved_since() => {
                 vec![Blocker::until(HostBlocker::ApprovedLate, run.not_after)]
             }
@@ -115,7 +117,7 @@ impl HostInRun<'_> {
             | HostStatus::Failed
             | HostStatus::TimedOut
             | HostStatus::Skipped
-            | HostStatus::Cancelled => self.noted(),
+            | HostStatus::Cancelled => self.recorded(),
             HostStatus::Upgrading | HostStatus::Rebooting => match host.command {
                 None => Vec::new(),
                 Some(unsent) if unsent.sequence.is_none() => {
@@ -127,24 +129,24 @@ impl HostInRun<'_> {
         }
     }
 
-    /// What the run noted, and for want of a slot of ours which host keeps it.
-    fn noted(self) -> Vec<Blocker> {
+    /// The recorded reason, and, if an embedded slot is missing, the host that keeps one without being under way.
+    fn recorded(self) -> Vec<Blocker> {
         let reason = self.host.reason.as_ref();
         let stuck = if let Some(Reason::SlotDenied { group, denial: Denial::Embedded(_) }) = reason {
             stuck_slot(self.state, group)
         } else {
             None
         };
-        let until = (!self.host.status.is_final()).then(|| self.ends());
+        let until = (!self.host.status.is_final()).then(|| self.deadline());
         let reason = reason.cloned().map(|reason| Blocker::until(reason, until));
         reason.into_iter().chain(stuck.map(Blocker::from)).collect()
     }
 
-    /// What keeps a host from its turn: its own earlier slot, those under way, or the first of its group, which waits.
-    fn turn(self) -> Vec<Blocker> {
+    /// Why it is not the host's turn: its own earlier slot, the hosts under way, or the first host of its group.
+    fn before_turn(self) -> Vec<Blocker> {
         let Self { state, run, .. } = self;
         if let Some(blocker) = earlier_slot(state, self.name) {
-            return vec![Blocker::until(blocker, self.ends())];
+            return vec![Blocker::until(blocker, self.deadline())];
         }
         if run.has_room()
             && let Some(blockers) = self.behind_first()
@@ -153,15 +155,15 @@ impl HostInRun<'_> {
         }
         let under_way = run.under_way().get_min().and_then(|host| Some((host, run.host(host)?)));
         vec![match under_way {
-            None => Blocker::until(HostBlocker::TurnAwaited, self.ends()),
+            None => Blocker::until(HostBlocker::TurnAwaited, self.deadline()),
             Some((name, host)) => {
-                let until = HostInRun { name, host, ..self }.ends();
+                let until = HostInRun { name, host, ..self }.deadline();
                 Blocker::until(HostBlocker::HostUnderWay { host: name.clone() }, until)
             }
         }]
     }
 
-    /// That another of its group is first, and what keeps that one from moving.
+    /// That another host of its group is first, and why that one does not move.
     fn behind_first(self) -> Option<Vec<Blocker>> {
         let Self { state, run, name, host } = self;
         let group = run.ready().get(&host.group)?;
@@ -169,14 +171,14 @@ impl HostInRun<'_> {
         let first = run.waiting().iter().find(ahead).or_else(|| state.slots.keys().find(ahead))?;
         let mut blockers = match earlier_slot(state, first) {
             Some(blocker) => vec![blocker.into()],
-            None => HostInRun { name: first, host: run.host(first)?, ..self }.noted(),
+            None => HostInRun { name: first, host: run.host(first)?, ..self }.recorded(),
         };
         let by = Box::new(blockers.first()?.cause.clone());
-        blockers[0] = Blocker::until(HostBlocker::HostFirst { host: first.clone(), by }, self.ends());
+        blockers[0] = Blocker::until(HostBlocker::HostFirst { host: first.clone(), by }, self.deadline());
         Some(blockers)
     }
 
-    /// Whether a host that was left out of the run for want of an approval has it by now.
+    /// Whether the run skipped the host because it was not approved, and it is approved by now.
     fn is_approved_since(self) -> bool {
         let left_out =
             matches!(self.host.reason, Some(Reason::AwaitsApproval { .. } | Reason::HostWithdrawn { .. }));
@@ -184,7 +186,7 @@ impl HostInRun<'_> {
     }
 }
 
-/// Why the slot that a host already has keeps it from starting.
+/// Why an earlier slot of the host keeps it from starting.
 fn earlier_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     let slot = state.slots.get(name)?;
     if slot.may_see_late_command(state.fence.as_ref()) {
@@ -196,7 +198,7 @@ fn earlier_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     }
 }
 
-/// The first of our own hosts in `group` that holds its slot for another reason than that it is under way.
+/// The first host that holds a slot of `group` without being under way.
 fn stuck_slot(state: &State, group: &GroupName) -> Option<HostBlocker> {
     let reason = |host: &HostName| {
         let mut newest = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host)).peekable();
@@ -208,9 +210,9 @@ fn stuck_slot(state: &State, group: &GroupName) -> Option<HostBlocker> {
     held.find_map(|(host, _)| Some(HostBlocker::SlotStuck { host: host.clone(), reason: reason(host)? }))
 }
 
-/// What is wrong with a host as it is seen now: it may be off, and a worker whose clock is wrong may take a command for
-/// one whose time is over.
-fn seen(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
+/// Blockers that follow from the view of the host: it may be off, and a worker with a wrong clock may consider a
+/// command expired.
+fn liveness(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
     let silent = (host.reachability == Reachability::Unreachable).then_some(HostBlocker::Silent);
     let skew = host.clock_skew_secs.filter(|seconds| seconds.saturating_abs() > CLOCK_SKEW_SECS_MAX);
     let skew = skew.map(|seconds| HostBlocker::WorkerClockSkew { seconds });
@@ -220,11 +222,11 @@ fn seen(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
 fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Blocker> {
     let left_out = left_out(state, view, host).map(|blocker| vec![blocker]);
     let mut blockers = left_out.unwrap_or_else(|| no_run(forecast, view.hosts.get(host)));
-    blockers.extend(its_slot(state, host).map(Blocker::from));
+    blockers.extend(remaining_slot(state, host).map(Blocker::from));
     blockers
 }
 
-/// Why a host that is in no run is in none, whether one is active or not.
+/// Why a host is in no run, whether or not one is active.
 fn left_out(state: &State, view: &View, host: &HostName) -> Option<Blocker> {
     let Some(seen) = view.hosts.get(host) else { return Some(HostBlocker::NotAnnounced.into()) };
     if let Some(reason) = state.enrolled(host).left_out(host) {
@@ -240,14 +242,14 @@ fn left_out(state: &State, view: &View, host: &HostName) -> Option<Blocker> {
     Some(Blocker::until(HostBlocker::AppearedLate, run.not_after))
 }
 
-/// That no run is active, why none starts, and what a host itself lacks for one.
+/// That no run is active, why none starts, and what the host itself lacks.
 fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Blocker> {
     let mut blockers = match forecast {
         Forecast::Next(start) => vec![Blocker::until(HostBlocker::NoRun, start.at)],
         Forecast::Never(by) => vec![HostBlocker::NoRun.into(), by.clone().into()],
         Forecast::Blocked { start, by } => {
             let cause = Cause::OpenWindow { by: by.clone(), open_until: start.occurrence.end };
-            // A heartbeat is not awaited for long, and how long the leader knows.
+            // Heartbeats are awaited only briefly; the leader decides how long.
             let until = (!matches!(by, WindowBlocker::HostsAwaited { .. })).then_some(start.latest);
             vec![HostBlocker::NoRun.into(), Blocker::until(cause, until)]
         }
@@ -260,8 +262,8 @@ fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Blocker> {
     blockers
 }
 
-/// The slot that a host still holds outside of runs, and what it is held for.
-fn its_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
+/// The slot that a host still holds outside of runs, and why.
+fn remaining_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     let slot = state.slots.get(name)?;
     let group = slot.group.clone();
     Some(match slot.standing {

@@ -1,6 +1,6 @@
-//! Facts: what the journal keeps. Each says what has become true, never what somebody asked for.
+//! Facts: the content of the journal. A fact states what has become true, never what was requested.
 //!
-//! Their JSON is a format on disk. A field or a variant may be added; none may be renamed or given another meaning.
+//! Their JSON is an on-disk format. Fields and variants may be added; none may be renamed or change its meaning.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
@@ -20,34 +20,35 @@ use crate::strongbox::SecretName;
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Fact {
-    /// The leader's own settings, when they differ from those in force.
+    /// The leader's settings differ from those in force and replace them.
     SettingsAdopted {
         /// In force from now on.
         settings: Settings,
     },
-    /// An operator's configuration.
+    /// An operator replaced or deleted the configuration.
     ConfigReplaced {
         /// In force from now on; `None` when it was deleted.
         config: Option<Config>,
-        /// Who did it.
+        /// The operator.
         actor: String,
-        /// What it changed.
+        /// Every place at which it differs from the previous configuration.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         difference: Vec<Difference>,
     },
-    /// A fence stands in the control stream; commands from here on carry it.
+    /// A fence is stored in the control stream; commands from here on carry it.
     Fenced {
-        /// Its sequence.
+        /// The fence's sequence in the control stream.
         sequence: u64,
-        /// The instance that leads.
+        /// The leading instance.
         leader: String,
     },
-    /// The fence has been read past: every command sent under an older fence has been seen, or never will be.
+    /// The control stream has been read past the fence: every command sent under an older fence has been seen, or will
+    /// never appear.
     FencePassed {
-        /// Its sequence.
+        /// The fence's sequence in the control stream.
         sequence: u64,
     },
-    /// A run, with all its hosts.
+    /// A run started, with these hosts.
     RunStarted {
         /// Its id.
         run: RunId,
@@ -55,9 +56,9 @@ pub enum Fact {
         trigger: Trigger,
         /// When it ends at the latest.
         not_after: DateTime<Utc>,
-        /// How it goes through the hosts.
+        /// How the run proceeds through the hosts.
         rollout: Rollout,
-        /// Who takes part, and who would but does not.
+        /// The hosts that take part, and those that are skipped.
         hosts: Vec<Enlisted>,
     },
     /// Every host is prepared; upgrades may begin.
@@ -69,14 +70,14 @@ pub enum Fact {
     RunStopping {
         /// The run.
         run: RunId,
-        /// Why.
+        /// Why it stops.
         cause: StopCause,
     },
     /// The run is over.
     RunEnded {
         /// The run.
         run: RunId,
-        /// How it went.
+        /// How it ended.
         result: RunResult,
     },
     /// Something happened to a host of the active run.
@@ -88,16 +89,16 @@ pub enum Fact {
         /// What happened.
         event: HostEvent,
     },
-    /// A host's slot is about to be asked for at a lock server, so it may be held from here on.
+    /// A host's slot is about to be requested from a lock server, so it may be held from here on.
     SlotRequested {
         /// The host.
         host: HostName,
         /// Its group.
         group: GroupName,
-        /// The run on whose behalf.
+        /// The run that needs the slot.
         run: RunId,
     },
-    /// A host's slot is no longer needed and has to be given back to the lock server.
+    /// A host's slot is no longer needed and must be released at the lock server.
     SlotReleaseDue {
         /// The host.
         host: HostName,
@@ -111,76 +112,76 @@ pub enum Fact {
         /// Why.
         why: ReleaseCause,
     },
-    /// A FleetLock client from outside holds a slot of an embedded semaphore.
+    /// An external FleetLock client holds a slot of an embedded semaphore.
     LockGranted {
         /// The group.
         group: GroupName,
-        /// The client, as it calls itself.
+        /// The client's FleetLock id.
         id: ClientId,
-        /// Who asked.
+        /// Who made the request.
         actor: String,
     },
-    /// A FleetLock client from outside was refused a slot, and is remembered for a while.
+    /// An external FleetLock client was refused a slot; it is remembered as a waiter for a while.
     LockAwaited {
         /// The group.
         group: GroupName,
-        /// The client, as it calls itself.
+        /// The client's FleetLock id.
         id: ClientId,
-        /// Who asked.
+        /// Who made the request.
         actor: String,
     },
-    /// A FleetLock client from outside has given its slot back, or waits for none any more.
+    /// An external FleetLock client has released its slot, or no longer waits for one.
     LockReleased {
         /// The group.
         group: GroupName,
-        /// The client, as it calls itself.
+        /// The client's FleetLock id.
         id: ClientId,
-        /// Who asked.
+        /// Who made the request.
         actor: String,
     },
-    /// An operator wants a slot of an embedded semaphore held.
+    /// An operator holds a slot of an embedded semaphore.
     HoldPlaced {
         /// The group.
         group: GroupName,
-        /// In whose name.
+        /// The id under which the slot is held.
         id: ClientId,
-        /// Who wants it.
+        /// The operator.
         actor: String,
-        /// Why.
+        /// Why, as the operator says.
         reason: String,
     },
-    /// An operator has taken a slot back: neither the client nor an operator holds it any more, nor waits the client for
-    /// one. What a run holds is released by a fact of its own.
+    /// An operator released a slot: neither the client nor an operator holds it any more, and the client no longer waits
+    /// for one. A slot held for a run is released by a separate fact.
     HolderReleased {
         /// The group.
         group: GroupName,
-        /// Who held it.
+        /// The id that held it.
         id: ClientId,
-        /// Who took it back.
+        /// The operator.
         actor: String,
-        /// Why, as the operator says; absent where the client has left the inventory, and that was reason enough.
+        /// Why, as the operator says; absent when it was released because the client has left the inventory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The strongbox has another key; it held nothing.
+    /// The strongbox, which held no secrets, got a new key.
     StrongboxMade {
-        /// Made of it.
+        /// A value derived from the key, by which it is recognised.
         check: String,
     },
-    /// A secret is kept in the strongbox.
+    /// A secret was stored in the strongbox.
     SecretKept {
-        /// What it is called.
+        /// The secret's name.
         name: SecretName,
-        /// Sealed.
+        /// The sealed secret.
         sealed: String,
-        /// Who has it kept.
+        /// Who stored it.
         actor: String,
     },
-    /// A secret is kept no longer.
+    /// A secret was removed from the strongbox.
     SecretRemoved {
-        /// What it was called.
+        /// The secret's name.
         name: SecretName,
-        /// Who has it removed.
+        /// Who removed it.
         actor: String,
     },
     /// Hosts take part in every run that starts from here on.
@@ -190,7 +191,7 @@ pub enum Fact {
         /// Who approved them.
         actor: String,
     },
-    /// A host takes no part any more. What that means in the active run is said by a fact of its own.
+    /// A host no longer takes part. What follows in the active run is a separate fact.
     HostWithdrawn {
         /// The host.
         host: HostName,
@@ -198,114 +199,114 @@ pub enum Fact {
         actor: String,
         /// Why.
         reason: String,
-        /// Whether it is from here on as if nothing had ever been decided about it.
+        /// Whether the decisions about the host are forgotten, as if there had been none.
         #[serde(default, skip_serializing_if = "is_false")]
         forgotten: bool,
     },
-    /// A command appeared though its host's part in its run was over; it is to be retracted, and if a slot is still
-    /// held in case it appears, it is held for it from here on.
+    /// A command appeared after its host's part in the run had ended; it is to be retracted. If a slot is still held in
+    /// case the command appears, it is held for this command from here on.
     LateCommandSeen {
         /// The host.
         host: HostName,
-        /// What it asks.
+        /// The command's action.
         action: Action,
-        /// Its sequence.
+        /// The command's sequence in the control stream.
         sequence: u64,
     },
-    /// A command of an ended run, or of a host that was given up, that had not been answered was looked at.
+    /// An attempt was made to retract an unanswered command of an ended run, or of a host that was given up.
     CommandRetracted {
         /// The host it was sent to.
         host: HostName,
-        /// Its sequence.
+        /// The command's sequence in the control stream.
         sequence: u64,
-        /// Whether it was deleted; otherwise a worker has been given it.
+        /// Whether it was deleted; otherwise it had already been delivered to a worker.
         deleted: bool,
     },
-    /// The site goes on from what was kept outside the bus: nothing of an earlier leadership counts any more, and
-    /// whatever may hold a slot holds it.
+    /// The site was restored from data kept outside the bus: earlier leaderships no longer count, and every slot that
+    /// may be held is held.
     Restored {
-        /// From what.
+        /// Where the state was restored from.
         source: RestoreSource,
-        /// Who did it.
+        /// Who restored it.
         actor: String,
-        /// Whether the control stream is still the one that held the commands sent before.
+        /// Whether the control stream is still the one with the commands sent before.
         control_kept: bool,
-        /// Commands in it that no reply has answered.
+        /// Commands in the control stream without a reply.
         outstanding: Vec<Outstanding>,
     },
-    /// A message on the control stream that changes nothing, and why not.
+    /// A message in the control stream changed nothing.
     Ignored {
-        /// Its sequence.
+        /// The message's sequence.
         sequence: u64,
-        /// The host its subject names, if it names one.
+        /// The host in its subject, if any.
         host: Option<HostName>,
-        /// The reply, when it could be read.
+        /// The reply, when it could be parsed.
         reply: Option<Reply>,
-        /// Why it changes nothing.
+        /// Why it changed nothing.
         why: IgnoreCause,
     },
 }
 
-/// What a fact is about, as far as it says so.
+/// What a fact is about, as far as the fact itself contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Subject<'a> {
-    /// The run in whose history it belongs.
+    /// The run to whose history it belongs.
     pub run: RunRef<'a>,
-    /// The host.
+    /// The host, if it is about one.
     pub host: Option<&'a HostName>,
-    /// Who caused it, where somebody did.
+    /// The operator or client that caused it, if any.
     pub actor: Option<&'a str>,
 }
 
-/// How the run of a fact is found; [`State::run_of`](crate::State::run_of) finds it.
+/// How to find the run of a fact; see [`State::run_of`](crate::State::run_of).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunRef<'a> {
-    /// It is about none.
+    /// It belongs to no run.
     #[default]
     None,
     /// The fact names it.
     Named(&'a RunId),
-    /// The one for which the host's slot is held.
+    /// The run for which the host's slot is held.
     OfSlot,
-    /// The one whose command at this sequence it is about.
+    /// The run of the command at this sequence.
     OfCommand(u64),
-    /// The one whose command was seen too late. The fact does not say which that is: it is the one for which the host's slot
-    /// is held, or else probably the host's latest.
+    /// The run of a late command, which the fact does not name: the run for which the host's slot is held, otherwise
+    /// probably the host's latest run.
     OfLateCommand,
-    /// The active one, if the host is in it.
+    /// The active run, if the host is in it.
     Active,
 }
 
-/// Something that is derived from the state, and has to be derived anew when a fact affects it.
+/// Data derived from the state, which must be derived again when a fact affects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The run itself, without its hosts.
+    /// The run, without its hosts.
     Run,
     /// The list of the run's hosts.
     HostList,
     /// The host in its run.
     Host,
-    /// The commands that are to be sent: there may be further ones.
+    /// The commands to send: there may be new ones.
     Commands,
 }
 
-/// How much a fact says to an operator who is told of a few only, the most first.
+/// How important a fact is to an operator, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Importance {
-    /// How a run goes, or what is in force on the whole site.
+    /// The course of a run, or what applies to the whole site.
     Site,
-    /// What became of a host, or what an operator decided about one.
+    /// How a host ended, or an operator's decision.
     Outcome,
-    /// A step on a host's way, or of a client.
+    /// A host's or client's step.
     Step,
-    /// A command and its answer.
+    /// A command or its reply.
     Command,
-    /// Bookkeeping, which tells an operator nothing.
+    /// Internal bookkeeping, of no interest to operators.
     Bookkeeping,
 }
 
 impl Fact {
-    /// That `event` happened to `host` in `run`.
+    /// The fact that `event` happened to `host` in `run`.
     pub fn of_host(run: &RunId, host: &HostName, event: HostEvent) -> Self {
         Self::Host { run: run.clone(), host: host.clone(), event }
     }
@@ -359,7 +360,7 @@ impl Fact {
         }
     }
 
-    /// Whether `part` of what is derived from the state has to be derived anew.
+    /// Whether `part` must be derived again after this fact.
     pub fn affects(&self, part: Part) -> bool {
         let parts: &[Part] = match self {
             Self::RunStarted { .. } => &[Part::Run, Part::HostList, Part::Commands],
@@ -393,7 +394,7 @@ impl Fact {
         parts.contains(&part)
     }
 
-    /// The fact in a few words, and how much they say.
+    /// The fact in a few words, and its importance.
     pub fn summary(&self) -> (Importance, String) {
         use Importance::{Bookkeeping, Command, Outcome, Site, Step};
         match self {
@@ -424,7 +425,7 @@ impl Fact {
                 HostEvent::Failed { .. } => (Outcome, format!("{host} failed")),
                 HostEvent::TimedOut { .. } => (Outcome, format!("{host} timed out")),
                 HostEvent::SlotGranted { .. } => (Step, format!("{host} got its slot")),
-                HostEvent::RebootRequired => (Step, format!("{host} asked for a reboot")),
+                HostEvent::RebootRequired => (Step, format!("{host} requires a reboot")),
                 HostEvent::Cancelled { .. } => (Step, format!("{host} cancelled")),
                 HostEvent::CommandSent { action, .. } => {
                     (Command, format!("{} sent to {host}", action.as_str()))
@@ -440,7 +441,7 @@ impl Fact {
             Self::HolderReleased { id, actor, reason: None, .. } => {
                 (Outcome, format!("slot of {id}, which has left the inventory, released by {actor}"))
             }
-            Self::SecretKept { name, actor, .. } => (Outcome, format!("secret {name} kept by {actor}")),
+            Self::SecretKept { name, actor, .. } => (Outcome, format!("secret {name} stored by {actor}")),
             Self::SecretRemoved { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
             Self::HostsApproved { hosts, actor } => {
                 let named = hosts.first().map(HostName::as_str).unwrap_or_default();
@@ -452,18 +453,18 @@ impl Fact {
             }
             Self::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
             Self::SlotReleased { host, .. } => (Step, format!("slot of {host} released")),
-            Self::SlotRequested { host, .. } => (Step, format!("slot of {host} asked for")),
+            Self::SlotRequested { host, .. } => (Step, format!("slot of {host} requested")),
             Self::LateCommandSeen { host, .. } => (Step, format!("late command of {host} seen")),
             Self::LockGranted { id, .. } => (Step, format!("slot granted to {id}")),
-            Self::LockReleased { id, .. } => (Step, format!("slot of {id} given back")),
-            Self::LockAwaited { id, .. } => (Bookkeeping, format!("slot awaited by {id}")),
-            Self::SlotReleaseDue { host, .. } => (Bookkeeping, format!("slot of {host} to be given back")),
+            Self::LockReleased { id, .. } => (Step, format!("slot of {id} released")),
+            Self::LockAwaited { id, .. } => (Bookkeeping, format!("{id} waits for a slot")),
+            Self::SlotReleaseDue { host, .. } => (Bookkeeping, format!("slot of {host} to be released")),
             Self::UpgradesBegan { run } => (Bookkeeping, format!("upgrades of {run} began")),
-            Self::StrongboxMade { .. } => (Bookkeeping, "strongbox has another key".to_owned()),
+            Self::StrongboxMade { .. } => (Bookkeeping, "strongbox got a new key".to_owned()),
             Self::Fenced { sequence, leader } => (Bookkeeping, format!("fence {sequence} of {leader}")),
             Self::FencePassed { sequence } => (Bookkeeping, format!("fence {sequence} passed")),
             Self::CommandRetracted { host, sequence, deleted } => {
-                let what = if *deleted { "deleted" } else { "in its worker's hands" };
+                let what = if *deleted { "deleted" } else { "already delivered" };
                 (Bookkeeping, format!("command {sequence} of {host} {what}"))
             }
             Self::Ignored { sequence, .. } => (Bookkeeping, format!("message {sequence} ignored")),
@@ -471,13 +472,13 @@ impl Fact {
     }
 }
 
-/// Why a message on the control stream changes nothing.
+/// Why a message in the control stream changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum IgnoreCause {
-    /// It could not be read.
+    /// It could not be parsed.
     Malformed {
-        /// What is wrong with it.
+        /// The parse error.
         detail: String,
     },
     /// Its subject is not one of the protocol's.
@@ -489,6 +490,6 @@ pub enum IgnoreCause {
     NothingOutstanding,
     /// A further reply to a command that has been answered.
     AlreadyAnswered,
-    /// A command that nobody here has decided.
+    /// A command that this site has not decided.
     ForeignCommand,
 }

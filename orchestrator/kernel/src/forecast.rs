@@ -1,10 +1,10 @@
-//! When a run starts by itself, and why none does.
+//! When a run starts automatically, and why none does.
 //!
-//! An occurrence of the maintenance windows starts at most one run: at its start, somewhat later where starts are to be
-//! spread, or as soon as an orchestrator is there within it. A run that somebody starts does not count; while one is
-//! active none starts, and after an operator has cancelled one none does for the rest of the occurrence.
+//! An occurrence of the maintenance windows starts at most one run: at its start, somewhat later with `start-jitter`, or
+//! as soon as an orchestrator is running within it. Runs started by operators do not count. While a run is active no
+//! other starts, and after an operator has cancelled a run none starts for the rest of the occurrence.
 //!
-//! Whether a run could start at that time is not decided here but in [`crate::start`].
+//! Whether a run can start at that time is decided in [`crate::start`].
 
 use std::sync::Arc;
 
@@ -18,41 +18,41 @@ use crate::view::View;
 use crate::watermark::Watermark;
 use crate::window::{Calendar, CalendarError, Occurrence};
 
-/// How many occurrences are gone through for one in which a run can start: mostly it is among the first few.
+/// How many occurrences are searched for one in which a run can start. Usually one of the first few is it.
 const OCCURRENCES_MAX: usize = 4_096;
 
-/// How long a start timer that has found no start waits until it looks for one again.
-const LOOK_AGAIN: TimeDelta = TimeDelta::hours(1);
+/// How long a start timer that has found no start waits before it searches again.
+const SEARCH_AGAIN: TimeDelta = TimeDelta::hours(1);
 
-/// When the next run starts by itself, as far as can be seen.
+/// When the next run starts automatically, as far as known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Forecast {
-    /// At no time.
+    /// Never, because of the blocker.
     Never(WindowBlocker),
     /// At this time, or as soon as the active run has ended.
     Next(Start),
-    /// It could have started already, and is kept from it.
+    /// The window is open and something blocks the run.
     Blocked {
-        /// When it would have started.
+        /// The start that is blocked.
         start: Start,
-        /// What keeps it from starting.
+        /// What blocks it.
         by: WindowBlocker,
     },
 }
 
-/// A run that will start by itself.
+/// A run that will start automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
-    /// When.
+    /// When it starts.
     pub at: DateTime<Utc>,
-    /// Until when it can start.
+    /// When it can start at the latest.
     pub latest: DateTime<Utc>,
-    /// In which occurrence, at whose end it ends at the latest.
+    /// The occurrence in which it starts; the run ends with it at the latest.
     pub occurrence: Occurrence,
 }
 
 impl Forecast {
-    /// The run that starts next, now that nobody else starts one.
+    /// The next automatic start, if there is one.
     pub fn start(&self) -> Option<Start> {
         match self {
             Self::Next(start) | Self::Blocked { start, .. } => Some(*start),
@@ -60,7 +60,7 @@ impl Forecast {
         }
     }
 
-    /// Why no run starts by itself, or what keeps it from starting in a window that is open.
+    /// Why no run starts automatically, or what blocks it in an open window.
     pub fn blocker(&self) -> Option<&WindowBlocker> {
         match self {
             Self::Never(by) | Self::Blocked { by, .. } => Some(by),
@@ -69,7 +69,7 @@ impl Forecast {
     }
 }
 
-/// What is to be expected of `state` at `now`.
+/// The forecast for `state` at `now`.
 pub fn forecast(state: &State, view: &View, now: DateTime<Utc>) -> Forecast {
     let Some(config) = state.config.as_deref() else {
         return Forecast::Never(StartBlocker::NoConfiguration.into());
@@ -84,14 +84,14 @@ pub fn forecast(state: &State, view: &View, now: DateTime<Utc>) -> Forecast {
     };
     let by = match (start.attempt(state, view, now), &view.leader_says) {
         (None | Some(Err(WindowBlocker::Any(StartBlocker::RunActive { .. }))), _) => None,
-        (Some(_), Some(said)) => said.clone().err(),
-        (Some(seen), None) => seen.err(),
+        (Some(_), Some(of_leader)) => of_leader.clone().err(),
+        (Some(own), None) => own.err(),
     };
     by.map_or(Forecast::Next(start), |by| Forecast::Blocked { start, by })
 }
 
 impl Start {
-    /// Whether the run can start at `now`, once its time has come.
+    /// Whether the run can start at `now`; absent before its time.
     fn attempt<'a>(
         self,
         state: &'a State,
@@ -103,7 +103,7 @@ impl Start {
     }
 }
 
-/// A run that is to start now.
+/// A run that is due to start now.
 #[derive(Debug, Clone, Copy)]
 pub struct Due<'a> {
     /// The occurrence in which it starts.
@@ -112,16 +112,17 @@ pub struct Due<'a> {
     pub(crate) startable: Startable<'a>,
 }
 
-/// Says when a run is to start: asked at every tick, it works the windows out only when it has to.
+/// Finds out when a run is due. It is called at every tick and caches the next start, so that it searches the windows
+/// only when necessary.
 #[derive(Debug, Default)]
 pub struct StartTimer {
-    known: Option<Known>,
+    cached: Option<CachedStart>,
 }
 
-/// What a start timer has worked out: from `from` on and before `until` it is `start` that comes next, as long as the
-/// rest stays as it is.
+/// The next start, valid from `from` on and before `until`, as long as configuration, settings and watermark stay the
+/// same.
 #[derive(Debug)]
-struct Known {
+struct CachedStart {
     config: Arc<Config>,
     settings: Arc<Settings>,
     watermark: Watermark,
@@ -130,16 +131,16 @@ struct Known {
     start: Option<Start>,
 }
 
-impl Known {
+impl CachedStart {
     fn new(config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> Self {
-        // What is wrong with the windows is said by the forecast.
+        // The forecast reports invalid windows.
         let start = next(config, &state.settings, state.watermark, now).unwrap_or_default();
-        let until = start.map_or(now + LOOK_AGAIN, |start| start.latest);
+        let until = start.map_or(now + SEARCH_AGAIN, |start| start.latest);
         let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
         Self { config, settings, watermark: state.watermark, from: now, until, start }
     }
 
-    fn is_of(&self, config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> bool {
+    fn is_valid_for(&self, config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> bool {
         let same_config = Arc::ptr_eq(config, &self.config);
         let same_settings = Arc::ptr_eq(&state.settings, &self.settings);
         same_config
@@ -150,23 +151,23 @@ impl Known {
 }
 
 impl StartTimer {
-    /// The run that is to start at `now`, if one is.
+    /// The run that is due at `now`, if any.
     pub fn due<'a>(&mut self, state: &'a State, view: &'a View, now: DateTime<Utc>) -> Option<Due<'a>> {
         let config = state.config.as_ref()?;
-        let known = self.known.take().filter(|known| known.is_of(config, state, now));
-        let known = self.known.insert(known.unwrap_or_else(|| Known::new(config, state, now)));
-        let start = known.start?;
+        let cached = self.cached.take().filter(|cached| cached.is_valid_for(config, state, now));
+        let cached = self.cached.insert(cached.unwrap_or_else(|| CachedStart::new(config, state, now)));
+        let start = cached.start?;
         let startable = start.attempt(state, view, now)?.ok()?;
         Some(Due { occurrence: start.occurrence, startable })
     }
 }
 
-/// The times at which runs may start by themselves.
+/// The times at which runs may start automatically.
 pub fn calendar<'a>(config: &'a Config, settings: &Settings) -> Calendar<'a> {
     Calendar::new(&config.maintenance_windows, &config.deny_windows, settings.timezone)
 }
 
-/// The first start from `now` on, in an occurrence that is not watermark.
+/// The first start from `now` on, in an occurrence that the watermark does not cover.
 pub(crate) fn next(
     config: &Config,
     settings: &Settings,
@@ -202,14 +203,14 @@ fn latest(occurrence: Occurrence, config: &Config) -> DateTime<Utc> {
     occurrence.end - config.minimum_remaining.to_delta()
 }
 
-/// How much after its start a site makes use of an occurrence: always the same for the same two, so that whoever leads
-/// by then comes to the same time, and as good as random among sites and occurrences.
+/// How long after the start of an occurrence a site starts its run: at most `spread`. Always the same for the same site
+/// and occurrence, so that every leader gets the same time, and as good as random across sites and occurrences.
 fn jitter(site: &str, start: DateTime<Utc>, spread: TimeDelta) -> TimeDelta {
     let seconds = spread.num_seconds().unsigned_abs();
     let hash = tag::fnv(format!("{site} {}", start.timestamp()).as_bytes());
-    // The low bits of this hash of similar texts are similar.
-    let drawn = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
-    TimeDelta::seconds((drawn % (seconds + 1)).cast_signed())
+    // For similar texts the low bits of this hash are similar.
+    let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+    TimeDelta::seconds((mixed % (seconds + 1)).cast_signed())
 }
 
 #[cfg(test)]
@@ -239,9 +240,9 @@ mod tests {
         next(&config, &Settings::default(), Watermark::up_to(now - TimeDelta::minutes(30)), now).unwrap()
     }
 
-    /// More than a hundred before it are too short.
+    /// More than a hundred occurrences before it are too short.
     #[test]
-    fn one_that_is_long_enough_is_found_far_ahead() {
+    fn long_enough_occurrence_is_found_far_ahead() {
         let config = r#"{
             "maintenance-windows": [
                 {"cron": "0 0 * * * *", "duration": "30m"},

@@ -1,4 +1,4 @@
-//! Hints: whom to tell that the run is stopping. Nothing relies on them; they only save waiting for what will not count.
+//! Hints: tell hosts that their run is stopping. Nothing relies on them; they only save useless waiting.
 
 use os_upgrade_protocol::hint::{Hint, HintCause};
 use os_upgrade_protocol::{HostName, RunId};
@@ -7,13 +7,13 @@ use crate::fact::Fact;
 use crate::run::{HostStatus, Run, RunHost, StopCause};
 use crate::state::State;
 
-/// What to tell, and the hosts that have a command and have not answered it. `facts` are those of one record, `state` is
-/// the one after them.
+/// The hint that a record calls for, and the hosts that have an unanswered command. `facts` are those of the record,
+/// `state` is the state after them. `None` if no run stops or no host is at work.
 pub fn hint(facts: &[Fact], state: &State) -> Option<(Hint, Vec<HostName>)> {
     let run = facts.iter().find_map(stopping)?;
-    let told = [&state.run, &state.last_run].into_iter().flatten().find(|known| known.id == *run)?;
-    let cause = cause(told.stopping.as_ref()?)?;
-    let hosts = at_work(told);
+    let stopped = [&state.run, &state.last_run].into_iter().flatten().find(|known| known.id == *run)?;
+    let cause = cause(stopped.stopping.as_ref()?)?;
+    let hosts = at_work(stopped);
     (!hosts.is_empty()).then(|| (Hint { run: Some(run.clone()), cause }, hosts))
 }
 
@@ -22,18 +22,17 @@ fn stopping(fact: &Fact) -> Option<&RunId> {
     Some(run)
 }
 
-/// A run that has failed stays so when it is cancelled after that.
 fn cause(stopping: &StopCause) -> Option<HintCause> {
     match stopping {
         StopCause::Cancelled { .. } => Some(HintCause::Cancelled),
         StopCause::Failed { .. } => Some(HintCause::Failed),
-        // Nobody knows who is still at work on it.
+        // It is not known which hosts are still at work.
         StopCause::Restored { .. } => None,
     }
 }
 
 fn at_work(run: &Run) -> Vec<HostName> {
-    // One that was given up may come to its end yet, which frees its slot: it is left to it.
+    // A host that timed out or was given up may still finish, which releases its slot: it gets no hint.
     let may_stop = |host: &RunHost| host.unanswered().is_some() && host.status != HostStatus::TimedOut;
     let unanswered = run.hosts().iter().filter(|(_, host)| may_stop(host));
     unanswered.map(|(name, _)| name.clone()).collect()

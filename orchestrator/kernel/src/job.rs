@@ -1,8 +1,8 @@
-//! Jobs: work in systems outside of the bus. What is to be done there is an effect of the state, so that a crash loses
-//! none; what became of it comes back as an input.
+//! Jobs: work in systems outside of the bus. Jobs are effects of the state, so a crash loses none; their outcomes are
+//! inputs.
 //!
-//! A system is a line of `systems!` and a module, which implements [`SystemJob`] for its jobs: what is to be done there,
-//! and what follows from what was done.
+//! A system is a line of `systems!` and a module that implements [`SystemJob`]: which jobs it needs, and what follows
+//! from their outcomes.
 
 mod lock_server;
 mod system_job;
@@ -29,58 +29,57 @@ macro_rules! systems {
             pub const ALL: [Self; [$(Self::$system),+].len()] = [$(Self::$system),+];
         }
 
-        /// Something to do in a system outside of the bus. Doing it twice does no harm; what tells one from another is
-        /// its whole value.
+        /// Something to do in a system outside of the bus. Repeating it does no harm; equal values are the same job.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Job {
             $(#[doc = $doc] $system($job),)+
         }
 
-        /// What became of a job.
+        /// The outcome of a job.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum JobDone {
             $(#[doc = $doc] $system($job, $outcome),)+
-            /// Its system was not asked: the lease was running out, and another may lead by now.
+            /// The request was not made: the lease was about to expire, and another instance may lead by now.
             NotBegun(Job),
         }
 
-        /// Everything that is to be done outside of the bus.
+        /// Every job that the state needs.
         pub(crate) fn wanted(state: &State) -> impl Iterator<Item = Job> + '_ {
             std::iter::empty()$(.chain(<$job>::wanted(state).map(Job::$system)))+
         }
 
         impl Job {
-            /// Where it is to be done.
+            /// The system in which it is done.
             pub const fn system(&self) -> System {
                 match self {
                     $(Self::$system(_) => System::$system,)+
                 }
             }
 
-            /// The host it is about. Of the jobs about one host only one is under way in a system, so that a contrary one
-            /// waits for its return.
+            /// The host it is about. A system has at most one job under way for a host, so that a contrary job waits for
+            /// its outcome.
             pub fn host(&self) -> &HostName {
                 match self {
                     $(Self::$system(job) => job.host(),)+
                 }
             }
 
-            /// Whether it gives back what another has taken. Such jobs go first.
+            /// Whether it releases what another job has taken. Such jobs go first.
             pub fn is_release(&self) -> bool {
                 match self {
                     $(Self::$system(job) => job.is_release(),)+
                 }
             }
 
-            /// What it takes from, or gives back to, if that may have nothing left: who would take waits until a release
-            /// that is due there has been tried.
+            /// The limited pool that it takes from or releases to, if any. A job that takes from a pool waits until a
+            /// release that is due there has been tried.
             pub fn pool(&self) -> Option<&GroupName> {
                 match self {
                     $(Self::$system(job) => job.pool(),)+
                 }
             }
 
-            /// The job without an answer.
+            /// The outcome of the job when there is no answer.
             pub fn unanswered(self, why: NoAnswer) -> JobDone {
                 match self {
                     $(Self::$system(job) => JobDone::$system(job, <$job>::unanswered(why)),)+
@@ -89,7 +88,7 @@ macro_rules! systems {
         }
 
         impl JobDone {
-            /// What was to be done.
+            /// The job.
             pub fn job(&self) -> Job {
                 match self {
                     $(Self::$system(job, _) => Job::$system(job.clone()),)+
@@ -97,7 +96,7 @@ macro_rules! systems {
                 }
             }
 
-            /// Whether the system has said yes or no; otherwise it is asked again soon.
+            /// Whether the system has granted or refused it; otherwise it is retried soon.
             pub fn is_answer(&self) -> bool {
                 match self {
                     $(Self::$system(_, outcome) => <$job>::is_answer(outcome),)+
@@ -105,7 +104,7 @@ macro_rules! systems {
                 }
             }
 
-            /// What follows from it.
+            /// The facts that follow from the outcome.
             pub(crate) fn decide(&self, state: &State, view: &View) -> Vec<Fact> {
                 match self {
                     $(Self::$system(job, outcome) => job.done(state, view, outcome),)+

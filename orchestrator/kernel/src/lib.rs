@@ -1,20 +1,20 @@
-//! The core that decides: what happens next in a site's upgrade, and nothing else.
+//! The kernel: decides what happens next in a site's upgrade.
 //!
-//! Pure and synchronous. The present time and new ids come in with the input; there is no clock, no randomness, no
-//! I/O, no logging and no await in this crate, and its dependencies keep it so. The order of things is
+//! Pure and synchronous: the current time and new ids are part of the input. This crate and its dependencies have no
+//! clock, no randomness, no I/O, no logging and no await. The main functions:
 //!
 //! ```text
-//! decide(state, view, input, now) -> facts     what an input means, given the state
+//! decide(state, view, input, now) -> facts     what follows from an input, given the state
 //! state.apply(at, fact)                        one fact folded into the state
 //! effects(state)                               what should be under way, given the state
-//! startable(state, view)                       what a run can start with now, or what keeps it from starting
-//! forecast(state, view, now)                   when the next run starts by itself
+//! startable(state, view)                       what a run can start with now, or what blocks it
+//! forecast(state, view, now)                   when the next run starts automatically
 //! explain(state, view, forecast, host)         why a host is not moving
-//! hint(facts, state)                           whom to tell that a run is stopping
+//! hint(facts, state)                           which hosts to notify that a run is stopping
 //! ```
 //!
-//! Facts are what the journal keeps. Everything durable in [`State`] is the fold of the facts, so a restart, a
-//! successor or a newer version comes to the same state from the same journal.
+//! The journal stores facts. [`State`] is the fold of the facts, so a restarted instance, a successor and a newer
+//! version all get the same state from the same journal.
 
 pub mod blocker;
 pub mod client_id;

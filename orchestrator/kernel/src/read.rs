@@ -1,4 +1,4 @@
-//! Reading what operators write, so that a value of another kind is refused with what to write instead.
+//! Reads what operators write; the error for a value of the wrong type says what to write instead.
 
 use std::fmt;
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Reads types from texts; each is said to be expected as it stands behind its name.
+/// Implements `Deserialize` from text for types; the literal is the `expected` part of the error.
 macro_rules! from_text {
     ($($name:ident: $expected:literal),+) => {
         $(impl<'de> ::serde::Deserialize<'de> for $name {
@@ -21,8 +21,8 @@ macro_rules! from_text {
 
 pub(crate) use from_text;
 
-/// Reads and writes a type as its derived functions do, but from an object only: those would take a list of values
-/// as well, so that `[]` would be a configuration in which everything is left out.
+/// Implements `Deserialize` and `Serialize` with the derived functions, but from an object only: these accept a list of
+/// values as well, so that `[]` would be a configuration without any fields.
 macro_rules! from_objects_only {
     ($($name:ident),+) => {
         $(impl<'de> ::serde::Deserialize<'de> for $name {
@@ -80,7 +80,7 @@ impl<T: FromStr<Err: Display>> Visitor<'_> for Text<T> {
     }
 }
 
-/// Reads one of two words, each of which stands for the value in its place.
+/// Reads one of two words; each stands for the value at the same index.
 pub(crate) fn word<'de, D: Deserializer<'de>, T: Copy>(
     deserializer: D,
     words: &'static [&'static str; 2],
@@ -121,7 +121,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list, [...], also of one")
+        f.write_str("a list, [...], even of one")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
@@ -133,10 +133,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
     }
 }
 
-/// Most of a text that is not understood that an error repeats, in characters.
+/// How much of an invalid text an error quotes, in characters.
 const QUOTED_MAX: usize = 64;
 
-/// The start of a text that was not understood.
+/// The start of an invalid text, for an error.
 pub(crate) fn quoted(text: &str) -> String {
     text.chars().take(QUOTED_MAX).collect()
 }

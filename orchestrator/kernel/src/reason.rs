@@ -1,4 +1,4 @@
-//! Why a host waits, or came to an unhappy end: typed, so that the API, the command line and the page say the same.
+//! Why a host waits or did not succeed: typed, so that the API, the command line and the page show the same text.
 
 use std::borrow::Cow;
 
@@ -10,23 +10,23 @@ use crate::duration::Duration;
 use crate::semaphore::HostDenied;
 use crate::strongbox::Sealed;
 
-/// Why a host waits, or came to an unhappy end. `Display` gives the sentence for operators.
+/// Why a host waits, was skipped or did not succeed. `Display` gives the sentence for operators.
 #[derive(
     Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
 )]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Reason {
-    /// A slot has been asked for and the answer is not known yet.
+    /// A slot has been requested and the answer is not known yet.
     #[error("asking for a slot of group {group}")]
     AskingForSlot {
-        /// The group whose slot is asked for.
+        /// The group of the requested slot.
         group: GroupName,
     },
-    /// The semaphore said no.
+    /// The slot was refused.
     #[error("denied a slot of group {group}: {denial}")]
     SlotDenied {
-        /// The group whose slot was asked for.
+        /// The group of the requested slot.
         group: GroupName,
         /// Who refused it, and why.
         denial: Denial,
@@ -34,84 +34,84 @@ pub enum Reason {
     /// The lock server did not answer.
     #[error("unreachable lock server, no slot of group {group}: {why}")]
     SlotUnreachable {
-        /// The group whose slot was asked for.
+        /// The group of the requested slot.
         group: GroupName,
-        /// Why not.
+        /// Why there is no answer.
         why: NoAnswer,
     },
-    /// The lock server answered with something that is not FleetLock.
+    /// The lock server's answer does not follow the FleetLock protocol.
     #[error("protocol error of the lock server, no slot of group {group}: {detail}")]
     SlotProtocol {
-        /// The group whose slot was asked for.
+        /// The group of the requested slot.
         group: GroupName,
-        /// What it answered.
+        /// A description of the answer.
         detail: String,
     },
     /// The orchestrator's clock and the bus's differ too much to keep to deadlines.
     #[error("the clocks of orchestrator and bus differ by {seconds} s")]
     ClockSkew {
-        /// Their difference, in seconds.
+        /// The orchestrator's clock minus the bus's, in seconds.
         seconds: i64,
     },
-    /// No heartbeat for too long when the run started.
+    /// No heartbeat had arrived for too long when the run started.
     #[error("unreachable: no heartbeat when the run started")]
     Unreachable,
     /// The worker answered with an error.
     #[error("{action} failed: {message}")]
     WorkerError {
-        /// What it had been asked.
+        /// The action of the failed command.
         action: Action,
-        /// Its message.
+        /// The worker's error message.
         message: String,
     },
-    /// The worker had not answered when the run's time was over.
+    /// The worker had not answered when the run's `not-after` passed.
     #[error("no reply to {action} before not-after")]
     NoReply {
-        /// What it had been asked.
+        /// The action of the unanswered command.
         action: Action,
     },
-    /// The worker had not answered `reboot` in the time that the rollout gives it.
+    /// The worker had not answered `reboot` within the rollout's `boot-timeout`.
     #[error("no reply to reboot within {after} (boot-timeout): it may hang in its boot")]
     BootTimeout {
-        /// That time.
+        /// The `boot-timeout`.
         after: Duration,
     },
-    /// An operator had the run go on without the host.
+    /// An operator gave the host up: the run continues without it.
     #[error("given up by {actor}: {reason}")]
     GivenUp {
-        /// Who did.
+        /// The operator.
         actor: String,
-        /// Why.
+        /// Why, as the operator says.
         reason: String,
     },
-    /// The command had not been sent, as far as is known, when the run's time was over.
+    /// The command had not been seen in the control stream when the run's `not-after` passed.
     #[error("{action} could not be sent before not-after")]
     NotSent {
-        /// What it was to be asked.
+        /// The action of the unsent command.
         action: Action,
     },
     /// Another host's failure ended the run.
     #[error("the run was ended by the failure of {host}")]
     RunFailed {
-        /// That host.
+        /// The other host.
         host: HostName,
     },
     /// An operator cancelled the run.
     #[error("the run was cancelled by {actor}")]
     RunCancelled {
-        /// Who did.
+        /// The operator.
         actor: String,
     },
-    /// The run's time was over before this host's turn came.
+    /// The run's `not-after` passed before this host's turn came.
     #[error("the run's time was over before its turn came")]
     RunTimedOut,
-    /// The site was restored, so what became of the host is not known.
+    /// The site was restored, so the state of the host is not known.
     #[error("the site was restored by {actor}; what became of the host is not known")]
     Restored {
-        /// Who did it.
+        /// Who restored it.
         actor: String,
     },
-    /// Nobody has approved the host.
+    /// The host has not been approved.
     #[error("waits for approval: os-upgrade hosts approve {}", shell_word(host.as_str()))]
     AwaitsApproval {
         /// The host.
@@ -120,33 +120,33 @@ pub enum Reason {
     /// An operator withdrew the host.
     #[error("withdrawn by {actor}: {reason}")]
     HostWithdrawn {
-        /// Who did.
+        /// The operator.
         actor: String,
-        /// Why.
+        /// Why, as the operator says.
         reason: String,
     },
 }
 
-/// Why a system has not answered. `Display` gives the clause for operators.
+/// Why a system outside of the bus has not answered. `Display` gives the clause for operators.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum NoAnswer {
-    /// It is not said which system that would be.
+    /// No such system is configured.
     #[error("none is configured")]
     NotConfigured,
-    /// The secret that it asks for cannot be used.
+    /// The secret that it requires cannot be used.
     #[error("{why}")]
     Sealed {
-        /// Why not.
+        /// Why the secret cannot be used.
         why: Sealed,
     },
-    /// It takes too long.
+    /// It did not answer in time.
     #[error("timed out")]
     TimedOut,
-    /// Something went wrong on the way, such as connecting or TLS.
+    /// The request failed, such as in connecting or in TLS.
     #[error("{detail}")]
     Failed {
-        /// What, as the libraries say.
+        /// The library's error message.
         detail: String,
     },
 }
@@ -155,20 +155,20 @@ pub enum NoAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "provider", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Denial {
-    /// The semaphores here.
+    /// An embedded semaphore.
     #[error("{0} ({kind})", kind = .0.kind().as_str())]
     Embedded(HostDenied),
-    /// Another lock server, with a FleetLock error.
+    /// An external lock server, with a FleetLock error.
     #[error("{value} ({lock_kind})")]
     External {
-        /// The error's `kind`, as it was answered.
+        /// The error's `kind`, as received.
         lock_kind: String,
-        /// The error's `value`, as it was answered.
+        /// The error's `value`, as received.
         value: String,
     },
 }
 
-/// A name as it can be typed in a shell: whoever reaches the bus chooses the names that operators copy.
+/// A name, quoted for a shell if necessary: any client of the bus can announce a name that operators then copy.
 pub fn quoted(name: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if name.bytes().all(plain) {
@@ -177,18 +177,18 @@ pub fn quoted(name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", name.replace('\'', r"'\''")))
 }
 
-/// The same, as an argument of its own.
+/// Like [`quoted`], with a `--` before a name that looks like an option.
 fn shell_word(name: &str) -> Cow<'_, str> {
     if name.starts_with('-') { Cow::Owned(format!("-- {}", quoted(name))) } else { quoted(name) }
 }
 
 impl Reason {
-    /// The word that tells this kind from the others.
+    /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
-    /// Whose decision it is, where an operator made one.
+    /// The operator who decided it, if any.
     pub fn actor(&self) -> Option<&str> {
         match self {
             Self::GivenUp { actor, .. }
@@ -211,7 +211,7 @@ impl Reason {
         }
     }
 
-    /// The word of each kind.
+    /// Every kind, as in the JSON.
     pub const fn kinds() -> &'static [&'static str] {
         Self::VARIANTS
     }
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_typed_is_one_word() {
+    fn copied_commands_are_shell_safe() {
         for (name, typed) in [
             ("h01.example-site", "h01.example-site"),
             ("a b", "'a b'"),

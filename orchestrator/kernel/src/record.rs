@@ -1,4 +1,5 @@
-//! Records: the unit that is journaled, and how one comes to be. Its facts take effect together or not at all.
+//! Records, the unit of the journal, and batches, from which records are made. The facts of a record take effect
+//! together or not at all.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,15 +12,15 @@ use crate::fact::Fact;
 use crate::state::{ApplyError, State};
 use crate::view::View;
 
-/// Facts that were decided together. One without facts is a barrier: it proves that its writer still leads.
+/// Facts that were decided together. A record without facts is a barrier: it proves that its writer still leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Record {
     /// When it was decided, by the leader's clock.
     pub at: DateTime<Utc>,
-    /// The position in the control stream up to which messages have been taken into account.
+    /// The sequence in the control stream up to which messages have been applied.
     pub control: u64,
-    /// What was decided, in order.
+    /// The facts, in order.
     pub facts: Vec<Fact>,
 }
 
@@ -36,9 +37,9 @@ impl State {
     }
 }
 
-/// Inputs decided one after the other on a state that is ahead of the journal, until their facts are appended as one
-/// record. The state it started from is not touched; [`Batch::finish`] gives the record to append, and the state to hold
-/// once that is done.
+/// Inputs decided one after the other, on a state ahead of the journal, until their facts are appended as one record.
+/// The original state is not changed; [`Batch::finish`] returns the record to append, and the state to use once it is
+/// appended.
 #[derive(Debug, Clone)]
 pub struct Batch {
     state: State,
@@ -47,12 +48,12 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch on top of `state`, all of whose facts are dated `at`.
+    /// A batch on top of `state`; all its facts are dated `at`.
     pub fn new(state: &State, at: DateTime<Utc>) -> Self {
         Self { state: state.clone(), at, facts: Vec::new() }
     }
 
-    /// Decides `input` after everything decided before.
+    /// Decides `input` after the earlier inputs of the batch; returns the answer to a request.
     pub fn decide(&mut self, view: &View, input: &Input) -> Option<Answer> {
         let decision = decide_on(&mut self.state, view, input, self.at);
         if let Input::Control { sequence, .. } = input {
@@ -62,12 +63,12 @@ impl Batch {
         decision.answer
     }
 
-    /// How many facts there are.
+    /// How many facts the batch has.
     pub fn len(&self) -> usize {
         self.facts.len()
     }
 
-    /// Whether nothing has come of the inputs so far.
+    /// Whether the inputs have led to no facts so far.
     pub fn is_empty(&self) -> bool {
         self.facts.is_empty()
     }
@@ -83,13 +84,13 @@ impl Batch {
     }
 }
 
-/// The place of a fact in the journal. As text `<sequence>.<place>`.
+/// The position of a fact in the journal. As text `<sequence>.<place>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FactCursor {
     /// The sequence of its record in the journal.
     pub sequence: u64,
-    /// Its place in that record, from 0.
+    /// Its index in that record, from 0.
     pub place: u64,
 }
 

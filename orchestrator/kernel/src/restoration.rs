@@ -1,7 +1,7 @@
-//! Going on from what was kept outside the bus, after the bus has lost what it had acknowledged.
+//! Restoration: continuing from data kept outside the bus after the bus has lost acknowledged data.
 //!
-//! What happened in between is not known, so everything that may be is taken to be: a host that may be at work holds
-//! its slot, and what was under way is given up, to be begun anew by an operator.
+//! What happened in between is not known, so it fails closed: a host that may be at work holds its slot, and the active
+//! run ends; an operator starts a new one.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, HostName};
@@ -15,28 +15,29 @@ use crate::slot::{SentCommand, Slot, Standing};
 use crate::state::State;
 use crate::watermark::Watermark;
 
-/// What is known of a restoration besides the state that is restored.
+/// What is known of a restoration, apart from the restored state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restoration {
     /// Where the state comes from.
     pub source: RestoreSource,
     /// Who restores it.
     pub actor: String,
-    /// Whether the control stream is the one that the state knows, so that its commands can still be retracted.
+    /// Whether the control stream is the one that the state refers to, so that its commands can still be retracted.
     pub control_kept: bool,
-    /// Commands in it that no reply has answered.
+    /// Commands in the control stream without a reply.
     pub outstanding: Vec<Outstanding>,
 }
 
-/// The facts of a restoration of `state`: the active run ends as failed, then everything that may be held is.
+/// The facts of a restoration of `state`: the active run fails, then every slot that may be held is held.
 pub fn restoration(state: &State, restoration: Restoration) -> Vec<Fact> {
     let Restoration { source, actor, control_kept, outstanding } = restoration;
-    let mut facts = state.run.as_ref().map_or_else(Vec::new, |run| give_up(run, &actor));
+    let mut facts = state.run.as_ref().map_or_else(Vec::new, |run| end_run(run, &actor));
     facts.push(Fact::Restored { source, actor, control_kept, outstanding });
     facts
 }
 
-fn give_up(run: &Run, actor: &str) -> Vec<Fact> {
+/// The facts that end the active run as failed.
+fn end_run(run: &Run, actor: &str) -> Vec<Fact> {
     let reason = || Reason::Restored { actor: actor.to_owned() };
     let event = |status: HostStatus| match status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => {
@@ -60,7 +61,7 @@ fn give_up(run: &Run, actor: &str) -> Vec<Fact> {
 }
 
 impl State {
-    /// Nothing of an earlier leadership counts any more, and what may be held is held.
+    /// Drops the fence of the earlier leadership, and holds every slot that may be held.
     pub(crate) fn apply_restored(
         &mut self,
         control_kept: bool,
@@ -68,7 +69,7 @@ impl State {
         at: DateTime<Utc>,
     ) {
         self.fence = None;
-        // A run may have been lost that was started in the occurrence under way: no other is started in it.
+        // A run started in the open occurrence may have been lost: none is started in it again.
         self.watermark = Watermark::up_to(at);
         if !control_kept {
             self.retractions.clear();
@@ -76,7 +77,7 @@ impl State {
         let hosts: Vec<HostName> = self.slots.keys().cloned().collect();
         for host in hosts {
             if let Some(slot) = self.slots.get_mut(&host) {
-                may_be_held(slot, at);
+                assume_held(slot, at);
             }
         }
         for command in outstanding {
@@ -85,12 +86,12 @@ impl State {
             }
             match command.action {
                 Action::Prepare => {}
-                Action::Upgrade | Action::Reboot => self.may_be_at_work(command, at),
+                Action::Upgrade | Action::Reboot => self.assume_at_work(command, at),
             }
         }
     }
 
-    fn may_be_at_work(&mut self, command: &Outstanding, at: DateTime<Utc>) {
+    fn assume_at_work(&mut self, command: &Outstanding, at: DateTime<Utc>) {
         let sent = SentCommand { action: command.action, sequence: command.sequence };
         let provider = self.settings.provider;
         let slot = self.slots.entry(command.host.clone()).or_insert_with(|| Slot {
@@ -104,7 +105,7 @@ impl State {
             begun: true,
             unsent_at_fence: None,
         });
-        // It was on its way back for an earlier command.
+        // The slot may have been in release after an earlier command.
         slot.standing = Standing::Held;
         slot.since = slot.held_since.take().unwrap_or(slot.since);
         slot.run = command.run.clone();
@@ -116,14 +117,14 @@ impl State {
     }
 }
 
-/// One that was asked for may have been granted, and one that was granted may have been used, without our knowing.
-fn may_be_held(slot: &mut Slot, at: DateTime<Utc>) {
+/// A requested slot may have been granted, and a granted one used, in the part of the journal that is lost.
+fn assume_held(slot: &mut Slot, at: DateTime<Utc>) {
     match slot.standing {
         Standing::Requested => {
             slot.standing = Standing::Held;
             slot.since = at;
         }
-        // What it was taken for had ended.
+        // The step it was held for had ended.
         Standing::Releasing { .. } => return,
         Standing::Held => {}
     }

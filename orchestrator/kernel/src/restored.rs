@@ -1,4 +1,4 @@
-//! What is known of a restoration: where the state comes from, and which commands are still open.
+//! The data of a restoration: where the state comes from, and which commands are unanswered.
 
 use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreSource {
-    /// The store: all that its instance had taken in.
+    /// The store: the journal as far as its instance had applied it.
     Store,
-    /// A backup: all that was there when it was made.
+    /// A backup: the journal at the time of the backup.
     Backup,
 }
 
@@ -21,18 +21,18 @@ impl RestoreSource {
     }
 }
 
-/// A command that was found in the control stream without a reply to it.
+/// A command in the control stream without a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Outstanding {
     /// The host it was sent to.
     pub host: HostName,
-    /// The group whose slot the host takes.
+    /// The group whose slot the host needs.
     pub group: GroupName,
-    /// The run it is of.
+    /// The command's run.
     pub run: RunId,
-    /// What it asks.
+    /// The command's action.
     pub action: Action,
-    /// Its sequence.
+    /// The command's sequence in the control stream.
     pub sequence: u64,
 }

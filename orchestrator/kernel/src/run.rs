@@ -1,4 +1,4 @@
-//! A run: one upgrade of a site, with the state of every host in it.
+//! A run: one pass through the hosts of a site, with the state of each host in it.
 
 mod event;
 mod host;
@@ -14,7 +14,7 @@ pub use self::host::{HostStatus, IllegalTransition, Issued, RunHost};
 use self::index::Index;
 use crate::config::Rollout;
 
-/// One upgrade of a site. Cheap to clone: the hosts are shared between copies.
+/// One pass through the hosts of a site. Cheap to clone: copies share the hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", from = "StoredRun", into = "StoredRun")]
 pub struct Run {
@@ -26,19 +26,19 @@ pub struct Run {
     pub started_at: DateTime<Utc>,
     /// When it ends at the latest.
     pub not_after: DateTime<Utc>,
-    /// How it goes through the hosts.
+    /// How it proceeds through the hosts.
     pub rollout: Rollout,
-    /// How far it is.
+    /// Whether hosts are being prepared or upgraded.
     pub phase: Phase,
-    /// Why no further host is started, if so.
+    /// Why no further host is started; absent while hosts are started.
     pub stopping: Option<StopCause>,
-    /// When and how it ended, if it has.
+    /// When and how it ended; absent while it is active.
     pub ended: Option<Ended>,
     hosts: OrdMap<HostName, RunHost>,
     index: Index,
 }
 
-/// What is kept of a run; the index is made anew.
+/// A run as it is serialized; the index is rebuilt when it is read.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct StoredRun {
@@ -76,25 +76,25 @@ impl From<Run> for StoredRun {
 pub enum Trigger {
     /// An operator.
     Operator {
-        /// Who.
+        /// The operator.
         actor: String,
     },
-    /// A maintenance window has opened.
+    /// A maintenance window.
     Window {
-        /// When its occurrence began.
+        /// When its occurrence starts.
         start: DateTime<Utc>,
-        /// When it ends.
+        /// When the occurrence ends.
         end: DateTime<Utc>,
     },
 }
 
 impl Trigger {
-    /// The word in the history.
+    /// The `kind` in its JSON, which the history shows.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
-    /// Who it was, where it was somebody.
+    /// The operator, if one started the run.
     pub fn actor(&self) -> Option<&str> {
         match self {
             Self::Operator { actor } => Some(actor),
@@ -103,12 +103,12 @@ impl Trigger {
     }
 }
 
-/// How far a run is.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Hosts get ready.
+    /// Hosts are prepared.
     Preparing,
     /// Hosts are upgraded.
     Upgrading,
@@ -121,29 +121,29 @@ impl Phase {
     }
 }
 
-/// Why no further host is started.
+/// Why a run starts no further host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum StopCause {
-    /// More hosts failed than may.
+    /// More hosts failed than `max-failures` allows.
     Failed {
-        /// The host whose failure it was.
+        /// The host whose failure was one too many.
         host: HostName,
     },
     /// An operator cancelled it.
     Cancelled {
-        /// Who.
+        /// The operator.
         actor: String,
     },
-    /// The site was restored while it was active: what became of its hosts is not known.
+    /// The site was restored while the run was active, so the state of its hosts is not known.
     Restored {
-        /// Who did it.
+        /// Who restored it.
         actor: String,
     },
 }
 
 impl StopCause {
-    /// Who it was, where it was somebody.
+    /// The operator, if one stopped the run.
     pub fn actor(&self) -> Option<&str> {
         match self {
             Self::Failed { .. } => None,
@@ -152,17 +152,16 @@ impl StopCause {
     }
 }
 
-/// How a run went.
+/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum RunResult {
-    /// Every host that took part is upgraded, but for as many failures as were allowed, and for those that operators gave
-    /// up.
+    /// Every host that took part is upgraded, except for allowed failures and for hosts that operators gave up.
     Completed,
-    /// More hosts failed than may, or none could take part.
+    /// More hosts failed than allowed, or none was upgraded.
     Failed,
-    /// Its time was over first.
+    /// Its `not-after` passed first.
     TimedOut,
     /// An operator cancelled it.
     Cancelled,
@@ -182,14 +181,14 @@ impl RunResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Ended {
-    /// When.
+    /// When it ended.
     pub at: DateTime<Utc>,
-    /// How.
+    /// How it ended.
     pub result: RunResult,
 }
 
 impl Run {
-    /// A run that starts `at`, with the hosts of its list.
+    /// A run that starts at `at`, with the enlisted hosts.
     pub(crate) fn start(
         id: RunId,
         trigger: Trigger,
@@ -221,7 +220,7 @@ impl Run {
         &self.hosts
     }
 
-    /// One host.
+    /// The host of that name, if it is in the run.
     pub fn host(&self, name: &HostName) -> Option<&RunHost> {
         self.hosts.get(name)
     }
@@ -231,17 +230,17 @@ impl Run {
         &self.index.unsent
     }
 
-    /// Hosts from the grant of their slot to the end of their step.
+    /// Hosts that hold a slot and are being upgraded or rebooted.
     pub fn under_way(&self) -> &OrdSet<HostName> {
         &self.index.under_way
     }
 
-    /// Hosts that are prepared and not started, by group.
+    /// Prepared hosts that have not started, by group.
     pub fn ready(&self) -> &OrdMap<GroupName, OrdSet<HostName>> {
         &self.index.ready
     }
 
-    /// Hosts whose turn it is and that have no slot yet.
+    /// Hosts whose turn it is and which wait for a slot.
     pub fn waiting(&self) -> &OrdSet<HostName> {
         &self.index.waiting
     }
@@ -256,19 +255,19 @@ impl Run {
         self.index.count(status)
     }
 
-    /// Whether nothing is left to do for any host.
+    /// Whether every host has a final status.
     pub fn is_through(&self) -> bool {
         HostStatus::ALL.iter().filter(|status| !status.is_final()).all(|status| self.count(*status) == 0)
     }
 
-    /// Whether a further host may come under way.
+    /// Whether the rollout allows a further host to start.
     pub(crate) fn has_room(&self) -> bool {
         self.phase == Phase::Upgrading
             && self.stopping.is_none()
             && self.under_way().len() < self.rollout.max_concurrent as usize
     }
 
-    /// Why the run starts no further host once `host` fails or is given up, if that is one failure too many.
+    /// Why the run stops once `host` fails or times out, if that is one failure too many.
     pub(crate) fn stop_after(&self, host: &HostName) -> Option<StopCause> {
         let before = self.count(HostStatus::Failed) + self.count(HostStatus::TimedOut);
         let is_enough = self.stopping.is_none() && before >= self.rollout.max_failures as usize;
@@ -291,13 +290,13 @@ impl Run {
     }
 }
 
-/// An event does not fit a host of the run.
+/// An event does not apply to a host of the run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The run has no such host.
     #[error("the run has no host {0}")]
     Unknown(HostName),
-    /// The host is not where the event could happen to it.
+    /// The event is illegal in the host's status.
     #[error("host {0}")]
     Illegal(HostName, #[source] IllegalTransition),
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::denied::{Denied, DeniedKind, Full, HostDenied, NamedHolder};
 pub use self::holder::{Hold, Holder};
-pub use self::waiters::{NOTED_AGAIN, REMEMBERED, WAITERS_MAX, Waiter, Waiters};
+pub use self::waiters::{RECORD_INTERVAL, REMEMBERED, WAITERS_MAX, Waiter, Waiters};
 use crate::client_id::ClientId;
 
 /// How many holders a refusal names before it says how many more there are.
@@ -22,14 +22,14 @@ const HOLDERS_NAMED_MAX: usize = 3;
 /// One group's semaphore.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Semaphore {
-    /// How many may hold a slot at once.
+    /// How many slots there are.
     pub slots: u32,
-    /// Who holds one, by FleetLock client id.
+    /// Who holds a slot, by FleetLock client id.
     pub holders: OrdMap<String, Holder>,
-    /// Which clients from outside were refused one.
+    /// External clients that were refused a slot.
     #[serde(default, skip_serializing_if = "Waiters::is_empty")]
     pub waiters: Waiters,
-    /// Whether the group is gone from the settings, and is there for its holders only.
+    /// Whether the group was removed from the settings and exists only until its holders have released.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub removed: bool,
 }
@@ -52,7 +52,7 @@ impl Semaphores {
         self.groups.iter()
     }
 
-    /// Whether `id` may hold a slot of `group` now; it may if it does already.
+    /// Whether `id` may hold a slot of `group` now; always so if it already does.
     pub fn admits(&self, group: &GroupName, id: &str) -> Result<(), Denied> {
         let semaphore = self.known(group)?;
         if semaphore.holders.contains_key(id) || semaphore.free() > 0 {
@@ -61,8 +61,8 @@ impl Semaphores {
         Err(Denied::Full(semaphore.full()))
     }
 
-    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run. To hosts
-    /// and clients from outside slots are given by arrival; so for each client that was refused before, one is left.
+    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run. Hosts and
+    /// external clients get slots in the order of arrival, so one slot is left for each client that was refused earlier.
     pub fn admits_host(
         &self,
         group: &GroupName,
@@ -72,11 +72,11 @@ impl Semaphores {
     ) -> Result<(), HostDenied> {
         self.admits(group, host)?;
         let semaphore = self.known(group)?;
-        // One that arrived by a clock that has been set back since has arrived by now.
+        // `arrived` is later than `now` if the clock has been set back.
         let arrived = arrived.min(now);
         let before = semaphore.waiters.remembered(now).take_while(|(_, waiter)| waiter.turn <= arrived);
         let mut before = before.filter(|(id, _)| id.as_str() != host);
-        // The first that has no free slot of its own to come, if there are so many.
+        // The host is refused if there are at least as many earlier clients as free slots.
         match semaphore.free().checked_sub(1).and_then(|others| before.nth(others)) {
             Some((id, waiter)) if !semaphore.holders.contains_key(host) => {
                 Err(HostDenied::LeftToEarlier { id: id.clone(), since: waiter.since.trunc_subsecs(0) })
@@ -85,12 +85,15 @@ impl Semaphores {
         }
     }
 
-    /// The semaphore of `group`, or the refusal of whoever asks for it.
+    /// The semaphore of `group`.
+    ///
+    /// # Errors
+    /// The refusal of a lock in an unknown group.
     pub fn known(&self, group: &GroupName) -> Result<&Semaphore, Denied> {
         self.groups.get(group).ok_or_else(|| Denied::UnknownGroup { group: group.clone() })
     }
 
-    /// Sets the slots of every group. Groups not named have none from now on; their holders keep what they hold.
+    /// Sets the slots of every group. Groups not named have no slots from now on; their holders keep what they hold.
     pub(crate) fn configure<'a>(&mut self, slots: impl IntoIterator<Item = (&'a GroupName, &'a u32)>) {
         let mut groups: OrdMap<GroupName, Semaphore> = OrdMap::new();
         for (group, slots) in slots {
@@ -107,51 +110,50 @@ impl Semaphores {
         self.groups = groups;
     }
 
-    /// Notes that `host` holds a slot on behalf of `run`. Whether it may has been decided before, by
-    /// [`Self::admits`].
+    /// Records that `host` holds a slot on behalf of `run`; [`Self::admits`] has decided that it may.
     pub(crate) fn lock_for_run(&mut self, group: &GroupName, host: &str, run: &RunId, at: DateTime<Utc>) {
         self.holder(group, host, at).run = Some(run.clone());
         self.stop_waiting(group, host);
     }
 
-    /// Notes that a client from outside holds a slot. Whether it may has been decided before, by [`Self::admits`].
+    /// Records that an external client holds a slot; [`Self::admits`] has decided that it may.
     pub(crate) fn lock_for_client(&mut self, group: &GroupName, id: &ClientId, at: DateTime<Utc>) {
         let semaphore = self.groups.entry(group.clone()).or_default();
         if semaphore.holders.contains_key(id.as_str()) {
-            // It takes no slot from anybody.
-            semaphore.waiters.left(id);
+            // It shares the slot of its id and uses up nobody's arrival.
+            semaphore.waiters.forget(id);
         } else {
             semaphore.waiters.granted(id, at);
         }
         self.holder(group, id.as_str(), at).client = true;
     }
 
-    /// Notes that an operator wants a slot held. Whether there is one has been decided before, by [`Self::admits`].
+    /// Records that an operator holds a slot; [`Self::admits`] has decided that there is one.
     pub(crate) fn hold(&mut self, group: &GroupName, id: &ClientId, hold: Hold) {
         let since = hold.since;
         self.holder(group, id.as_str(), since).hold = Some(hold);
         self.stop_waiting(group, id.as_str());
     }
 
-    /// Notes that a client from outside was refused a slot.
+    /// Records that an external client was refused a slot.
     pub(crate) fn refused(&mut self, group: &GroupName, id: &ClientId, at: DateTime<Utc>) {
         if let Some(semaphore) = self.groups.get_mut(group) {
             semaphore.waiters.refused(id, at);
         }
     }
 
-    /// Notes that no run needs the slot of `host` any more.
+    /// Records that no run needs the slot of `host` any more.
     pub(crate) fn unlock_for_run(&mut self, group: &GroupName, host: &str) {
         self.give_back(group, host, |holder| holder.run = None);
     }
 
-    /// Notes that the client neither holds a slot any more nor waits for one.
+    /// Records that the client no longer holds a slot or waits for one.
     pub(crate) fn unlock_for_client(&mut self, group: &GroupName, id: &ClientId) {
         self.give_back(group, id.as_str(), |holder| holder.client = false);
         self.stop_waiting(group, id.as_str());
     }
 
-    /// Notes that neither the client nor an operator holds the slot of `id` any more, nor does it wait for one.
+    /// Records that neither the client nor an operator holds the slot of `id` any more, and that `id` waits for none.
     pub(crate) fn release(&mut self, group: &GroupName, id: &ClientId) {
         self.stop_waiting(group, id.as_str());
         self.give_back(group, id.as_str(), |holder| {
@@ -160,10 +162,10 @@ impl Semaphores {
         });
     }
 
-    /// Who holds a slot waits for none.
+    /// Removes `id` from the waiters.
     fn stop_waiting(&mut self, group: &GroupName, id: &str) {
         if let (Some(semaphore), Ok(id)) = (self.groups.get_mut(group), ClientId::new(id)) {
-            semaphore.waiters.left(&id);
+            semaphore.waiters.forget(&id);
         }
     }
 
@@ -186,17 +188,17 @@ impl Semaphores {
 }
 
 impl Semaphore {
-    /// Whether `id` holds a slot as a FleetLock client from outside, whoever else holds it in that name.
+    /// Whether `id` holds a slot as an external FleetLock client, whoever else holds it under that id.
     pub fn is_held_by_client(&self, id: &ClientId) -> bool {
         self.holders.get(id.as_str()).is_some_and(|holder| holder.client)
     }
 
-    /// How many slots nobody holds.
+    /// How many slots are free.
     pub fn free(&self) -> usize {
         (self.slots as usize).saturating_sub(self.holders.len())
     }
 
-    /// How many hold a slot beyond those that there are: the slots became fewer, and nobody is made to give one back.
+    /// How many holders exceed the slots: when the slots become fewer, holders keep theirs.
     pub fn excess(&self) -> usize {
         self.holders.len().saturating_sub(self.slots as usize)
     }
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_and_a_client_of_its_name_share_a_slot_and_neither_frees_the_others() {
+    fn host_and_client_of_one_name_share_a_slot() {
         let (default, run) = (group("default"), RunId::new("r1").unwrap());
         for client_first in [false, true] {
             let mut semaphores = Semaphores::default();
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operators_hold_outlasts_the_client_and_a_release_ends_both() {
+    fn holds_last_until_released() {
         let (mut semaphores, default) = (Semaphores::default(), group("default"));
         semaphores.configure([(&default, &1)]);
         let hold = Hold { actor: "eve".to_owned(), reason: "a new disk".to_owned(), since: at() };
@@ -303,7 +305,7 @@ mod tests {
         assert!(semaphores.admits(&default, "b").is_err());
         semaphores.release(&default, &client("a"));
         assert_eq!(semaphores.admits(&default, "b"), Ok(()));
-        // What a run holds is not released by this.
+        // A slot that a run holds is not released by this.
         semaphores.hold(&default, &client("a"), hold);
         semaphores.lock_for_run(&default, "a", &RunId::new("r1").unwrap(), at());
         semaphores.release(&default, &client("a"));
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_leaves_what_is_free_to_clients_that_came_before() {
+    fn hosts_leave_slots_to_earlier_clients() {
         let (mut semaphores, default) = (Semaphores::default(), group("default"));
         let later = |seconds| at() + TimeDelta::seconds(seconds);
         let admits = |semaphores: &Semaphores, arrived| {
@@ -325,7 +327,7 @@ mod tests {
         assert!(!admits(&semaphores, 15), "at the same time, the client is first");
         assert_eq!(
             semaphores.admits_host(&default, "h", later(20), later(100)).unwrap_err().to_string(),
-            "what is free is left to who came before: b has waited since 2026-11-21T01:00:15Z"
+            "free slots are left to earlier clients: b has waited since 2026-11-21T01:00:15Z"
         );
         let forgotten = later(10) + REMEMBERED;
         assert_eq!(semaphores.admits_host(&default, "h", later(20), forgotten), Ok(()));

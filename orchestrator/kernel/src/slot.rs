@@ -1,5 +1,5 @@
-//! Slots that hosts hold, or may hold, on behalf of runs, and the fence that says which of their commands may still appear.
-//! Slots outlive the run that took them.
+//! Slots that hosts hold, or may hold, on behalf of runs, and the fence, which shows which of their commands may still
+//! appear. Slots outlive the run that took them.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, RunId};
@@ -11,36 +11,37 @@ use crate::config::LockProvider;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Slot {
-    /// The group it is of.
+    /// The slot's group.
     pub group: GroupName,
-    /// Who granted it, and must be asked to take it back.
+    /// Who granted it, and where it must be released.
     pub provider: LockProvider,
-    /// How it stands.
+    /// Whether it is requested, held or being released.
     pub standing: Standing,
-    /// Since when it stands so.
+    /// Since when it has this standing.
     pub since: DateTime<Utc>,
-    /// Since when it had been held, for one that is on its way back.
+    /// Since when it was held, if it is being released and had been held before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<DateTime<Utc>>,
-    /// The run that asked for it last.
+    /// The run that requested it last.
     pub run: RunId,
-    /// The last command of the step it was taken for: `done` to this very command releases it, however late.
+    /// The last command of the step it is held for: `done` to this very command releases it, however late. Absent until
+    /// one has been seen in the control stream.
     pub command: Option<SentCommand>,
-    /// Whether any command of the step it was taken for has ever stood in the stream, in this run or in the ones
-    /// before in which it was held: if so, the host may be at work, and only its `done` shows that it is not.
+    /// Whether any command of the step it is held for has been seen in the control stream, in this run or in an earlier
+    /// run in which it was held. If so, the host may be at work, and only its `done` shows that it is not.
     pub begun: bool,
-    /// For a slot whose run ended before its command was seen in the stream: the fence of that time. Once a newer
-    /// fence has been read past, the command can no longer appear, and a slot whose step has not begun is released.
+    /// If its run ended before its command was seen in the stream: the sequence of the fence at that time. Once a newer
+    /// fence has been passed, the command can no longer appear, and a slot whose step has not begun is released.
     pub unsent_at_fence: Option<u64>,
 }
 
 impl Slot {
-    /// Whether a host of `group` can use it, when `provider` is who grants slots now.
+    /// Whether a host of `group` can use it when slots are granted by `provider`.
     pub(crate) fn fits(&self, group: &GroupName, provider: LockProvider) -> bool {
         self.provider == provider && self.group == *group
     }
 
-    /// Whether a command of a run that has ended may still appear for it, given the fence in force.
+    /// Whether a command of an ended run may still appear for it under `fence`, the current fence.
     pub fn may_see_late_command(&self, fence: Option<&Fence>) -> bool {
         let passed = fence.filter(|fence| fence.passed).map_or(0, |fence| fence.sequence);
         self.unsent_at_fence.is_some_and(|unsent| passed <= unsent)
@@ -53,40 +54,40 @@ impl Slot {
 pub struct Fence {
     /// Its sequence in the control stream.
     pub sequence: u64,
-    /// The instance whose it is.
+    /// The instance that stored it.
     pub leader: String,
     /// Whether everything before it has been read.
     pub passed: bool,
 }
 
-/// How a slot stands.
+/// Whether a slot is requested, held or being released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// Asked for at a lock server: it may be held, until the server has said what is.
+    /// Requested from a lock server, whose answer is not known: it may be held.
     Requested,
     /// Held.
     Held,
     /// No longer needed; the lock server has not confirmed its release yet.
     Releasing {
-        /// Why it is given back.
+        /// Why it is released.
         why: ReleaseCause,
     },
 }
 
-/// A command that stands in the control stream.
+/// A command that has been seen in the control stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SentCommand {
-    /// What it asks.
+    /// Its action.
     pub action: Action,
-    /// Its sequence in the stream.
+    /// Its sequence in the control stream.
     pub sequence: u64,
 }
 
 impl SentCommand {
-    /// Whether a reply to `action`, standing at `sequence`, answers this command. A reply that does not say which
-    /// command it answers counts if it is about the same action and came later.
+    /// Whether a reply to `action` at `sequence` answers this command. A reply that does not name the command it answers
+    /// counts if it has the same action and comes later in the stream.
     pub fn answered_by(self, action: Action, in_reply_to: Option<u64>, sequence: u64) -> bool {
         self.action == action
             && match in_reply_to {
@@ -96,22 +97,22 @@ impl SentCommand {
     }
 }
 
-/// Why a slot is given back.
+/// Why a slot is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum ReleaseCause {
-    /// The host is through.
+    /// The host is upgraded.
     Upgraded,
-    /// The host failed or fell silent, and the setting says to release.
+    /// The host failed or did not answer, and `on-failure` is `release`.
     Failed,
     /// The command for which it was taken was never sent.
     NeverSent,
-    /// It was asked for and is not needed any more.
+    /// It was requested and is no longer needed.
     NotNeeded,
-    /// `done` came at last, after the host had been given up.
+    /// The host answered `done` after its part in the run had ended.
     LateDone,
-    /// An operator said so.
+    /// An operator released it.
     Operator,
 }
 

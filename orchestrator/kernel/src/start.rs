@@ -1,26 +1,29 @@
-//! Whether a run can start now: decided here alone, for operators who trigger one and for maintenance windows, and for
-//! whoever shows what keeps one from starting. Which facts a start consists of is decided in `decide/start.rs`, of what
-//! only [`startable`] gives.
+//! Whether a run can start now. This is the only place that decides it: for operators' triggers, for maintenance
+//! windows, and for showing what blocks a start. The facts of a start are decided in `decide/start.rs`, from the
+//! [`Startable`] that only [`startable`] returns.
 
 use crate::blocker::{StartBlocker, WindowBlocker};
 use crate::config::Config;
 use crate::state::State;
 use crate::view::{Reachability, View};
 
-/// How many applications are named where no host serves any. The leader's heartbeats carry them.
+/// How many applications a [`StartBlocker::NoHosts`] names; bounded because the leader's heartbeats carry it.
 const APPLICATIONS_NAMED_MAX: usize = 3;
 
-/// What a run that can start now is started with. Only [`startable`] gives it.
+/// What a run is started with. Only [`startable`] returns it.
 #[derive(Debug, Clone, Copy)]
 pub struct Startable<'a> {
     pub(crate) state: &'a State,
     pub(crate) view: &'a View,
     pub(crate) config: &'a Config,
     hosts_awaited: usize,
-    any_within_reach: bool,
+    any_reachable: bool,
 }
 
-/// Whether a run can start now, or what keeps it from that.
+/// What a run can be started with now.
+///
+/// # Errors
+/// The blocker, if no run can start.
 pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, StartBlocker> {
     let config = state.config.as_deref().ok_or(StartBlocker::NoConfiguration)?;
     if let Some(active) = &state.run {
@@ -32,7 +35,7 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
     if let Some(why) = &view.sealed {
         return Err(StartBlocker::StrongboxSealed { why: why.clone() });
     }
-    let mut startable = Startable { state, view, config, hosts_awaited: 0, any_within_reach: false };
+    let mut startable = Startable { state, view, config, hosts_awaited: 0, any_reachable: false };
     let (mut hosts, mut approved) = (0, 0);
     for (name, host, _) in view.serving(&config.worker_applications) {
         hosts += 1;
@@ -43,7 +46,7 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
         match host.reachability {
             Reachability::Awaited => startable.hosts_awaited += 1,
             Reachability::Unreachable => {}
-            Reachability::Unknown | Reachability::Reachable => startable.any_within_reach = true,
+            Reachability::Unknown | Reachability::Reachable => startable.any_reachable = true,
         }
     }
     match (hosts, approved) {
@@ -62,10 +65,11 @@ fn no_hosts(config: &Config) -> StartBlocker {
 }
 
 impl Startable<'_> {
-    /// The same for a run that nobody asked for: an operator may start one although hosts are off, a window does not.
+    /// Further conditions for a run that starts automatically: an operator may start one although hosts are off, a window
+    /// does not.
     pub fn unattended(self) -> Result<Self, WindowBlocker> {
         match self.hosts_awaited {
-            0 if self.any_within_reach => Ok(self),
+            0 if self.any_reachable => Ok(self),
             0 => Err(no_hosts(self.config).into()),
             hosts => Err(WindowBlocker::HostsAwaited { hosts }),
         }

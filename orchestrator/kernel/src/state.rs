@@ -18,21 +18,21 @@ use crate::slot::{Fence, SentCommand, Slot, Standing};
 use crate::strongbox::Strongbox;
 use crate::watermark::Watermark;
 
-/// Everything durable about a site. Cheap to clone: what is large is shared between copies.
+/// Everything durable about a site. Cheap to clone: copies share their large parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct State {
     /// Settings in force.
     pub settings: Arc<Settings>,
-    /// What operators configured, if they have.
+    /// The operators' configuration, if there is one.
     pub config: Option<Arc<Config>>,
-    /// How often that has changed.
+    /// How many times the configuration has changed.
     pub config_revision: u64,
     /// The embedded semaphores.
     pub semaphores: Semaphores,
-    /// The secrets.
+    /// The sealed secrets.
     pub strongbox: Strongbox,
-    /// Which hosts may take part in runs.
+    /// Which hosts operators approved or withdrew.
     #[serde(default, skip_serializing_if = "Enrolment::is_empty")]
     pub enrolment: Enrolment,
     /// Slots that hosts hold, or may hold, on behalf of runs.
@@ -41,19 +41,20 @@ pub struct State {
     pub run: Option<Run>,
     /// The run that ended last.
     pub last_run: Option<Run>,
-    /// Which occurrences of the maintenance windows start no run any more.
+    /// Up to when occurrences of the maintenance windows have started their run.
     #[serde(default, rename = "spent-at", skip_serializing_if = "Watermark::is_none")]
     pub watermark: Watermark,
-    /// Commands of ended runs, and of hosts that were given up, that no reply had answered, by sequence: to be deleted unless a worker has them.
+    /// Unanswered commands of ended runs and of hosts that were given up, by sequence: to be deleted unless already
+    /// delivered to a worker.
     pub retractions: OrdMap<u64, HostName>,
     /// The fence under which commands are sent.
     pub fence: Option<Fence>,
-    /// The position in the control stream up to which messages have been taken into account.
+    /// The sequence in the control stream up to which messages have been applied.
     pub control: u64,
 }
 
 impl Default for State {
-    /// A site of which nothing is known, with the default settings in force: their semaphores are there too.
+    /// A new site with the default settings and their semaphores.
     fn default() -> Self {
         let settings = Settings::default();
         let mut semaphores = Semaphores::default();
@@ -76,10 +77,10 @@ impl Default for State {
     }
 }
 
-/// A fact does not fit the state: the journal and this program disagree. The state is unchanged.
+/// A fact does not apply to the state: the journal and this program disagree. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// The fact is about a run that is not the active one.
+    /// The fact is about a run other than the active one.
     #[error("run {fact} is not the active one")]
     WrongRun {
         /// The run the fact is about.
@@ -88,27 +89,27 @@ pub enum ApplyError {
     /// A run starts while another is active.
     #[error("run {started} starts while {active} is active")]
     RunActive {
-        /// The one that starts.
+        /// The run that starts.
         started: RunId,
-        /// The one that is active.
+        /// The active run.
         active: RunId,
     },
-    /// The fact is about a slot that is not there.
+    /// The fact is about a slot that does not exist.
     #[error("host {0} has no slot")]
     NoSlot(HostName),
-    /// A slot is taken for a host that has another one, or one that is on its way back.
-    #[error("host {0} has another slot, which has to be given back first")]
+    /// A slot is granted to a host that has a different slot, or one that is being released.
+    #[error("host {0} has another slot, which must be released first")]
     SlotTaken(HostName),
-    /// The fact is about a fence that is not the present one.
-    #[error("fence {0} is not the present one")]
+    /// The fact is about a fence other than the current one.
+    #[error("fence {0} is not the current one")]
     WrongFence(u64),
-    /// The event does not fit the host.
+    /// The event does not apply to the host.
     #[error(transparent)]
     Host(#[from] HostError),
 }
 
 impl State {
-    /// Folds one fact that became true `at`. On an error the state is unchanged.
+    /// Folds one fact that became true at `at`. On an error the state is unchanged.
     pub fn apply(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), ApplyError> {
         match fact {
             Fact::SettingsAdopted { settings } => {
@@ -212,7 +213,7 @@ impl State {
         }
     }
 
-    /// What tells the present configuration from every other that there has been: its `ETag`, without the quotes.
+    /// The `ETag` of the current configuration, without quotes; it differs from that of every earlier configuration.
     pub fn config_tag(&self) -> Option<String> {
         self.config.as_deref().map(|config| tag::tag(self.config_revision, config))
     }
@@ -222,7 +223,7 @@ impl State {
         self.enrolment.of(host, self.settings.auto_approve)
     }
 
-    /// The run in whose history a fact about `subject` belongs that is about to be folded, as far as that is known.
+    /// The run to whose history a fact about `subject` belongs, if known. Call it before the fact is folded.
     pub fn run_of<'a>(&'a self, subject: Subject<'a>) -> Option<&'a RunId> {
         let slot = || self.slots.get(subject.host?);
         let in_run = |run: &'a Run| Some((&run.id, run.host(subject.host?)?));
@@ -243,7 +244,8 @@ impl State {
         }
     }
 
-    /// How the slot of `host` is given back, if it has one: an embedded one at once, another's once its server confirms.
+    /// The fact that releases the slot of `host`, if it has one: an embedded slot at once, an external one when its server
+    /// confirms.
     pub(crate) fn release_slot(&self, host: &HostName, why: ReleaseCause) -> Option<Fact> {
         let slot = self.slots.get(host)?;
         match (slot.provider, slot.standing) {
@@ -257,15 +259,15 @@ impl State {
         }
     }
 
-    /// Takes back what was requested on behalf of `run` for a host that will not be started. A slot that the host had
-    /// held before the run stays held: what it is held for has not ended.
+    /// Cancels the slot request of `run` for a host that will not be started. A slot that the host held before the run
+    /// stays held: what it is held for has not ended.
     pub(crate) fn cancel_slot_request(&self, run: &Run, host: &HostName) -> Option<Fact> {
         let slot = self.slots.get(host)?;
         let is_requested = slot.run == run.id && slot.standing == Standing::Requested;
         is_requested.then(|| self.release_slot(host, ReleaseCause::NotNeeded)).flatten()
     }
 
-    /// Whether the lock server is to be asked for a slot for `host`: it waits for the answer, and for nothing else.
+    /// Whether to request a slot for `host` from the lock server: the host waits for that answer and nothing else.
     pub(crate) fn needs_external_lock(&self, run: &Run, host: &HostName) -> bool {
         let waits = |in_run: &&RunHost| {
             in_run.status == HostStatus::Waiting && !matches!(in_run.reason, Some(Reason::ClockSkew { .. }))
@@ -318,7 +320,7 @@ impl State {
         let run = self.active(run)?;
         match cause {
             StopCause::Cancelled { .. } => {
-                // One that has failed stays failed.
+                // A failed run stays failed.
                 run.stopping.get_or_insert_with(|| cause.clone());
                 self.watermark = self.watermark.and(at);
             }
@@ -334,7 +336,7 @@ impl State {
         };
         let fence = self.fence.as_ref().map_or(0, |fence| fence.sequence);
         for (name, host) in ended.hosts() {
-            // That of a host whose time was over has been noted when it was.
+            // For a host that timed out, this was recorded at that time.
             let is_new = host.status != HostStatus::TimedOut;
             if let Some(sequence) = host.unanswered().filter(|_| is_new).and_then(|command| command.sequence)
             {
@@ -373,7 +375,7 @@ impl State {
                     since: held.map_or(at, |slot| slot.since),
                     held_since: None,
                     run: run.clone(),
-                    // What it has been held for goes on until the new command stands in the stream.
+                    // The earlier command counts until the new one appears in the stream.
                     command: held.and_then(|slot| slot.command),
                     begun: held.is_some_and(|slot| slot.begun),
                     unsent_at_fence: None,
@@ -393,7 +395,7 @@ impl State {
                 }
             }
             HostEvent::RebootRequired => {
-                // From here on only an answer to `reboot` ends the step.
+                // From here on only a reply to `reboot` ends the step.
                 if let Some(slot) = self.slots.get_mut(host) {
                     slot.command = None;
                 }
@@ -414,8 +416,8 @@ impl State {
         Ok(())
     }
 
-    /// A slot that a host has may become one of the same kind only: of another there would be nothing left to tell
-    /// that it has to be given back.
+    /// A host's slot may only be replaced by one of the same provider and group: otherwise nothing would record that the
+    /// old one must be released.
     fn check_slot_free(
         &self,
         host: &HostName,
@@ -440,7 +442,7 @@ impl State {
         run: &RunId,
         at: DateTime<Utc>,
     ) -> Result<(), ApplyError> {
-        // A slot that is held is asked for again without a word in the journal.
+        // Requesting a held slot again is not journaled.
         if self.slots.contains_key(host) {
             return Err(ApplyError::SlotTaken(host.clone()));
         }

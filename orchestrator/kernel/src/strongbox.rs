@@ -1,5 +1,5 @@
-//! The strongbox: secrets that the site keeps, sealed. They stand here, and so in journal, history and backups, as
-//! ciphertext only; the key, and what can be done with it, is not this crate's.
+//! The strongbox: the site's sealed secrets. Here, and so in the journal, the history and backups, they are ciphertext
+//! only; sealing and opening are done outside this crate.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,83 +9,83 @@ use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
-/// Most secrets of a site.
+/// Maximum number of secrets.
 pub const SECRETS_MAX: usize = 100;
-/// Most bytes of a sealed secret.
+/// Maximum length of a sealed secret, in bytes.
 pub const SEALED_BYTES_MAX: usize = 16 * 1024;
-/// Most bytes of a secret's name.
+/// Maximum length of a secret's name, in bytes.
 pub const SECRET_NAME_BYTES_MAX: usize = 64;
 
-/// Every secret, and what tells whether a key is theirs.
+/// The secrets, and a value by which their key is recognised.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Strongbox {
-    /// Made of the key of all secrets; a key that does not make it is another.
+    /// A value derived from the key of the secrets; another key leads to another value. Absent until there is a key.
     pub check: Option<String>,
-    /// The secrets.
+    /// The secrets, by name.
     pub secrets: OrdMap<SecretName, Secret>,
 }
 
-/// A secret.
+/// A sealed secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Secret {
-    /// Sealed.
+    /// The ciphertext, as text.
     pub sealed: String,
-    /// Who has it kept.
+    /// Who stored it.
     pub actor: String,
-    /// Since when.
+    /// When it was stored.
     pub since: DateTime<Utc>,
 }
 
-/// What a secret is called: 1 to 64 of `a-z`, `A-Z`, `0-9`, `.`, `_` and `-`, the first no dot. Cheap to clone.
+/// A secret's name: 1 to 64 of `a-z`, `A-Z`, `0-9`, `.`, `_` and `-`, not beginning with a dot. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Cow<'_, str>", into = "String")]
 pub struct SecretName(Arc<str>);
 
-/// A text is no name of a secret.
+/// A text is not a valid name of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the name of a secret is 1 to 64 of a-z, A-Z, 0-9, ., _ and -, and does not begin with a dot")]
 pub struct SecretNameError;
 
-/// Why secrets cannot be used, or one that is needed cannot. Seen by an instance, with the key that it has or has not.
+/// Why an instance cannot use the secrets, or one of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Sealed {
-    /// It has no key.
+    /// The instance has no key.
     #[error(
         "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file"
     )]
     NoKey,
-    /// It has no key, nor has any secret been sealed with one.
+    /// The instance has no key, and no secret has been sealed yet.
     #[error(
         "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` and keep it, then \
          POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file"
     )]
     NoKeyYet,
-    /// Its key is not the one of the secrets.
+    /// The instance's key is not the key of the secrets.
     #[error(
         "the strongbox is sealed: the secrets were sealed with another key than the one given here; POST theirs to \
          /v1/state/strongbox/unseal, or remove every secret and begin anew"
     )]
     OtherKey,
-    /// There is no such secret.
+    /// There is no secret of that name.
     #[error("the strongbox has no secret {name}: PUT it to /v1/config/strongbox/secrets/{name}")]
     NoSecret {
-        /// Its name.
+        /// The secret's name.
         name: SecretName,
     },
-    /// It was changed since it was sealed.
+    /// The secret has changed since it was sealed.
     #[error("the secret {name} cannot be opened: PUT it again")]
     Damaged {
-        /// Its name.
+        /// The secret's name.
         name: SecretName,
     },
 }
 
 impl Sealed {
-    /// The sentence for operators where it is the leader's: whoever asks may have asked another instance than the one that
-    /// has to be given the key.
+    /// The sentence for operators when the leader is the instance concerned: they may see it on another instance, and it
+    /// is the leader that needs the key.
     pub fn of_leader(&self) -> String {
         match self {
             Self::NoKey | Self::NoKeyYet | Self::OtherKey => {
@@ -97,7 +97,7 @@ impl Sealed {
 }
 
 impl SecretName {
-    /// Takes `text` as a name, or says why it is none.
+    /// Checks `text` and makes it a name.
     pub fn new(text: &str) -> Result<Self, SecretNameError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         let is_name = (1..=SECRET_NAME_BYTES_MAX).contains(&text.len())
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn names_are_validated() {
         for good in ["a", "fleet-lock", "A.b_9", "-", &"x".repeat(64)] {
             assert_eq!(name(good).as_str(), good);
         }

@@ -1,5 +1,5 @@
-//! What is seen of the site at the moment, handed in with every input. Nothing here is durable, and nothing is
-//! concluded from it but what a fact then says.
+//! The view: what is currently seen of the site, passed with every input. It is not durable; anything concluded from it
+//! becomes a fact.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
@@ -9,69 +9,69 @@ use crate::blocker::WindowBlocker;
 use crate::config::WorkerApplication;
 use crate::strongbox::Sealed;
 
-/// Hosts by name, how the clocks stand, and whether secrets can be used. Cheap to clone.
+/// The hosts, the state of the clocks, and whether secrets can be used. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
     /// Hosts on which a worker has announced itself.
     pub hosts: OrdMap<HostName, SeenHost>,
-    /// Hosts whose workers have all taken their announcements back.
+    /// Hosts that have left the inventory: all their workers have withdrawn their announcements.
     pub left: OrdSet<HostName>,
-    /// The orchestrator's clock minus the bus's, when that has been measured.
+    /// The orchestrator's clock minus the bus's; absent until measured.
     pub clock_skew: Option<TimeDelta>,
-    /// Whether everything that stood in the control stream when this leadership began has been read.
+    /// Whether all messages that were in the control stream when this leadership began have been read.
     pub has_read_control: bool,
-    /// The same, and those who could not answer while the bus was away have had time to: only then does the lack of an
-    /// answer mean anything.
+    /// Whether, in addition, workers that could not answer while the bus was away have had time to do so. Only then does
+    /// a missing reply mean anything.
     pub has_heard_control: bool,
-    /// Why slots cannot be asked for here, when that is because of a secret that is needed for it.
+    /// Why slots cannot be requested here, if a secret that this requires cannot be used.
     pub sealed: Option<Sealed>,
-    /// Whether a run whose time has come can start by itself, as the leader says, where that is another: clocks, secrets and
-    /// heartbeats are the leader's to judge.
+    /// The leader's answer whether a due run can start; absent on the leader itself, and until it is known. Only the
+    /// leader judges clocks, secrets and heartbeats.
     pub leader_says: Option<Result<(), WindowBlocker>>,
 }
 
-/// A host as its workers show it.
+/// A host as announced by its workers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenHost {
     /// The applications announced on it.
     pub applications: OrdSet<ApplicationName>,
-    /// The group it announces.
+    /// The group it announces, if any.
     pub group: Option<GroupName>,
-    /// The boot id it announces.
+    /// The boot id it announces, if any.
     pub boot_id: Option<String>,
-    /// Whether it shows signs of life.
+    /// Whether its heartbeats arrive.
     pub reachability: Reachability,
-    /// The worker's clock minus the bus's at its last announcement, in seconds, when it told its time.
+    /// The worker's clock minus the bus's at its last announcement, in seconds; absent if that contained no time.
     pub clock_skew_secs: Option<i64>,
-    /// When the bus took the last announcement on it.
+    /// When the bus received the last announcement of the host.
     pub announced_at: Option<DateTime<Utc>>,
 }
 
-/// Whether a host shows signs of life.
+/// Whether a host's heartbeats arrive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reachability {
     /// It sends no heartbeats, so their absence means nothing.
     #[default]
     Unknown,
-    /// It sends heartbeats, and it is not known yet whether it still does: one is waited for, and not for long.
+    /// It sends heartbeats, and it is not known yet whether it still does. This lasts only briefly.
     Awaited,
-    /// Its last sign of life is recent.
+    /// Its last heartbeat is recent.
     Reachable,
-    /// It sends heartbeats, and none has been heard for too long.
+    /// It sends heartbeats, and none has arrived for too long.
     Unreachable,
 }
 
-/// The largest difference of clocks with which anything is started, in seconds.
+/// The largest clock difference at which anything is started, in seconds.
 pub const CLOCK_SKEW_SECS_MAX: i64 = 30;
 
 impl View {
-    /// The skew in seconds, when it is too large to start anything.
+    /// The clock skew in seconds, if it is too large to start anything.
     pub fn excessive_skew(&self) -> Option<i64> {
         let seconds = self.clock_skew?.num_seconds();
         (seconds.abs() > CLOCK_SKEW_SECS_MAX).then_some(seconds)
     }
 
-    /// Hosts that serve one of `applications`, each with the first of them that it serves.
+    /// Hosts that serve one of `applications`, each with the first application that it serves.
     pub fn serving<'a>(
         &'a self,
         applications: &'a [WorkerApplication],

@@ -1,29 +1,29 @@
-//! Which occurrences of the maintenance windows start no run any more.
+//! The watermark: up to when occurrences of the maintenance windows have started their run.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::window::Occurrence;
 
-/// How long after an occurrence its having been made use of counts, should the clock go back.
+/// How far ahead of an occurrence a watermark may be and still cover it, in case a clock is set back.
 const REMEMBERED: TimeDelta = TimeDelta::days(1);
 
-/// Up to when occurrences have been made use of: the one in which that time lies has started a run, or may have, or an
-/// operator has cancelled one in it. It starts no other by itself, whatever the windows are by then.
+/// Up to when occurrences are used: an occurrence that has started by that time has started its run, may have done so, or
+/// an operator has cancelled a run in it. It starts no other run automatically, even if the windows change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Watermark(Option<DateTime<Utc>>);
 
 impl Watermark {
-    /// Nothing has been made use of.
+    /// No occurrence is used.
     pub const NONE: Self = Self(None);
 
-    /// Up to `at`, whatever was before.
+    /// Occurrences are used up to `at`.
     pub const fn up_to(at: DateTime<Utc>) -> Self {
         Self(Some(at))
     }
 
-    /// As this, and the occurrence of `at` too. A later one that was made use of before a clock went back stays so.
+    /// This watermark raised to `at`. A later watermark, from before a clock was set back, stays.
     #[must_use]
     pub fn and(self, at: DateTime<Utc>) -> Self {
         Self::up_to(
@@ -33,14 +33,14 @@ impl Watermark {
         )
     }
 
-    /// Whether `occurrence` starts no run any more.
+    /// Whether `occurrence` is used and starts no run.
     pub fn covers(self, occurrence: Occurrence) -> bool {
         self.0.is_some_and(|watermark| {
             occurrence.start <= watermark && is_remembered(watermark, occurrence.end)
         })
     }
 
-    /// Whether something has been made use of after `at`.
+    /// Whether the watermark is later than `at`.
     pub fn is_after(self, at: DateTime<Utc>) -> bool {
         self.0.is_some_and(|watermark| at < watermark)
     }
@@ -50,7 +50,7 @@ impl Watermark {
     }
 }
 
-/// Clocks may go back; one that was years ahead, though, is not to keep runs from starting for years.
+/// Clocks may be set back, but a clock that was years ahead must not keep runs from starting for years.
 fn is_remembered(watermark: DateTime<Utc>, at: DateTime<Utc>) -> bool {
     watermark - at < REMEMBERED
 }
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn an_occurrence_is_covered() {
+    fn covers_occurrences_up_to_a_day_before() {
         let occurrence = Occurrence { start: at(2), end: at(4) };
         assert!(!Watermark::NONE.covers(occurrence));
         for (watermark, covered) in [(1, false), (2, true), (3, true), (4, true), (27, true), (28, false)] {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spent_later_stays_so_for_a_day() {
+    fn later_watermark_stays_for_a_day() {
         for (before, then, expected) in
             [(1, 2, 2), (2, 2, 2), (5, 2, 5), (25, 2, 25), (26, 2, 2), (87_600, 2, 2)]
         {
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(Watermark::NONE.and(at(2)), Watermark::up_to(at(2)));
     }
 
-    /// Whatever times a journal holds.
+    /// A journal may contain any time.
     #[test]
     fn absurd_times_do_no_harm() {
         let (first, last) = (DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC);

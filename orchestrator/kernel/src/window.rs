@@ -1,4 +1,4 @@
-//! Maintenance windows: when upgrades may run, as operators write it. When that is, is worked out in `calendar`.
+//! Maintenance and deny windows as operators write them, and the `calendar` that computes their occurrences.
 
 mod calendar;
 mod cron_error;

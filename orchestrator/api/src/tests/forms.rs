@@ -104,7 +104,7 @@ async fn yaml_that_cannot_be_meant() {
             "worker-applications:\n",
             placed(
                 "worker-applications",
-                "worker-applications: invalid type: null, expected a list, [...], also of one",
+                "worker-applications: invalid type: null, expected a list, [...], even of one",
             ),
         ),
         (

@@ -1,4 +1,4 @@
-//! What a change of the configuration changes.
+//! The difference between two configurations.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,18 +9,18 @@ use super::Config;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Difference {
-    /// The place, such as `rollout/max-failures` or `maintenance-windows`; empty for the whole.
+    /// The path, such as `rollout/max-failures` or `maintenance-windows`; empty for the whole configuration.
     pub path: String,
-    /// What stood there; absent when nothing did.
+    /// The value before; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What stands there now; absent when nothing does.
+    /// The value after; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
-/// Every place at which `after` differs from `before`. A list is one place: an entry that is put in at its head would
-/// make all others differ.
+/// Every place at which `after` differs from `before`. A list counts as one place: otherwise an entry inserted at its
+/// head would make all entries differ.
 pub(crate) fn between(before: Option<&Config>, after: Option<&Config>) -> Vec<Difference> {
     let mut differences = Vec::new();
     compare(String::new(), value(before), value(after), &mut differences);
@@ -28,7 +28,7 @@ pub(crate) fn between(before: Option<&Config>, after: Option<&Config>) -> Vec<Di
 }
 
 fn value(config: Option<&Config>) -> Option<Value> {
-    config.map(|config| serde_json::to_value(config).expect("a configuration has a form in JSON"))
+    config.map(|config| serde_json::to_value(config).expect("a configuration serializes to JSON"))
 }
 
 fn compare(path: String, before: Option<Value>, after: Option<Value>, differences: &mut Vec<Difference>) {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_differ() {
+    fn differences_name_their_paths() {
         let one = config(json!({"worker-applications": [{"name": "a"}]}));
         let two = config(json!({"worker-applications": [{"name": "a"}], "rollout": {"max-concurrent": 2}}));
         let three = config(json!({"worker-applications": [{"name": "b"}], "rollout": {"max-concurrent": 3}}));

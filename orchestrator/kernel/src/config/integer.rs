@@ -1,11 +1,11 @@
-//! Whole numbers as JSON Schema has them: `2.0` is one, and the same as `2`.
+//! Whole numbers as JSON Schema defines them: `2.0` is the same as `2`.
 
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
 
-/// Reads a whole number that `u32` can hold, also where it is written with a fraction that is zero, or an exponent.
+/// Reads a whole number that fits in a `u32`, also when it is written with a zero fraction or an exponent.
 pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     deserializer.deserialize_any(Whole)
 }
@@ -37,11 +37,7 @@ impl Visitor<'_> for Whole {
         if !is_whole {
             return Err(E::invalid_value(Unexpected::Float(number), &self));
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it has just been looked at"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
         Ok(number as u32)
     }
 }

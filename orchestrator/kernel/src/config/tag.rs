@@ -1,26 +1,26 @@
-//! Which configuration a writer has seen: what stands between the quotes of an `ETag`.
+//! Tags of configurations: the content of an `ETag`, without quotes.
 
 use serde::{Deserialize, Serialize};
 
 use super::Config;
 
-/// What must be configured for a write to be done.
+/// The precondition of a write on the current configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "tags", rename_all = "kebab-case")]
 pub enum Expected {
-    /// Anything, or nothing.
+    /// No precondition.
     #[default]
     Anything,
-    /// Anything, but not nothing.
+    /// There is a configuration.
     Present,
-    /// Nothing.
+    /// There is no configuration.
     Absent,
-    /// A configuration that has one of these tags.
+    /// There is a configuration with one of these tags.
     Tags(Vec<String>),
 }
 
 impl Expected {
-    /// Whether a write may be done where the configuration has `tag`, or where there is none.
+    /// Whether the current configuration, with its `tag` if there is one, meets the precondition.
     pub fn is_met_by(&self, tag: Option<&str>) -> bool {
         match (self, tag) {
             (Self::Anything, _) | (Self::Present, Some(_)) | (Self::Absent, None) => true,
@@ -30,14 +30,14 @@ impl Expected {
     }
 }
 
-/// The tag of `config`, the result of change number `revision`. The content counts as well: after a restoration
-/// numbers are given a second time.
+/// The tag of `config`, the result of change number `revision`. It includes a hash of the content, because revisions may
+/// repeat after a restoration.
 pub(crate) fn tag(revision: u64, config: &Config) -> String {
-    let content = serde_json::to_vec(config).expect("a configuration has a form in JSON");
+    let content = serde_json::to_vec(config).expect("a configuration serializes to JSON");
     format!("{revision}-{:016x}", fnv(&content))
 }
 
-/// The Fowler-Noll-Vo hash FNV-1a of 64 bits: the same in every build, unlike the standard library's.
+/// The 64-bit hash FNV-1a (Fowler-Noll-Vo): the same in every build, unlike the standard library's hash.
 pub(crate) fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expectations() {
+    fn preconditions() {
         let tags = |tags: &[&str]| Expected::Tags(tags.iter().map(ToString::to_string).collect());
         for (expected, present, absent) in [
             (Expected::Anything, true, true),
@@ -64,9 +64,9 @@ mod tests {
         }
     }
 
-    /// Values from the reference of the algorithm.
+    /// Values from the algorithm's reference.
     #[test]
-    fn hashes() {
+    fn hashes_match_the_reference() {
         for (text, hash) in
             [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
         {

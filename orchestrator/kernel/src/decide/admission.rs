@@ -1,4 +1,4 @@
-//! Admission: a slot for the next host, or the reason why it has to wait.
+//! Admission: grants the next host a slot, or records why it must wait.
 
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
@@ -13,32 +13,34 @@ use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;
 
-/// A group, the host in it whose turn it is, and that host's slot.
+/// A group, the host in it whose turn it is, and that host's slot, if it has one.
 type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
 
-/// A slot for the next host.
+/// The facts that admit the next host, or that record why the hosts whose turn it is must wait.
 pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     if !run.has_room() || run.ready().is_empty() {
         return None;
     }
     let mut fronts: Vec<Front<'_>> =
         run.ready().iter().filter_map(|(group, hosts)| front(state, run, group, hosts)).collect();
-    // Were a host started anew while its earlier command may still appear, it could be told twice.
+    // A host started again while its earlier command may still appear could be commanded twice.
     fronts.retain(|(_, _, slot)| !slot.is_some_and(|slot| slot.may_see_late_command(state.fence.as_ref())));
-    // A host that holds its slot already goes first.
+    // A host that already holds its slot goes first.
     fronts.sort_by_key(|(_, _, slot)| slot.is_none_or(|slot| slot.standing != Standing::Held));
     if let Some(seconds) = view.excessive_skew() {
         let skewed = Reason::ClockSkew { seconds };
         return non_empty(wait_each(run, &fronts, |_, host| {
-            // A skew that changes by a second is no news.
-            let known = matches!(run.host(host)?.reason, Some(Reason::ClockSkew { .. }));
-            (!known).then(|| skewed.clone())
+            // A skew that changes by a second is not recorded again.
+            let is_recorded = matches!(run.host(host)?.reason, Some(Reason::ClockSkew { .. }));
+            (!is_recorded).then(|| skewed.clone())
         }));
     }
-    let unfit = fronts
+    let unusable = fronts
         .iter()
         .filter(|(group, _, slot)| slot.is_some_and(|slot| !slot.fits(group, state.settings.provider)));
-    if let Some(facts) = non_empty(unfit.filter_map(|(_, host, _)| give_back_unfit(state, host)).collect()) {
+    if let Some(facts) =
+        non_empty(unusable.filter_map(|(_, host, _)| release_unusable(state, host)).collect())
+    {
         return Some(facts);
     }
     match state.settings.provider {
@@ -47,7 +49,7 @@ pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -
     }
 }
 
-/// The host of `group` whose turn it is, with its slot.
+/// The host of `group` whose turn it is, and its slot.
 fn front<'a>(
     state: &'a State,
     run: &'a Run,
@@ -63,8 +65,8 @@ fn front<'a>(
     Some((group, front, state.slots.get(front)))
 }
 
-/// A slot of another group, or granted by another than is asked now, is given back before a fitting one is asked for.
-fn give_back_unfit(state: &State, host: &HostName) -> Option<Fact> {
+/// Releases a slot of another group or of another provider than the current one, before a usable one is requested.
+fn release_unusable(state: &State, host: &HostName) -> Option<Fact> {
     state.release_slot(host, ReleaseCause::NotNeeded)
 }
 
@@ -74,7 +76,7 @@ fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<
         let arrived = waiting.map_or(now, |in_run| in_run.since);
         state.semaphores.admits_host(group, host.as_str(), arrived, now)
     };
-    let admitted = |(group, host, slot): &&Front<'_>| !is_given_back(*slot) && admits(group, host).is_ok();
+    let admitted = |(group, host, slot): &&Front<'_>| !is_releasing(*slot) && admits(group, host).is_ok();
     if let Some((group, host, _)) = fronts.iter().find(admitted) {
         let event = HostEvent::SlotGranted { group: (*group).clone(), provider: LockProvider::Embedded };
         return Some(vec![Fact::of_host(&run.id, host, event)]);
@@ -85,15 +87,15 @@ fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<
     }))
 }
 
-/// One that is being given back has to be gone before another can be had.
-fn is_given_back(slot: Option<&Slot>) -> bool {
+/// Whether the slot is being released: that must be confirmed before another is requested.
+fn is_releasing(slot: Option<&Slot>) -> bool {
     slot.is_some_and(|slot| matches!(slot.standing, Standing::Releasing { .. }))
 }
 
 fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
     let mut facts = Vec::new();
     for (group, host, slot) in fronts {
-        if is_given_back(*slot) || state.needs_external_lock(run, host) {
+        if is_releasing(*slot) || state.needs_external_lock(run, host) {
             continue;
         }
         if slot.is_none() {
@@ -106,7 +108,7 @@ fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<
     non_empty(facts)
 }
 
-/// Lets every front host wait for its reason, where that is news.
+/// Records for each front host why it waits, unless that is recorded already.
 fn wait_each(
     run: &Run,
     fronts: &[Front<'_>],
@@ -114,8 +116,8 @@ fn wait_each(
 ) -> Vec<Fact> {
     let wait = |(group, host, _): &Front<'_>| {
         let reason = reason(group, host)?;
-        let known = run.host(host)?.reason.as_ref() == Some(&reason);
-        (!known).then(|| Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
+        let is_recorded = run.host(host)?.reason.as_ref() == Some(&reason);
+        (!is_recorded).then(|| Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
     };
     fronts.iter().filter_map(wait).collect()
 }

@@ -1,5 +1,5 @@
-//! What follows from the state itself: an ordered list of steps, the first of which that has something to do is
-//! taken, until none has.
+//! What follows from the state itself: an ordered list of steps. The first step with something to do is taken, and this
+//! repeats until no step has anything to do.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::Action;
@@ -14,31 +14,31 @@ use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;
 
-/// The facts of the first step that has any.
+/// The facts of the first step that has any; empty when no step has.
 pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
     let of_run = state.run.as_ref().map(|run| {
         finish(run)
             .or_else(|| expire(state, run, now))
-            .or_else(|| await_boots(view, run, now))
+            .or_else(|| time_out_boots(view, run, now))
             .or_else(|| stop(state, run))
             .or_else(|| begin_upgrades(run))
             .or_else(|| admission::admit(state, view, run, now))
     });
-    of_run.flatten().or_else(|| forget_unsent(state)).unwrap_or_default()
+    of_run.flatten().or_else(|| release_unsent(state)).unwrap_or_default()
 }
 
-/// The run's time is over.
+/// Ends a run whose deadline has passed.
 fn expire(state: &State, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     if now < run.not_after {
         return None;
     }
     let mut facts = Vec::new();
     for (name, host) in run.hosts() {
-        let Some(event) = expired(host) else { continue };
+        let Some(event) = expiry_event(host) else { continue };
         facts.push(Fact::of_host(&run.id, name, event));
         facts.extend(state.cancel_slot_request(run, name));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
-        // One whose command may still be on its way keeps its slot until a fence shows that it is not.
+        // A host whose command may still be on its way keeps its slot until a fence shows that it is not.
         if host.status.is_under_way() && sent && state.settings.on_failure == OnFailure::Release {
             facts.extend(state.release_slot(name, ReleaseCause::Failed));
         }
@@ -47,7 +47,7 @@ fn expire(state: &State, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     Some(facts)
 }
 
-fn expired(host: &RunHost) -> Option<HostEvent> {
+fn expiry_event(host: &RunHost) -> Option<HostEvent> {
     match host.status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
             let command = host.command?;
@@ -70,9 +70,9 @@ fn expired(host: &RunHost) -> Option<HostEvent> {
     }
 }
 
-/// A host has been told to reboot and is not back in time. Its slot stays held; where the settings have it released, it
-/// is when its command has been taken back or was found in its worker's hands.
-fn await_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+/// Times out a host that has not answered `reboot` in time. Its slot stays held. If the settings release such slots,
+/// that happens once its command has been deleted or found to be delivered.
+fn time_out_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     if !view.has_heard_control || view.excessive_skew().is_some() {
         return None;
     }
@@ -88,7 +88,7 @@ fn await_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> 
     Some(facts)
 }
 
-/// No further host is started; those under way are seen to their end.
+/// Cancels the hosts of a stopping run that have not started; hosts under way are finished.
 fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
     let reason = match run.stopping.as_ref()? {
         StopCause::Failed { host } => Reason::RunFailed { host: host.clone() },
@@ -107,8 +107,8 @@ fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
     Some(facts)
 }
 
-/// Nothing is left to do for any host. That counts for more than the time: a run whose last answer is read after its
-/// time is complete all the same.
+/// Ends a run with nothing left to do for any host. This precedes the deadline: a run whose last reply is read after
+/// the deadline is still complete.
 fn finish(run: &Run) -> Option<Vec<Fact>> {
     if !run.is_through() {
         return None;
@@ -122,22 +122,23 @@ fn finish(run: &Run) -> Option<Vec<Fact>> {
     Some(vec![Fact::RunEnded { run: run.id.clone(), result }])
 }
 
-/// Every host has answered `prepare`.
+/// Begins the upgrades once every host has answered `prepare`.
 fn begin_upgrades(run: &Run) -> Option<Vec<Fact>> {
     (run.phase == Phase::Preparing && run.unprepared() == 0)
         .then(|| vec![Fact::UpgradesBegan { run: run.id.clone() }])
 }
 
-/// Slots whose last command was never sent, as a fence read past has shown.
-fn forget_unsent(state: &State) -> Option<Vec<Fact>> {
+/// Releases slots whose last command was never sent, as a passed fence shows.
+fn release_unsent(state: &State) -> Option<Vec<Fact>> {
     let fence = state.fence.as_ref();
-    let gone = |slot: &Slot| slot.unsent_at_fence.is_some() && !slot.may_see_late_command(fence);
+    let was_never_sent = |slot: &Slot| slot.unsent_at_fence.is_some() && !slot.may_see_late_command(fence);
     let cause = |slot: &Slot| match (slot.begun, state.settings.on_failure) {
         (false, OnFailure::Hold | OnFailure::Release) => Some(ReleaseCause::NeverSent),
         (true, OnFailure::Release) => Some(ReleaseCause::Failed),
-        // An earlier command of its step was seen: the host may be at work on that.
+        // An earlier command of the same step was seen: the host may be working on it.
         (true, OnFailure::Hold) => None,
     };
-    let unsent = state.slots.iter().filter(|(_, slot)| gone(slot) && slot.standing == Standing::Held);
+    let unsent =
+        state.slots.iter().filter(|(_, slot)| was_never_sent(slot) && slot.standing == Standing::Held);
     non_empty(unsent.filter_map(|(host, slot)| state.release_slot(host, cause(slot)?)).collect())
 }

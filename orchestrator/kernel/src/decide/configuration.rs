@@ -1,4 +1,4 @@
-//! Changes of the configuration.
+//! Changes to the configuration.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -11,20 +11,20 @@ use crate::forecast;
 use crate::state::State;
 use crate::watermark::Watermark;
 
-/// What may be asked about the configuration.
+/// An operation on the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum ConfigOperation {
-    /// Replace or create it.
+    /// Create or replace the configuration.
     Put {
-        /// The new one.
+        /// The new configuration.
         config: Config,
-        /// What must be configured now.
+        /// Precondition on the current configuration.
         expected: Expected,
     },
-    /// Delete it.
+    /// Delete the configuration.
     Delete {
-        /// What must be configured now.
+        /// Precondition on the current configuration.
         expected: Expected,
     },
 }
@@ -33,16 +33,16 @@ pub enum ConfigOperation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum ConfigRefusal {
-    /// The configuration cannot be meant.
+    /// The configuration is invalid.
     #[error("{message}")]
     InvalidConfig {
         /// What is wrong with it.
         message: String,
     },
-    /// The configuration is not the one that the asker expects.
+    /// The current configuration does not meet the precondition.
     #[error("{}", unexpected(tag.as_deref()))]
     ConfigChanged {
-        /// The tag of the one that there is.
+        /// The tag of the current configuration; absent when there is none.
         tag: Option<String>,
     },
     /// Nothing is configured.
@@ -59,7 +59,7 @@ impl From<ConfigError> for ConfigRefusal {
 fn unexpected(tag: Option<&str>) -> String {
     match tag {
         Some(tag) => {
-            format!("the configuration is not the one you expect, it has become {tag:?}: read it again")
+            format!("the configuration is not the one you expect; its tag is now {tag:?}: read it again")
         }
         None => "the configuration is not the one you expect: there is none".to_owned(),
     }
@@ -67,17 +67,17 @@ fn unexpected(tag: Option<&str>) -> String {
 
 pub(super) fn decide(
     state: &State,
-    asked: &ConfigOperation,
+    operation: &ConfigOperation,
     actor: &str,
     now: DateTime<Utc>,
 ) -> Result<Granted, ConfigRefusal> {
-    match asked {
+    match operation {
         ConfigOperation::Put { config, expected } => put(state, config, expected, actor, now),
         ConfigOperation::Delete { expected } => delete(state, expected, actor),
     }
 }
 
-/// A configuration in the place of the present one, or of none.
+/// Creates or replaces the configuration.
 fn put(
     state: &State,
     config: &Config,
@@ -86,20 +86,20 @@ fn put(
     now: DateTime<Utc>,
 ) -> Result<Granted, ConfigRefusal> {
     check(state, expected)?;
-    let present = state.config.as_deref();
-    // What is in force has been judged, by what was known then: it is not judged again by the time that has passed.
-    if present == Some(config) {
+    let current = state.config.as_deref();
+    // The current configuration was valid when it was put; later times do not make it invalid.
+    if current == Some(config) {
         return Ok(Granted::done(Vec::new()));
     }
     config.validate()?;
-    if present.is_none_or(|present| has_other_windows(present, config)) {
+    if current.is_none_or(|current| has_other_windows(current, config)) {
         check_windows(state, config, now)?;
     }
-    let accepted = if present.is_some() { Accepted::Done } else { Accepted::Created };
+    let accepted = if current.is_some() { Accepted::Done } else { Accepted::Created };
     Ok(Granted { facts: vec![replaced(state, Some(config), actor)], accepted })
 }
 
-/// No configuration any more. A run that is active has its own copy of what it needs, and goes on to its end.
+/// Deletes the configuration. An active run has its own copy of what it needs, and continues.
 fn delete(state: &State, expected: &Expected, actor: &str) -> Result<Granted, ConfigRefusal> {
     if state.config.is_none() {
         return Err(ConfigRefusal::NoConfiguration);
@@ -108,14 +108,14 @@ fn delete(state: &State, expected: &Expected, actor: &str) -> Result<Granted, Co
     Ok(Granted::done(vec![replaced(state, None, actor)]))
 }
 
-/// Whether anything differs that [`check_windows`] looks at.
+/// Whether anything that [`check_windows`] depends on differs.
 fn has_other_windows(one: &Config, other: &Config) -> bool {
     one.maintenance_windows != other.maintenance_windows
         || one.deny_windows != other.deny_windows
         || one.minimum_remaining != other.minimum_remaining
 }
 
-/// Whether the windows can be meant, together and in this site's zone.
+/// Checks the windows together and in this site's zone.
 fn check_windows(state: &State, config: &Config, now: DateTime<Utc>) -> Result<(), ConfigError> {
     let calendar = forecast::calendar(config, &state.settings);
     calendar.check(now)?;
@@ -157,9 +157,9 @@ mod tests {
         DateTime::parse_from_rfc3339(text).unwrap().to_utc()
     }
 
-    /// In November there are windows that are long enough, and in December none any more.
+    /// The occurrences of November are long enough, those of December are not.
     #[test]
-    fn windows_are_judged_when_they_change_and_preconditions_before_them() {
+    fn windows_are_checked_only_when_changed() {
         let in_force = config(&[DAILY, LONG], 1, "2h");
         let mut state = State::default();
         let Granted { facts, accepted } =

@@ -1,4 +1,4 @@
-//! Messages of the control stream: commands that stand there, and what workers reply.
+//! Messages of the control stream: commands, workers' replies and fences.
 
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
 
@@ -13,25 +13,25 @@ use crate::state::State;
 /// A message of the control stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlMessage {
-    /// A command, by whom ever.
+    /// A command, from any sender.
     Command {
-        /// Whom its subject names.
+        /// The host in its subject.
         host: HostName,
-        /// Its id, when it carries one of ours.
+        /// Its id; absent unless it is one in our format.
         id: Option<CommandId>,
     },
-    /// A reply.
+    /// A worker's reply.
     Reply {
-        /// Whom its subject names.
+        /// The host in its subject.
         host: HostName,
-        /// Its content, or what is wrong with it.
+        /// Its content, or the parse error.
         reply: Result<Reply, String>,
-        /// The command it says it answers.
+        /// The sequence of the command that it answers, if it names one.
         in_reply_to: Option<u64>,
     },
-    /// A fence, this leader's or another's.
+    /// A fence, of this leader or another.
     Leader,
-    /// A message that this protocol does not have.
+    /// A message that is not part of the protocol.
     Unknown {
         /// Its subject.
         subject: String,
@@ -40,11 +40,11 @@ pub enum ControlMessage {
 
 pub(super) fn decide(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
     let mut facts = fence_passed(state, sequence);
-    facts.extend(said(state, sequence, message));
+    facts.extend(message_facts(state, sequence, message));
     facts
 }
 
-fn said(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
+fn message_facts(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
     match message {
         ControlMessage::Command { host, id } => command_seen(state, sequence, host, id.as_ref()),
         ControlMessage::Reply { host, reply: Ok(reply), in_reply_to } => {
@@ -54,7 +54,7 @@ fn said(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
         ControlMessage::Reply { host, reply: Err(detail), .. } => {
             vec![ignored(sequence, Some(host), None, IgnoreCause::Malformed { detail: detail.clone() })]
         }
-        // A fence says no more than its place, whosever it is.
+        // Only the position of a fence matters, whichever leader stored it.
         ControlMessage::Leader => Vec::new(),
         ControlMessage::Unknown { subject } => {
             vec![ignored(sequence, None, None, IgnoreCause::UnknownSubject { subject: subject.clone() })]
@@ -62,7 +62,7 @@ fn said(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
     }
 }
 
-/// A leader's fence has been stored; it may have been read already. One that is not above the present one is old news.
+/// This leader's fence has been stored; it may have been read already. A fence not above the current one is outdated.
 pub(super) fn fence_stored(state: &State, sequence: u64, leader: &str) -> Vec<Fact> {
     if state.fence.as_ref().is_some_and(|fence| fence.sequence >= sequence) {
         return Vec::new();
@@ -72,8 +72,8 @@ pub(super) fn fence_stored(state: &State, sequence: u64, leader: &str) -> Vec<Fa
     [fenced].into_iter().chain(passed).collect()
 }
 
-/// The stream is read in order, so a message at the fence or beyond it shows that everything before has been read,
-/// even when the fence itself is not there to be read.
+/// The stream is read in order, so a message at or after the fence shows that everything before the fence has been
+/// read, even if the fence itself is missing.
 fn fence_passed(state: &State, sequence: u64) -> Vec<Fact> {
     let fence = state.fence.as_ref().filter(|fence| !fence.passed && fence.sequence <= sequence);
     fence.map(|fence| Fact::FencePassed { sequence: fence.sequence }).into_iter().collect()
@@ -83,7 +83,7 @@ fn ignored(sequence: u64, host: Option<&HostName>, reply: Option<&Reply>, why: I
     Fact::Ignored { sequence, host: host.cloned(), reply: reply.cloned(), why }
 }
 
-/// A command of a host that was given up, or of an ended run, has been deleted, or has been found in a worker's hands.
+/// A command of a host that was given up, or of an ended run, has been deleted or found to be delivered.
 pub(super) fn retracted(state: &State, host: &HostName, sequence: u64, deleted: bool) -> Vec<Fact> {
     if !state.retractions.contains_key(&sequence) {
         return Vec::new();
@@ -95,8 +95,8 @@ pub(super) fn retracted(state: &State, host: &HostName, sequence: u64, deleted: 
     facts
 }
 
-/// Whether the slot of `host` is held for the command at `sequence`, which it had not answered when its time was over; that
-/// of one that an operator gave up is the operator's to release. It is not any more when the host is at work again, in
+/// Whether the slot of `host` is held for the command at `sequence`, which the host had not answered when it timed out.
+/// Not so when an operator gave the host up (the operator releases its slot), nor when the host is at work again in
 /// another run.
 fn is_held_for_silent(state: &State, host: &HostName, sequence: u64) -> bool {
     let timed_out = |run: &Run| {
@@ -118,7 +118,7 @@ fn command_seen(state: &State, sequence: u64, host: &HostName, id: Option<&Comma
     vec![sent.or_else(late).unwrap_or_else(foreign)]
 }
 
-/// The command is one that the active run is waiting to see.
+/// The fact for a command that the active run is waiting to see.
 fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
     let run = state.run.as_ref().filter(|run| run.id == id.run)?;
     let command = run.host(&id.host).filter(|host| host.is_unsent())?.command?;
@@ -127,7 +127,7 @@ fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
     expected.then(|| Fact::of_host(&run.id, &id.host, event))
 }
 
-/// The command is one of ours whose host was given up before it was seen.
+/// The fact for a command of ours that appears after its host's part in the run has ended.
 fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
     let mut runs = state.run.iter().chain(&state.last_run).filter(|run| run.id == id.run);
     let given_up = |host: &RunHost| {
@@ -136,7 +136,7 @@ fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
         };
         host.status.is_final() && host.command.is_some_and(unseen)
     };
-    // The slot knows of runs before the last one.
+    // The slot may belong to a run before the last one.
     let held_for_it = state.slots.get(&id.host).is_some_and(|slot| {
         slot.run == id.run && slot.unsent_at_fence.is_some() && id.action != Action::Prepare
     });
@@ -144,7 +144,7 @@ fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
     late.then(|| Fact::LateCommandSeen { host: id.host.clone(), action: id.action, sequence })
 }
 
-/// A reply as it stands in the stream.
+/// A reply in the control stream.
 struct SeenReply<'a> {
     host: &'a HostName,
     reply: &'a Reply,
@@ -182,7 +182,7 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
     facts
 }
 
-/// The reply answers the current command of a host that is not through.
+/// The reply answers the current command of a host whose part in the run has not ended.
 fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> Vec<Fact> {
     let failed = |message: &str| fail(state, run, seen, message);
     let event = |event| Fact::of_host(&run.id, seen.host, event);
@@ -230,7 +230,7 @@ fn fail(state: &State, run: &Run, seen: &SeenReply<'_>, message: &str) -> Vec<Fa
     facts
 }
 
-/// `done`, however late, to the very command for which a slot is held, frees it. Nothing else does.
+/// `done` to the very command for which a slot is held releases it, however late. No other reply does.
 fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
     let under_way = state.run.as_ref().is_some_and(|run| run.under_way().contains(seen.host));
     let slot = state.slots.get(seen.host).and_then(|slot| slot.command);

@@ -1,4 +1,4 @@
-//! What operators ask about hosts: to let them take part in runs, and to let them take part no more.
+//! Operators' decisions about hosts: approval and withdrawal.
 
 use imbl::OrdSet;
 use os_upgrade_protocol::HostName;
@@ -13,22 +13,22 @@ use crate::run::HostStatus;
 use crate::state::State;
 use crate::view::View;
 
-/// What may be asked about hosts.
+/// An operation on hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum EnrolmentOperation {
-    /// Let hosts take part in runs from now on, all of them or none.
+    /// Let hosts take part in runs from now on: all of them or none.
     Approve {
-        /// Which, 1 to 1000; also such as have not announced themselves yet.
+        /// The hosts, 1 to 1000; they need not have announced themselves yet.
         hosts: Vec<HostName>,
     },
-    /// Let a host take part no more.
+    /// Let a host no longer take part.
     Withdraw {
         /// The host.
         host: HostName,
         /// Why, as the operator says.
         reason: String,
-        /// Keep no note of it: should it announce itself again, it is one that nobody knows.
+        /// Record no withdrawal: if the host announces itself again, it is treated as new.
         forget: bool,
     },
 }
@@ -40,13 +40,13 @@ pub enum EnrolmentRefusal {
     /// Too few or too many hosts at once.
     #[error("hosts: 1 to 1000 are approved at once")]
     ApprovalSize,
-    /// There is no place for a decision about another host.
+    /// The maximum number of approved and withdrawn hosts is reached.
     #[error(
-        "decisions are kept of at most 20000 hosts: forget those that are gone, with `os-upgrade hosts withdraw NAME \
-         --reason TEXT --forget`"
+        "decisions are kept for at most 20000 hosts: forget hosts that no longer exist, with `os-upgrade hosts withdraw \
+         NAME --reason TEXT --forget`"
     )]
     EnrolmentFull,
-    /// Nothing is known of a host of that name.
+    /// There is no host of that name.
     #[error(
         "there is no host {host}: none of that name has announced itself, been approved or been withdrawn"
     )]
@@ -54,7 +54,7 @@ pub enum EnrolmentRefusal {
         /// That name.
         host: HostName,
     },
-    /// Without a note of its withdrawal the host would take part again.
+    /// Without a recorded withdrawal the host would take part again.
     #[error(
         "{host} announces itself, and with [site] auto-approve = true it would take part again at once: withdraw it without \
          forgetting it"
@@ -68,10 +68,10 @@ pub enum EnrolmentRefusal {
 pub(super) fn decide(
     state: &State,
     view: &View,
-    asked: &EnrolmentOperation,
+    operation: &EnrolmentOperation,
     actor: &str,
 ) -> Result<Granted, EnrolmentRefusal> {
-    match asked {
+    match operation {
         EnrolmentOperation::Approve { hosts } => approve(&state.enrolment, hosts, actor),
         EnrolmentOperation::Withdraw { host, reason, forget } => {
             withdraw(state, view, host, actor, reason, *forget)
@@ -79,7 +79,7 @@ pub(super) fn decide(
     }
 }
 
-/// Hosts that take part from the next run on, in one step. Those that do already stay as they are.
+/// Approves hosts for runs that start from now on. Hosts that are already approved keep their approval.
 fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Granted, EnrolmentRefusal> {
     if !(1..=APPROVED_AT_ONCE_MAX).contains(&hosts.len()) {
         return Err(EnrolmentRefusal::ApprovalSize);
@@ -87,7 +87,7 @@ fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Gra
     let new: OrdSet<&HostName> =
         hosts.iter().filter(|host| !enrolment.approved.contains_key(*host)).collect();
     let unknown = new.iter().filter(|host| !enrolment.knows(host)).count();
-    if !enrolment.has_place_for(unknown) {
+    if !enrolment.has_room_for(unknown) {
         return Err(EnrolmentRefusal::EnrolmentFull);
     }
     if new.is_empty() {
@@ -97,9 +97,9 @@ fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Gra
     Ok(Granted::done(vec![Fact::HostsApproved { hosts, actor }]))
 }
 
-/// A host that takes no part any more. In the active run it is not started. Once it holds its slot there it is seen
-/// to its end, its reboot too: one that is left in the middle of an upgrade would be neither the old nor the new
-/// system, and would keep its slot.
+/// Withdraws a host. In the active run it is cancelled if it has no slot yet. Once it holds its slot, its upgrade is
+/// finished, including the reboot: a host left in the middle of an upgrade would be neither the old nor the new system,
+/// and would keep its slot.
 fn withdraw(
     state: &State,
     view: &View,
@@ -116,32 +116,32 @@ fn withdraw(
     if forget && is_announced && state.settings.auto_approve {
         return Err(EnrolmentRefusal::ForgottenIsApproved { host: host.clone() });
     }
-    if !forget && !state.enrolment.knows(host) && !state.enrolment.has_place_for(1) {
+    if !forget && !state.enrolment.knows(host) && !state.enrolment.has_room_for(1) {
         return Err(EnrolmentRefusal::EnrolmentFull);
     }
-    let is_so = match state.enrolled(host) {
-        Enrolled::Withdrawn(present) => !forget && present.actor == actor && present.reason == reason,
+    let is_unchanged = match state.enrolled(host) {
+        Enrolled::Withdrawn(current) => !forget && current.actor == actor && current.reason == reason,
         Enrolled::Pending | Enrolled::Auto => forget,
         Enrolled::Approved(_) => false,
     };
     let mut facts = Vec::new();
-    if !is_so {
+    if !is_unchanged {
         let (actor, reason) = (actor.to_owned(), reason.to_owned());
         facts.push(Fact::HostWithdrawn { host: host.clone(), actor, reason, forgotten: forget });
     }
-    // One that nothing is known of may be in a run all the same: it was approved by itself when that began.
-    facts.extend(not_started(state, host, actor, reason));
+    // A host without a decision may be in the active run: it was auto-approved when the run started.
+    facts.extend(cancel_in_run(state, host, actor, reason));
     Ok(Granted::done(facts))
 }
 
-/// What becomes of a withdrawn host in the active run, if it is in it and has not begun.
-fn not_started(state: &State, host: &HostName, actor: &str, reason: &str) -> Vec<Fact> {
+/// Cancels a withdrawn host in the active run, unless it has begun or is not in it.
+fn cancel_in_run(state: &State, host: &HostName, actor: &str, reason: &str) -> Vec<Fact> {
     let in_run = state.run.as_ref().and_then(|run| Some((run, run.host(host)?.status)));
     let Some((run, status)) = in_run else { return Vec::new() };
     match status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => {
             let (actor, reason) = (actor.to_owned(), reason.to_owned());
-            run_control::not_started(state, run, host, Reason::HostWithdrawn { actor, reason })
+            run_control::cancel_host(state, run, host, Reason::HostWithdrawn { actor, reason })
         }
         HostStatus::Upgrading
         | HostStatus::Rebooting
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn decisions_are_bounded() {
         let mut state = State::default();
         let all = hosts(0..ENROLLED_MAX);
         for some in all.chunks(APPROVED_AT_ONCE_MAX) {
@@ -184,9 +184,9 @@ mod tests {
             |state: &State, forget| withdraw(state, &View::default(), &all[7], "eve", "stolen", forget);
         assert_eq!(approves(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
         assert_eq!(approves(&state, &all[..1]), Ok(Granted::done(Vec::new())));
-        // One that was withdrawn has its place already.
-        let gone = withdraws(&state, false);
-        apply(&mut state, gone);
+        // Withdrawing an approved host takes no further room.
+        let withdrawn = withdraws(&state, false);
+        apply(&mut state, withdrawn);
         assert!(approves(&state, &all[7..8]).is_ok());
         assert_eq!(approves(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
         let forgotten = withdraws(&state, true);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_one_record_takes_are_approved_at_once() {
+    fn approvals_per_request_are_bounded() {
         let enrolment = Enrolment::default();
         assert_eq!(approve(&enrolment, &[], "eve"), Err(EnrolmentRefusal::ApprovalSize));
         let many = hosts(0..=APPROVED_AT_ONCE_MAX);

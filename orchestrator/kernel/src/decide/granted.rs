@@ -1,4 +1,4 @@
-//! What comes of a request that is granted.
+//! The outcome of a request that is granted.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,24 +8,24 @@ use crate::fact::Fact;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accepted {
-    /// There was nothing there before.
+    /// The resource was created.
     Created,
-    /// It is so.
+    /// The request is carried out, or there was nothing to change.
     Done,
-    /// It would be granted; nothing was done, as asked.
+    /// The request would be granted; nothing was changed, because it was only to be validated.
     Valid,
 }
 
-/// What becomes true, and what the asker is told once it is durable.
+/// The facts of a granted request, and the answer once they are durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Granted {
-    /// In order; none where it is so already.
+    /// In order; none if there is nothing to change.
     pub(super) facts: Vec<Fact>,
     pub(super) accepted: Accepted,
 }
 
 impl Granted {
-    /// It is so once `facts` are durable.
+    /// Answered with [`Accepted::Done`] once `facts` are durable.
     pub(super) fn done(facts: Vec<Fact>) -> Self {
         Self { facts, accepted: Accepted::Done }
     }

@@ -1,4 +1,4 @@
-//! What FleetLock clients from outside ask of the embedded semaphores: a slot, and to give it back.
+//! Requests of external FleetLock clients to the embedded semaphores: lock and unlock.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::GroupName;
@@ -11,34 +11,34 @@ use crate::fact::Fact;
 use crate::semaphore::{Denied, DeniedKind, Semaphore};
 use crate::state::State;
 
-/// What a client may ask for.
+/// An operation of a FleetLock client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum LockOperation {
-    /// A slot. A client that holds one already is granted it again.
+    /// Take a slot. A client that already holds one is granted it again.
     Lock {
         /// The group.
         group: GroupName,
-        /// The client, as it calls itself.
+        /// The client's FleetLock id.
         id: ClientId,
     },
-    /// Its slot back. One that holds none is told that it is so.
+    /// Release the client's slot. A client that holds none is answered that it is done.
     Unlock {
         /// The group.
         group: GroupName,
-        /// The client, as it calls itself.
+        /// The client's FleetLock id.
         id: ClientId,
     },
 }
 
-/// What becomes true, also where the client is refused: it is remembered.
+/// The facts and the answer. A refusal may have facts too: the refused client is remembered.
 pub(super) fn decide(
     state: &State,
-    asked: &LockOperation,
+    operation: &LockOperation,
     actor: &str,
     now: DateTime<Utc>,
 ) -> (Vec<Fact>, Result<Accepted, Denied>) {
-    match asked {
+    match operation {
         LockOperation::Lock { group, id } => lock(state, group, id, actor, now),
         LockOperation::Unlock { group, id } => match unlock(state, group, id, actor) {
             Ok(facts) => (facts, Ok(Accepted::Done)),
@@ -47,9 +47,9 @@ pub(super) fn decide(
     }
 }
 
-/// A slot of the semaphore that our own hosts take theirs from. A client that holds one already is granted it again,
-/// also where it holds it as a host of ours: to FleetLock the same id is the same holder. One that is refused is
-/// remembered for a while.
+/// Grants a slot of the semaphore that hosts of runs use too. A client that already holds one is granted it again, also
+/// when it holds it as a host in a run: to FleetLock the same id is the same holder. A refused client is remembered
+/// for a while.
 fn lock(
     state: &State,
     group: &GroupName,
@@ -57,8 +57,8 @@ fn lock(
     actor: &str,
     now: DateTime<Utc>,
 ) -> (Vec<Fact>, Result<Accepted, Denied>) {
-    let asked = of_ours(state).and_then(|()| state.semaphores.known(group));
-    let admitted = asked.and_then(|semaphore| {
+    let semaphore = check_embedded(state).and_then(|()| state.semaphores.known(group));
+    let admitted = semaphore.and_then(|semaphore| {
         state.semaphores.admits(group, id.as_str())?;
         Ok(semaphore.is_held_by_client(id))
     });
@@ -71,7 +71,7 @@ fn lock(
         }
         Err(denied) => {
             let waits = denied.kind() == DeniedKind::FailedLockSemaphoreFull
-                && asked_anew(state.semaphores.get(group), id, now);
+                && needs_record(state.semaphores.get(group), id, now);
             let (group, id, actor) = named();
             let facts = waits.then_some(Fact::LockAwaited { group, id, actor }).into_iter().collect();
             (facts, Err(denied))
@@ -79,13 +79,14 @@ fn lock(
     }
 }
 
-fn asked_anew(semaphore: Option<&Semaphore>, id: &ClientId, now: DateTime<Utc>) -> bool {
-    semaphore.is_some_and(|semaphore| semaphore.waiters.is_news(id, now))
+/// Whether the journal must record that `id` was refused at `now`.
+fn needs_record(semaphore: Option<&Semaphore>, id: &ClientId, now: DateTime<Utc>) -> bool {
+    semaphore.is_some_and(|semaphore| semaphore.waiters.needs_record(id, now))
 }
 
-/// The client's slot back. A slot that a host of that name holds for a run is not the client's to give: a FleetLock
-/// agent asks for this each time it starts, also after the reboot in the middle of an upgrade. It is told that it
-/// holds nothing, which is true of itself, because such an agent does nothing else until it is told so.
+/// Releases the client's slot, but not a slot that a host of that name holds for a run: a FleetLock agent unlocks each
+/// time it starts, also after the reboot in the middle of an upgrade. The client is answered that it holds no slot,
+/// which is true of the client itself: such an agent does nothing else until it gets this answer.
 fn unlock(state: &State, group: &GroupName, id: &ClientId, actor: &str) -> Result<Vec<Fact>, Denied> {
     let semaphore = state.semaphores.known(group)?;
     if !semaphore.is_held_by_client(id) && !semaphore.waiters.contains(id) {
@@ -95,8 +96,9 @@ fn unlock(state: &State, group: &GroupName, id: &ClientId, actor: &str) -> Resul
     Ok(vec![Fact::LockReleased { group, id, actor }])
 }
 
-/// Hosts of ours take no slot here when another server's count, so one given to somebody else would be counted by nobody.
-pub(super) fn of_ours(state: &State) -> Result<(), Denied> {
+/// Refuses to grant slots here when the site uses an external lock server: hosts of runs take their slots there, so
+/// slots granted here would not limit them.
+pub(super) fn check_embedded(state: &State) -> Result<(), Denied> {
     match state.settings.provider {
         LockProvider::Embedded => Ok(()),
         LockProvider::External => Err(Denied::OtherLockServer),

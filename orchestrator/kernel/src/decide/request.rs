@@ -1,5 +1,4 @@
-//! Requests: what may be asked for, by family. What a family may be asked for, why it is refused, and the decision are in
-//! a file of its own.
+//! Requests, by family. Each family has a file with its operations, its refusals and its decision.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -16,20 +15,20 @@ use crate::semaphore::Denied;
 use crate::state::State;
 use crate::view::View;
 
-/// Something that somebody asks for: of one family, or of any.
+/// A request for an operation `O`: of one family, or of any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Request<O = Operation> {
-    /// Who asks.
+    /// Who makes the request.
     pub actor: String,
-    /// Check only: nothing is changed.
+    /// Whether to validate only: nothing is changed.
     pub validate: bool,
-    /// What is asked for.
+    /// The requested operation.
     pub operation: O,
 }
 
 impl<O> Request<O> {
-    /// `actor` asks for `operation`, which is to be carried out.
+    /// A request by `actor` to carry out `operation`.
     pub fn new(actor: impl Into<String>, operation: O) -> Self {
         Self { actor: actor.into(), validate: false, operation }
     }
@@ -41,7 +40,7 @@ impl<O: Family> From<Request<O>> for Request {
     }
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 pub type Answer<R = Refusal> = Result<Accepted, R>;
 
 /// The operations of a family.
@@ -52,7 +51,7 @@ pub trait Family: Into<Operation> {
 
 macro_rules! families {
     ($(#[doc = $doc:literal] $family:ident($operation:ty) refused as $refusal:ty,)*) => {
-        /// What may be asked for, by operators and by FleetLock clients.
+        /// An operation that operators or FleetLock clients may request.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Operation {
@@ -94,17 +93,18 @@ families! {
     Run(RunOperation) refused as RunRefusal,
     /// About the configuration.
     Config(ConfigOperation) refused as ConfigRefusal,
-    /// About which hosts take part.
+    /// About enrolment: which hosts take part.
     Enrolment(EnrolmentOperation) refused as EnrolmentRefusal,
     /// About slots, by operators.
     Slot(SlotOperation) refused as SlotRefusal,
-    /// About slots, by FleetLock clients from outside.
+    /// About slots, by external FleetLock clients.
     Lock(LockOperation) refused as Denied,
     /// About secrets.
     Secret(SecretOperation) refused as SecretRefusal,
 }
 
-/// What becomes true, and what the asker is told. A request that is only checked comes to its answer like any other.
+/// The facts of a request and the answer to it. A request that is only validated is decided like any other, without
+/// its facts.
 pub(super) fn decide(
     state: &State,
     view: &View,
@@ -113,24 +113,28 @@ pub(super) fn decide(
 ) -> (Vec<Fact>, Answer) {
     let actor = request.actor.as_str();
     let decided = match &request.operation {
-        Operation::Run(asked) => run_control::decide(state, view, asked, actor, now).map_err(Refusal::Run),
-        Operation::Config(asked) => configuration::decide(state, asked, actor, now).map_err(Refusal::Config),
-        Operation::Enrolment(asked) => {
-            enrolment::decide(state, view, asked, actor).map_err(Refusal::Enrolment)
+        Operation::Run(operation) => {
+            run_control::decide(state, view, operation, actor, now).map_err(Refusal::Run)
         }
-        Operation::Slot(asked) => slots::decide(state, view, asked, actor).map_err(Refusal::Slot),
-        Operation::Secret(asked) => secrets::decide(state, asked, actor).map_err(Refusal::Secret),
-        Operation::Lock(asked) => {
-            let (facts, answer) = lock_clients::decide(state, asked, actor, now);
-            return performed(request, facts, answer.map_err(Refusal::Lock));
+        Operation::Config(operation) => {
+            configuration::decide(state, operation, actor, now).map_err(Refusal::Config)
+        }
+        Operation::Enrolment(operation) => {
+            enrolment::decide(state, view, operation, actor).map_err(Refusal::Enrolment)
+        }
+        Operation::Slot(operation) => slots::decide(state, view, operation, actor).map_err(Refusal::Slot),
+        Operation::Secret(operation) => secrets::decide(state, operation, actor).map_err(Refusal::Secret),
+        Operation::Lock(operation) => {
+            let (facts, answer) = lock_clients::decide(state, operation, actor, now);
+            return strip_if_validated(request, facts, answer.map_err(Refusal::Lock));
         }
     };
     match decided {
-        Ok(granted) => performed(request, granted.facts, Ok(granted.accepted)),
+        Ok(granted) => strip_if_validated(request, granted.facts, Ok(granted.accepted)),
         Err(refusal) => (Vec::new(), Err(refusal)),
     }
 }
 
-fn performed(request: &Request, facts: Vec<Fact>, answer: Answer) -> (Vec<Fact>, Answer) {
+fn strip_if_validated(request: &Request, facts: Vec<Fact>, answer: Answer) -> (Vec<Fact>, Answer) {
     if request.validate { (Vec::new(), answer.map(|_| Accepted::Valid)) } else { (facts, answer) }
 }

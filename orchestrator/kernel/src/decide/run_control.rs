@@ -1,4 +1,4 @@
-//! What operators ask about runs: to start one, to stop it, and to go on in it without a host.
+//! Operators' control of runs: start one, cancel it, or give a host up.
 
 use chrono::{DateTime, SubsecRound, Utc};
 use os_upgrade_protocol::{HostName, RunId};
@@ -15,20 +15,20 @@ use crate::start::startable;
 use crate::state::State;
 use crate::view::View;
 
-/// What may be asked about runs.
+/// An operation on runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum RunOperation {
     /// Start a run now.
     Trigger {
-        /// The id it will have.
+        /// The id of the new run.
         run: RunId,
-        /// How long it may take.
+        /// How long the run may take.
         timeout: Duration,
     },
-    /// Start no further host.
+    /// Start no further host in the active run.
     Cancel,
-    /// Go on in the active run without a host.
+    /// Let the active run continue without a host.
     GiveUpHost {
         /// The host.
         host: HostName,
@@ -41,13 +41,13 @@ pub enum RunOperation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum RunRefusal {
-    /// The timeout is too short to do anything in.
+    /// The timeout is zero.
     #[error("timeout: must be at least 1s")]
     TimeoutTooShort,
     /// No run is active.
     #[error("no run is active")]
     NoRun,
-    /// The host takes no part in the active run.
+    /// The host is not in the active run.
     #[error("{host} is not in the active run {run}")]
     NotInRun {
         /// That run.
@@ -55,7 +55,7 @@ pub enum RunRefusal {
         /// The host.
         host: HostName,
     },
-    /// The run does not wait for the host any more.
+    /// The run no longer waits for the host.
     #[error("{host} is {status}: the run does not wait for it")]
     HostThrough {
         /// The host.
@@ -63,8 +63,8 @@ pub enum RunRefusal {
         /// How it ended.
         status: HostStatus,
     },
-    /// The host's command is on its way, or its answer may not have been read.
-    #[error("what {host} was told last, or has answered, is not known yet: try again in a moment")]
+    /// The host's command is on its way, or its reply may not have been read.
+    #[error("the last command to {host}, or the reply to it, is not known yet: try again in a moment")]
     HostUncertain {
         /// The host.
         host: HostName,
@@ -75,7 +75,7 @@ pub enum RunRefusal {
     NotStartable(StartBlocker),
 }
 
-/// What keeps a run from starting, and what an operator can do about it.
+/// What blocks the start of a run, and what an operator can do about it.
 fn not_startable(by: &StartBlocker) -> String {
     match by {
         StartBlocker::NoConfiguration => {
@@ -83,7 +83,7 @@ fn not_startable(by: &StartBlocker) -> String {
         }
         StartBlocker::ClockSkew { .. } => format!("{by}; nothing is started until they agree"),
         StartBlocker::NoneApproved { .. } => format!(
-            "{by}: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set \
+            "{by}: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set \
              [site] auto-approve = true"
         ),
         StartBlocker::NoHosts { applications } => {
@@ -96,11 +96,11 @@ fn not_startable(by: &StartBlocker) -> String {
 pub(super) fn decide(
     state: &State,
     view: &View,
-    asked: &RunOperation,
+    operation: &RunOperation,
     actor: &str,
     now: DateTime<Utc>,
 ) -> Result<Granted, RunRefusal> {
-    let facts = match asked {
+    let facts = match operation {
         RunOperation::Trigger { run, timeout } => trigger(state, view, run, *timeout, actor, now),
         RunOperation::Cancel => cancel(state, actor),
         RunOperation::GiveUpHost { host, reason } => {
@@ -111,7 +111,7 @@ pub(super) fn decide(
     facts.map(Granted::done)
 }
 
-/// A run now, by an operator's word.
+/// Starts a run on an operator's request.
 fn trigger(
     state: &State,
     view: &View,
@@ -124,11 +124,11 @@ fn trigger(
         Err(by @ (StartBlocker::NoConfiguration | StartBlocker::RunActive { .. })) => {
             Err(RunRefusal::NotStartable(by))
         }
-        // Whatever else keeps the run from starting may pass, and the timeout would still be too short.
+        // Other blockers may pass, and the timeout would still be too short.
         Ok(_) | Err(_) if timeout.as_secs() == 0 => Err(RunRefusal::TimeoutTooShort),
         Err(by) => Err(RunRefusal::NotStartable(by)),
         Ok(startable) => {
-            // Whole seconds, as it travels: both sides must mean the same instant.
+            // In whole seconds, as messages carry it: both sides must mean the same instant.
             let not_after = now.trunc_subsecs(0) + timeout.to_delta();
             Ok(start(startable, run, Trigger::Operator { actor: actor.to_owned() }, not_after))
         }
@@ -137,25 +137,25 @@ fn trigger(
 
 fn cancel(state: &State, actor: &str) -> Result<Vec<Fact>, RunRefusal> {
     let run = state.run.as_ref().ok_or(RunRefusal::NoRun)?;
-    // After a failure there is nothing left to stop, and it stays failed; but no other run starts by itself any more.
-    let known = state.watermark.is_after(run.started_at);
-    if matches!(run.stopping, Some(StopCause::Cancelled { .. })) || run.stopping.is_some() && known {
+    // A failed run is stopping already and stays failed; the cancel still keeps the occurrence from starting another run.
+    let is_recorded = state.watermark.is_after(run.started_at);
+    if matches!(run.stopping, Some(StopCause::Cancelled { .. })) || run.stopping.is_some() && is_recorded {
         return Ok(Vec::new());
     }
     let cause = StopCause::Cancelled { actor: actor.to_owned() };
     Ok(vec![Fact::RunStopping { run: run.id.clone(), cause }])
 }
 
-/// The run waits for the host no longer. One that has not begun is not started. Of one under way nobody knows where it
-/// is, and the run goes on beside it: its command is taken back, and its slot stays held whatever the settings say of
-/// hosts that fail, until it says that it is through or an operator releases it.
+/// Gives a host up: the run no longer waits for it. A host that has not begun is cancelled. A host under way is in an
+/// unknown state, and the run continues beside it: its command is retracted, and its slot stays held, whatever
+/// `on-failure` says, until the host answers `done` or an operator releases the slot.
 ///
-/// It does not stop the run, as a failure would: whoever wants that cancels it.
+/// Unlike a failure this does not stop the run; an operator who wants that cancels the run.
 fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Result<Vec<Fact>, RunRefusal> {
     let was_given_up = |run: &Run| run.host(host).is_some_and(RunHost::is_given_up);
     let run = match &state.run {
         Some(run) => run,
-        // Whoever was given up may have been the last one that was waited for.
+        // The host may have been the last that the run waited for: the request is repeated.
         None if state.last_run.as_ref().is_some_and(was_given_up) => return Ok(Vec::new()),
         None => return Err(RunRefusal::NoRun),
     };
@@ -163,10 +163,10 @@ fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Resul
     let in_run = run.host(host).ok_or_else(not_in_run)?;
     match in_run.status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => {
-            Ok(not_started(state, run, host, reason))
+            Ok(cancel_host(state, run, host, reason))
         }
-        // A command that may yet appear would be executed under a slot that could be released; and an answer that a new
-        // leader has not read yet is none that was not given.
+        // A command that may still appear would be executed under a slot that could be released; and a new leader may not
+        // have read the host's reply yet.
         HostStatus::Upgrading | HostStatus::Rebooting
             if in_run.unanswered().is_none() || !view.has_read_control =>
         {
@@ -186,8 +186,8 @@ fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Resul
     }
 }
 
-/// A host that has not begun is not going to.
-pub(super) fn not_started(state: &State, run: &Run, host: &HostName, reason: Reason) -> Vec<Fact> {
+/// Cancels a host that has not begun, and its slot request.
+pub(super) fn cancel_host(state: &State, run: &Run, host: &HostName, reason: Reason) -> Vec<Fact> {
     let cancelled = Fact::of_host(&run.id, host, HostEvent::Cancelled { reason });
     [cancelled].into_iter().chain(state.cancel_slot_request(run, host)).collect()
 }

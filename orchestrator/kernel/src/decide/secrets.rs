@@ -1,4 +1,4 @@
-//! What operators ask about secrets: to keep one, and to keep one no longer.
+//! Operators' changes to the strongbox: store a secret, or remove one.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,22 +7,22 @@ use crate::fact::Fact;
 use crate::state::State;
 use crate::strongbox::{SEALED_BYTES_MAX, SECRETS_MAX, SecretName};
 
-/// What may be asked about secrets.
+/// An operation on secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SecretOperation {
-    /// Keep a secret in the strongbox.
+    /// Store a secret in the strongbox, in place of one of the same name.
     Keep {
-        /// What it is called.
+        /// The secret's name.
         name: SecretName,
-        /// Sealed.
+        /// The sealed secret.
         sealed: String,
-        /// What tells the key that it is sealed with.
+        /// A value derived from the key, by which it is recognised.
         check: String,
     },
-    /// Keep a secret no longer.
+    /// Remove a secret.
     Remove {
-        /// What it is called.
+        /// The secret's name.
         name: SecretName,
     },
 }
@@ -31,13 +31,13 @@ pub enum SecretOperation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SecretRefusal {
-    /// The secrets there are were sealed with another key.
+    /// The existing secrets were sealed with another key.
     #[error("the strongbox has another key: unseal it with that one, or remove every secret first")]
     OtherStrongboxKey,
-    /// There is no place for it.
-    #[error("the strongbox takes at most 100 secrets of 8 KiB each")]
+    /// The secret is too large, or there are too many.
+    #[error("the strongbox holds at most 100 secrets of 8 KiB each")]
     StrongboxFull,
-    /// No secret of that name is kept.
+    /// There is no secret of that name.
     #[error("there is no secret {name}")]
     NoSecret {
         /// That name.
@@ -45,14 +45,18 @@ pub enum SecretRefusal {
     },
 }
 
-pub(super) fn decide(state: &State, asked: &SecretOperation, actor: &str) -> Result<Granted, SecretRefusal> {
-    match asked {
+pub(super) fn decide(
+    state: &State,
+    operation: &SecretOperation,
+    actor: &str,
+) -> Result<Granted, SecretRefusal> {
+    match operation {
         SecretOperation::Keep { name, sealed, check } => keep(state, name, sealed, check, actor),
         SecretOperation::Remove { name } => remove(state, name, actor),
     }
 }
 
-/// Has `sealed` kept, of which `check` tells the key. A strongbox without secrets takes any key.
+/// Stores `sealed`, which was sealed with the key of `check`. A strongbox without secrets accepts any key.
 fn keep(
     state: &State,
     name: &SecretName,
@@ -75,7 +79,7 @@ fn keep(
     Ok(Granted { facts, accepted: if is_new { Accepted::Created } else { Accepted::Done } })
 }
 
-/// Has a secret kept no longer, which needs no key: so a site whose key is lost can begin anew.
+/// Removes a secret. This needs no key, so that a site that has lost its key can start over.
 fn remove(state: &State, name: &SecretName, actor: &str) -> Result<Granted, SecretRefusal> {
     if !state.strongbox.secrets.contains_key(name) {
         return Err(SecretRefusal::NoSecret { name: name.clone() });
@@ -102,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn all_secrets_are_under_one_key() {
+    fn all_secrets_share_one_key() {
         let mut state = State::default();
         let kept = keep(&state, &name("a"), "1", "k", "eve");
         assert_eq!(apply(&mut state, kept), Accepted::Created);
@@ -113,14 +117,14 @@ mod tests {
         assert_eq!(remove(&state, &name("b"), "eve"), Err(SecretRefusal::NoSecret { name: name("b") }));
         let removed = remove(&state, &name("a"), "eve");
         apply(&mut state, removed);
-        // Nothing is left that the old key would be needed for.
+        // Without secrets, another key is accepted.
         let anew = keep(&state, &name("b"), "3", "other", "eve");
         assert_eq!(apply(&mut state, anew), Accepted::Created);
         assert_eq!(state.strongbox.check.as_deref(), Some("other"));
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn secrets_are_bounded() {
         let mut state = State::default();
         let large = "x".repeat(SEALED_BYTES_MAX + 1);
         assert_eq!(keep(&state, &name("a"), &large, "k", "eve"), Err(SecretRefusal::StrongboxFull));

@@ -1,10 +1,10 @@
-//! What operators ask about slots of the embedded semaphores: to hold one, and to take one back.
+//! Operators' control of slots of the embedded semaphores: hold one, or release one.
 
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
-use super::lock_clients::of_ours;
+use super::lock_clients::check_embedded;
 use crate::client_id::ClientId;
 use crate::config::Reclaim;
 use crate::fact::Fact;
@@ -14,33 +14,33 @@ use crate::slot::ReleaseCause;
 use crate::state::State;
 use crate::view::View;
 
-/// What may be asked about slots.
+/// An operation on slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SlotOperation {
-    /// A slot that is to be held in the name of `id`, until it is released.
+    /// Hold a slot under `id` until it is released.
     Hold {
         /// The group.
         group: GroupName,
-        /// In whose name.
+        /// The id under which the slot is held.
         id: ClientId,
         /// Why, as the operator says.
         reason: String,
     },
-    /// Takes a slot back, whoever holds it and for whatever, unless its host is at work. Who waits for one is forgotten.
+    /// Release a slot, whoever holds it for whatever reason, unless its host is at work. A waiter is forgotten.
     Release {
         /// The group.
         group: GroupName,
-        /// Who holds it.
+        /// The holder or waiter.
         id: ClientId,
         /// Why, as the operator says.
         reason: String,
     },
-    /// The same for one that has left the inventory, where the settings let that be reason enough.
+    /// Release the slot of a holder that has left the inventory, if the settings allow this without a reason.
     Reclaim {
         /// The group.
         group: GroupName,
-        /// Who holds it.
+        /// The holder.
         id: ClientId,
     },
 }
@@ -49,64 +49,65 @@ pub enum SlotOperation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SlotRefusal {
-    /// Nobody of that name holds a slot there.
+    /// No such id holds a slot of the group or waits for one.
     #[error("{id} neither holds a slot of group {group} nor waits for one")]
     NoHolder {
         /// The group.
         group: GroupName,
-        /// The name.
+        /// The id.
         id: ClientId,
     },
     /// The slot's host is being upgraded.
     #[error(
-        "{id} is {status} in run {run}: its slot can be released when it has come to its end, or the run has"
+        "{id} is {status} in run {run}: its slot can be released once the host has finished or the run has ended"
     )]
     HolderAtWork {
         /// The host.
         id: ClientId,
-        /// What it is at.
+        /// Its status in the run.
         status: HostStatus,
         /// The run.
         run: RunId,
     },
     /// A command of the slot's host may still appear.
-    #[error("whether {id} has been sent a command is being looked up; try again in a moment")]
+    #[error("a command to {id} may still be on its way: try again in a moment")]
     HolderUncertain {
         /// The host.
         id: ClientId,
     },
-    /// The settings do not let slots be taken back because their holders have left.
+    /// The settings do not allow slots to be released because their holders have left.
     #[error(
-        "slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = \"inventory\", or release it with a reason"
+        "slots of holders that have left the inventory are not reclaimed: set [fleet-lock] reclaim = \"inventory\", or \
+         release the slot with a reason"
     )]
     ReclaimsNothing,
-    /// An operator holds it already.
+    /// Another operator holds it already.
     #[error("{id} is held by {actor}: {reason}; release it first")]
     HeldAlready {
-        /// In whose name.
+        /// The id under which the slot is held.
         id: ClientId,
-        /// Who holds it.
+        /// The operator who holds it.
         actor: String,
         /// Why, as the operator says.
         reason: String,
     },
-    /// The holder was never in the inventory, as far as is known, or is held by an operator.
+    /// The holder is not known to have been in the inventory, or an operator holds the slot.
     #[error(
-        "{id} has not left the inventory, as it was never in it, or an operator holds its slot: release it with a reason"
+        "{id} has not left the inventory: it was never in it, or an operator holds its slot; release it with a reason"
     )]
     NotLeft {
         /// The holder.
         id: ClientId,
     },
-    /// The holder has not left.
+    /// The holder is in the inventory.
     #[error("{id} is in the inventory: its workers have announced themselves on {applications}")]
     InInventory {
         /// The holder.
         id: ClientId,
-        /// What its workers announced, joined by commas.
+        /// The applications that its workers announced, joined by commas.
         applications: String,
     },
-    /// The semaphore grants no slot, as it would grant a FleetLock client none.
+    /// The semaphore grants no slot, for the same reasons as to a FleetLock client.
     #[error("{denied}")]
     LockDenied {
         /// Why.
@@ -123,10 +124,10 @@ impl From<Denied> for SlotRefusal {
 pub(super) fn decide(
     state: &State,
     view: &View,
-    asked: &SlotOperation,
+    operation: &SlotOperation,
     actor: &str,
 ) -> Result<Granted, SlotRefusal> {
-    let facts = match asked {
+    let facts = match operation {
         SlotOperation::Hold { group, id, reason } => hold(state, group, id, actor, reason),
         SlotOperation::Release { group, id, reason } => release(state, group, id, actor, Some(reason)),
         SlotOperation::Reclaim { group, id } => reclaim(state, view, group, id, actor),
@@ -134,7 +135,7 @@ pub(super) fn decide(
     facts.map(Granted::done)
 }
 
-/// A slot that is held because an operator says so.
+/// Holds a slot for an operator.
 fn hold(
     state: &State,
     group: &GroupName,
@@ -142,7 +143,7 @@ fn hold(
     actor: &str,
     reason: &str,
 ) -> Result<Vec<Fact>, SlotRefusal> {
-    of_ours(state)?;
+    check_embedded(state)?;
     state.semaphores.admits(group, id.as_str())?;
     let holder = state.semaphores.known(group)?.holders.get(id.as_str());
     match holder.and_then(|holder| holder.hold.as_ref()) {
@@ -158,8 +159,8 @@ fn hold(
     Ok(vec![Fact::HoldPlaced { group, id, actor, reason }])
 }
 
-/// Takes a slot back, also one that a lock server has granted to a host of ours; one that waits does so no more. Not
-/// from a host that is at work, or that may be told to begin: whoever waits for the slot would be at work beside it.
+/// Releases a slot, also one that a lock server granted to a host of a run; a waiter is forgotten. Refused if the host is
+/// at work or may still begin: the next holder would be at work at the same time.
 fn release(
     state: &State,
     group: &GroupName,
@@ -172,7 +173,7 @@ fn release(
     let slot = slot.filter(|(_, slot)| slot.group == *group);
     let holder = match state.semaphores.known(group) {
         Ok(semaphore) => semaphore.holders.get(id.as_str()),
-        // Another lock server's groups are not known here.
+        // The groups of an external lock server are not known here.
         Err(_) if slot.is_some() => None,
         Err(denied) => return Err(denied.into()),
     };
@@ -187,9 +188,9 @@ fn release(
             let (id, run) = (id.clone(), run.id.clone());
             return Err(SlotRefusal::HolderAtWork { id, status: in_run.status, run });
         }
-        // A command may still appear, or stands in the stream and is being retracted: a worker may be told to begin.
-        let may_be_told = state.retractions.values().any(|told| told == host);
-        if may_be_told || slot.may_see_late_command(state.fence.as_ref()) {
+        // A command may still appear, or is being retracted: its worker may still begin.
+        let is_being_retracted = state.retractions.values().any(|retracted| retracted == host);
+        if is_being_retracted || slot.may_see_late_command(state.fence.as_ref()) {
             return Err(SlotRefusal::HolderUncertain { id: id.clone() });
         }
         facts.extend(state.release_slot(host, ReleaseCause::Operator));
@@ -204,7 +205,7 @@ fn release(
     Ok(facts)
 }
 
-/// Takes back the slot of one that has left the inventory. That it is silent is no reason: it may be at work.
+/// Releases the slot of a holder that has left the inventory. An unreachable host keeps its slot: it may be at work.
 fn reclaim(
     state: &State,
     view: &View,
@@ -221,10 +222,10 @@ fn reclaim(
         let applications: Vec<&str> = seen.applications.iter().map(ApplicationName::as_str).collect();
         return Err(SlotRefusal::InInventory { id: id.clone(), applications: applications.join(", ") });
     }
-    // Of clients that were never in it the inventory says nothing; and what an operator wants held, stays.
+    // Clients that were never in the inventory cannot leave it, and an operator's hold stays.
     let holder = state.semaphores.get(group).and_then(|semaphore| semaphore.holders.get(id.as_str()));
-    let is_wanted = holder.is_some_and(|holder| holder.hold.is_some());
-    if is_wanted || !host.is_some_and(|host| view.left.contains(&host)) {
+    let has_hold = holder.is_some_and(|holder| holder.hold.is_some());
+    if has_hold || !host.is_some_and(|host| view.left.contains(&host)) {
         return Err(SlotRefusal::NotLeft { id: id.clone() });
     }
     release(state, group, id, actor, None)

@@ -1,4 +1,4 @@
-//! What a start of a run consists of, and runs that start by themselves in maintenance windows.
+//! The facts of a run's start, and runs that start automatically in maintenance windows.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::RunId;
@@ -13,7 +13,7 @@ use crate::start::Startable;
 use crate::state::State;
 use crate::view::{Reachability, View};
 
-/// The run of the occurrence that is under way, if it is due: over with it, as every run is at its `not-after`.
+/// Starts the run of the open occurrence, if it is due. The run ends with the occurrence at the latest.
 pub(super) fn due(state: &State, view: &View, run: &RunId, now: DateTime<Utc>) -> Vec<Fact> {
     let Some(Due { occurrence, startable }) = StartTimer::default().due(state, view, now) else {
         return Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn due(state: &State, view: &View, run: &RunId, now: DateTime<Utc>) -
     start(startable, run, trigger, occurrence.end)
 }
 
-/// A run of every host that the configuration takes in.
+/// Starts a run of all hosts that the configuration covers.
 pub(super) fn start(
     startable: Startable<'_>,
     run: &RunId,
@@ -39,8 +39,8 @@ pub(super) fn start(
     [started].into_iter().chain(stopping).collect()
 }
 
-/// Who takes part, and who would but does not. Of those whom nobody has approved there may be any number, since whoever
-/// reaches the bus can announce them: only so many are named.
+/// The hosts that take part, and those that are skipped. Any client of the bus can announce hosts, so at most
+/// [`PENDING_NAMED_MAX`] unapproved hosts are listed.
 fn enlist(Startable { state, view, config, .. }: Startable<'_>) -> Vec<Enlisted> {
     let mut pending = 0;
     let enlisted = view.serving(&config.worker_applications).filter_map(|(name, host, application)| {

@@ -1,4 +1,4 @@
-//! Lock servers: the slots of hosts that are asked for there and given back, and what follows from their answers.
+//! External lock servers: which slots of hosts to request and release there, and what follows from the answers.
 
 use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
@@ -12,33 +12,33 @@ use crate::slot::{Slot, Standing};
 use crate::state::State;
 use crate::view::View;
 
-/// A question to a lock server about a host's slot.
+/// A request to a lock server about a host's slot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotJob {
-    /// What is asked for.
+    /// Whether to lock or unlock.
     pub order: SlotOrder,
     /// The host.
     pub host: HostName,
-    /// Its group.
+    /// The group of the slot.
     pub group: GroupName,
 }
 
-/// What a lock server is asked for.
+/// What to request from a lock server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotOrder {
-    /// A slot, FleetLock's `pre-reboot`.
+    /// Take a slot: FleetLock's `pre-reboot`.
     Lock,
-    /// To take it back, `steady-state`.
+    /// Release it: FleetLock's `steady-state`.
     Unlock,
 }
 
-/// What came of asking a lock server. Only `Granted` is a yes.
+/// The outcome of a request to a lock server. Only `Granted` is a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum LockOutcome {
-    /// 200.
+    /// Status 200.
     Granted,
-    /// A 4xx or 5xx with a FleetLock error.
+    /// Status 4xx or 5xx with a FleetLock error.
     Denied {
         /// The error's `kind`.
         lock_kind: String,
@@ -47,12 +47,12 @@ pub enum LockOutcome {
     },
     /// No answer.
     Unreachable {
-        /// Why not.
+        /// Why there is no answer.
         why: NoAnswer,
     },
     /// Any other answer.
     Protocol {
-        /// What was answered.
+        /// A description of the answer.
         detail: String,
     },
 }
@@ -118,8 +118,8 @@ fn unlocks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
     })
 }
 
-/// The lock server was asked for the slot of `host`. Once nobody waits for the answer it says nothing any more: what
-/// had been asked for has been taken back, and is not held until it has been asked for again.
+/// The facts after a request for the slot of `host`. An answer that nobody waits for any more changes nothing: the
+/// request has been cancelled, and the slot counts as held only after another request.
 fn locked(state: &State, view: &View, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
     let waiting =
         state.run.as_ref().filter(|run| run.stopping.is_none() && state.needs_external_lock(run, host));
@@ -136,14 +136,14 @@ fn locked(state: &State, view: &View, host: &HostName, outcome: &LockOutcome) ->
 
 fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
     if run.has_room() {
-        // Asked for again once the clocks agree; until then it may be held.
+        // The request is repeated once the clocks agree; until then the slot may be held.
         if view.excessive_skew().is_some() {
             return Vec::new();
         }
         let event = HostEvent::SlotGranted { group: slot.group.clone(), provider: LockProvider::External };
         return vec![Fact::of_host(&run.id, host, event)];
     }
-    // Another host was faster: the slot would lie idle, and others may want it.
+    // Another host was faster. This slot would be idle, and others may need it.
     let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
     [turn_lost].into_iter().chain(state.cancel_slot_request(run, host)).collect()
 }
@@ -152,8 +152,8 @@ fn refuse(run: &Run, host: &HostName, slot: &Slot, outcome: &LockOutcome) -> Vec
     let Some(reason) = reason(&slot.group, outcome) else {
         return Vec::new();
     };
-    let known = run.host(host).is_some_and(|in_run| in_run.reason.as_ref() == Some(&reason));
-    if known { Vec::new() } else { vec![Fact::of_host(&run.id, host, HostEvent::Waiting { reason })] }
+    let is_recorded = run.host(host).is_some_and(|in_run| in_run.reason.as_ref() == Some(&reason));
+    if is_recorded { Vec::new() } else { vec![Fact::of_host(&run.id, host, HostEvent::Waiting { reason })] }
 }
 
 fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
@@ -168,7 +168,7 @@ fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
     }
 }
 
-/// The lock server was asked to take the slot of `host` back. Until it says that it has, it is asked again.
+/// The facts after a request to release the slot of `host`. It is repeated until the lock server confirms it.
 fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
     match (state.slots.get(host).map(|slot| slot.standing), outcome) {
         (Some(Standing::Releasing { why }), LockOutcome::Granted) => {

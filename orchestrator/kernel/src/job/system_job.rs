@@ -1,4 +1,4 @@
-//! What each system outside of the bus says of its jobs.
+//! What each system outside of the bus implements for its jobs.
 
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -9,27 +9,27 @@ use crate::view::View;
 
 /// The jobs of one system.
 pub(super) trait SystemJob: Sized {
-    /// What becomes of one.
+    /// The outcome of a job.
     type Outcome;
 
-    /// What is to be done in the system, given `state`.
+    /// The jobs that `state` needs in this system.
     fn wanted(state: &State) -> impl Iterator<Item = Self>;
 
-    /// What follows from what became of it.
+    /// The facts that follow from `outcome`.
     fn done(&self, state: &State, view: &View, outcome: &Self::Outcome) -> Vec<Fact>;
 
-    /// What becomes of it when nothing is heard.
+    /// The outcome when there is no answer.
     fn unanswered(why: NoAnswer) -> Self::Outcome;
 
-    /// Whether the system has said yes or no.
+    /// Whether the system has granted or refused it.
     fn is_answer(outcome: &Self::Outcome) -> bool;
 
-    /// The host that it is about.
+    /// The host it is about.
     fn host(&self) -> &HostName;
 
-    /// Whether it gives back what another has taken.
+    /// Whether it releases what another job has taken.
     fn is_release(&self) -> bool;
 
-    /// What it takes from, or gives back to, if that may have nothing left.
+    /// The limited pool that it takes from or releases to, if any.
     fn pool(&self) -> Option<&GroupName>;
 }

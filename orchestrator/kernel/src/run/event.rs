@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::config::LockProvider;
 use crate::reason::Reason;
 
-/// A host in the list of a run's start.
+/// A host in the list with which a run starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Enlisted {
-    /// Its name.
+    /// The host's name.
     pub host: HostName,
-    /// The application that serves it.
+    /// The worker application that serves it.
     pub application: ApplicationName,
     /// The group whose slot it needs.
     pub group: GroupName,
-    /// Why it is left out, if it is.
+    /// Why it is skipped; absent when it takes part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Reason>,
 }
@@ -26,48 +26,48 @@ pub struct Enlisted {
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum HostEvent {
-    /// Its command stands in the control stream.
+    /// Its command was seen in the control stream.
     CommandSent {
-        /// What it asks.
+        /// The command's action.
         action: Action,
-        /// 1 for the first.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// Its sequence.
+        /// The command's sequence in the control stream.
         sequence: u64,
     },
     /// It answered `done` to `prepare`.
     Prepared,
-    /// It has to wait for a slot.
+    /// It waits for a slot.
     Waiting {
         /// Why.
         reason: Reason,
     },
-    /// Its turn is taken back; it waits like the others.
+    /// It lost its turn and waits like the other prepared hosts.
     TurnLost,
     /// It holds a slot, so `upgrade` is to be sent.
     SlotGranted {
-        /// The group it is of.
+        /// The slot's group.
         group: GroupName,
-        /// Who granted it.
+        /// Who granted the slot.
         provider: LockProvider,
     },
     /// It answered `reboot-required`, so `reboot` is to be sent.
     RebootRequired,
-    /// It is through.
+    /// It is upgraded.
     Upgraded,
     /// It failed.
     Failed {
         /// Why.
         reason: Reason,
     },
-    /// It did not come to an end in time.
+    /// It did not finish in time, or was given up.
     TimedOut {
-        /// At what.
+        /// Why.
         reason: Reason,
     },
     /// It was never started.
     Cancelled {
-        /// Why not.
+        /// Why.
         reason: Reason,
     },
 }
@@ -78,7 +78,7 @@ impl HostEvent {
         self.into()
     }
 
-    /// Who caused it, where an operator did.
+    /// The operator, if one caused it.
     pub fn actor(&self) -> Option<&str> {
         if let Self::TimedOut { reason } | Self::Cancelled { reason } = self { reason.actor() } else { None }
     }

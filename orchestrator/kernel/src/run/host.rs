@@ -1,4 +1,4 @@
-//! A host in a run: its statuses and the table of what may happen to it in each.
+//! A host in a run: its statuses and the table of legal transitions.
 
 use std::fmt;
 
@@ -9,32 +9,32 @@ use serde::{Deserialize, Serialize};
 use super::event::{Enlisted, HostEvent};
 use crate::reason::Reason;
 
-/// Where a host is in a run.
+/// The status of a host in a run.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
 )]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum HostStatus {
-    /// Its `prepare` has been decided and not been seen in the control stream yet.
+    /// Its `prepare` is decided and has not been seen in the control stream yet.
     Pending,
     /// Its `prepare` has been sent.
     Preparing,
     /// It answered `done` to `prepare`.
     Prepared,
-    /// It is its turn, but for a slot.
+    /// It is its turn, and it waits for a slot.
     Waiting,
     /// It holds a slot; its `upgrade` is sent, or about to be.
     Upgrading,
     /// It answered `reboot-required`; its `reboot` is sent, or about to be.
     Rebooting,
-    /// It is through.
+    /// It is upgraded.
     Upgraded,
     /// It failed.
     Failed,
-    /// It did not come to an end in time.
+    /// It did not finish in time, or was given up.
     TimedOut,
-    /// It was left out from the start.
+    /// It was skipped when the run started.
     Skipped,
     /// It was never started.
     Cancelled,
@@ -74,7 +74,7 @@ impl HostStatus {
         }
     }
 
-    /// Whether the host holds a slot and has not come to the end of its step.
+    /// Whether the host holds a slot and is being upgraded or rebooted.
     pub const fn is_under_way(self) -> bool {
         matches!(self, Self::Upgrading | Self::Rebooting)
     }
@@ -84,7 +84,7 @@ impl HostStatus {
         matches!(self, Self::Pending | Self::Preparing)
     }
 
-    /// The status after `event`: the whole table of what may happen to a host.
+    /// The status after `event`: the table of legal transitions.
     pub fn after(self, event: &HostEvent) -> Result<Self, IllegalTransition> {
         use HostStatus as S;
         match (self, event) {
@@ -118,11 +118,11 @@ impl fmt::Display for HostStatus {
     }
 }
 
-/// An event that cannot happen to a host in its status.
+/// An event that is illegal in a host's status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{event} cannot happen to a host that is {from}")]
 pub struct IllegalTransition {
-    /// Where the host is.
+    /// The host's status.
     pub from: HostStatus,
     /// The event's name.
     pub event: &'static str,
@@ -132,34 +132,34 @@ pub struct IllegalTransition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RunHost {
-    /// The application that serves it.
+    /// The worker application that serves it.
     pub application: ApplicationName,
     /// The group whose slot it needs.
     pub group: GroupName,
-    /// Where it is.
+    /// Its status.
     pub status: HostStatus,
-    /// Since when.
+    /// Since when it has this status.
     pub since: DateTime<Utc>,
-    /// Why it waits, or came to an unhappy end.
+    /// Why it waits, was skipped, or did not succeed.
     pub reason: Option<Reason>,
-    /// Its current command, or its last; none for a host that was skipped.
+    /// Its current or last command; absent for a skipped host.
     pub command: Option<Issued>,
 }
 
-/// A command that has been decided, whether it stands in the control stream yet or not.
+/// A command that has been decided, whether or not it has been seen in the control stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Issued {
-    /// What it asks.
+    /// Its action.
     pub action: Action,
-    /// 1 for the first.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Its sequence, once it has been seen in the stream.
+    /// Its sequence in the control stream; absent until it has been seen there.
     pub sequence: Option<u64>,
-    /// When it was seen there.
+    /// When it was seen there; absent until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<DateTime<Utc>>,
-    /// Whether a reply to it has ended the host's step.
+    /// Whether a reply has ended the host's step.
     pub answered: bool,
 }
 
@@ -182,12 +182,12 @@ impl RunHost {
         }
     }
 
-    /// Whether its current command has still to be seen in the control stream.
+    /// Whether its current command has not been seen in the control stream yet.
     pub fn is_unsent(&self) -> bool {
         !self.status.is_final() && self.command.is_some_and(|command| command.sequence.is_none())
     }
 
-    /// Whether an operator had the run go on without it.
+    /// Whether an operator gave it up.
     pub const fn is_given_up(&self) -> bool {
         matches!(self.reason, Some(Reason::GivenUp { .. }))
     }
@@ -196,12 +196,12 @@ impl RunHost {
         self.command.map(|command| Issued { answered: true, ..command })
     }
 
-    /// Its command, when it stands in the control stream and no reply has ended its step.
+    /// Its command, if that was seen in the control stream and no reply has ended the host's step.
     pub fn unanswered(&self) -> Option<Issued> {
         self.command.filter(|command| command.sequence.is_some() && !command.answered)
     }
 
-    /// The host after `event`; unchanged in the caller's hands when the event is illegal.
+    /// The host after `event`.
     pub(super) fn after(&self, event: &HostEvent, at: DateTime<Utc>) -> Result<Self, IllegalTransition> {
         let status = self.status.after(event)?;
         let (command, reason) = match event {
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use crate::config::LockProvider;
 
-    /// One event of every kind, by the name under which the table below knows it.
+    /// One event of every kind, by its name in the table below.
     fn events() -> Vec<(&'static str, HostEvent)> {
         let sent = |action| HostEvent::CommandSent { action, attempt: 1, sequence: 7 };
         let reason = Reason::RunTimedOut;
@@ -251,7 +251,7 @@ mod tests {
         ]
     }
 
-    /// Every legal transition; whatever is not here is illegal.
+    /// Every legal transition; all others are illegal.
     const TABLE: &[(HostStatus, &str, HostStatus)] = {
         use HostStatus::*;
         &[
@@ -284,7 +284,7 @@ mod tests {
     };
 
     #[test]
-    fn the_whole_table() {
+    fn only_listed_transitions_are_legal() {
         for from in HostStatus::ALL {
             for (name, event) in events() {
                 let expected = TABLE
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_round_trip_and_final_ones_stay() {
+    fn final_statuses_accept_no_event() {
         for (index, status) in HostStatus::ALL.into_iter().enumerate() {
             assert_eq!(status as usize, index);
             assert_eq!(serde_json::to_string(&status).unwrap(), format!("\"{status}\""));

@@ -1,11 +1,11 @@
-//! Which hosts of a run are where: kept beside the hosts, so that no decision has to look through all of them.
+//! The hosts of a run by status: an index beside the hosts, so that no decision has to scan all of them.
 
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use super::host::{HostStatus, RunHost};
 
-/// Sets of hosts by what matters about them; always the same as [`Index::of`] the hosts.
+/// Sets and counts of hosts; always equal to [`Index::of`] the hosts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Index {
     pub(super) unsent: OrdSet<HostName>,

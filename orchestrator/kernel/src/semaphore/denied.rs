@@ -1,5 +1,5 @@
-//! Why a lock is refused: typed, because it is journaled as the reason for which a host waits. `Display` is the sentence
-//! for operators, which is FleetLock's `value`.
+//! Why a lock is refused: typed, because it is journaled as the reason why a host waits. `Display` gives the sentence
+//! for operators, which is also the `value` of the FleetLock error.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ pub enum Denied {
     /// No such group is configured.
     #[error("there is no group {group}")]
     UnknownGroup {
-        /// That group.
+        /// The unknown group.
         group: GroupName,
     },
     /// Every slot is held.
     #[error("{0}")]
     Full(Full),
-    /// The slots of this site are another server's to give.
-    #[error("the slots of this site are another lock server's: ask that one")]
+    /// The slots of this site are granted by an external lock server.
+    #[error("the slots of this site are granted by another lock server: ask that one")]
     OtherLockServer,
 }
 
@@ -32,15 +32,15 @@ pub enum Denied {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum HostDenied {
-    /// What is free is kept for a client from outside that was refused before this host arrived.
-    #[error("what is free is left to who came before: {id} has waited since {}", time::format(*since))]
+    /// The free slots are left to external clients that were refused before this host arrived.
+    #[error("free slots are left to earlier clients: {id} has waited since {}", time::format(*since))]
     LeftToEarlier {
-        /// That client.
+        /// One of these clients.
         id: ClientId,
         /// Since when it has waited, in whole seconds.
         since: DateTime<Utc>,
     },
-    /// As anybody would be.
+    /// The refusal that any client would get.
     #[error(transparent)]
     #[serde(untagged)]
     Any(#[from] Denied),
@@ -52,23 +52,23 @@ pub enum HostDenied {
 pub struct Full {
     /// How many slots there are.
     pub slots: u32,
-    /// How many are held, which may be more: the slots may have become fewer.
+    /// How many are held; more than `slots` after the slots became fewer.
     pub held: usize,
-    /// The first holders by id.
+    /// The first few holders, by id.
     pub holders: Vec<NamedHolder>,
 }
 
-/// A holder that a refusal names.
+/// A holder named in a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct NamedHolder {
     /// Its FleetLock client id.
     pub id: String,
-    /// Since when it holds its slot, in whole seconds.
+    /// Since when it has held its slot, in whole seconds.
     pub since: DateTime<Utc>,
 }
 
-/// FleetLock's `kind` of a refusal, of a small fixed set, as FleetLock asks.
+/// The `kind` of a FleetLock error: a small fixed set, as FleetLock requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -77,19 +77,19 @@ pub enum DeniedKind {
     UnknownGroup,
     /// Every slot is held.
     FailedLockSemaphoreFull,
-    /// The slots of this site are another server's to give.
+    /// The slots of this site are granted by an external lock server.
     OtherLockServer,
 }
 
 impl DeniedKind {
-    /// The word in FleetLock's error.
+    /// The word in the FleetLock error.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 impl Denied {
-    /// FleetLock's `kind`.
+    /// The `kind` of the FleetLock error.
     pub const fn kind(&self) -> DeniedKind {
         match self {
             Self::UnknownGroup { .. } => DeniedKind::UnknownGroup,
@@ -100,7 +100,7 @@ impl Denied {
 }
 
 impl HostDenied {
-    /// FleetLock's `kind`.
+    /// The `kind` of the FleetLock error.
     pub const fn kind(&self) -> DeniedKind {
         match self {
             Self::Any(denied) => denied.kind(),

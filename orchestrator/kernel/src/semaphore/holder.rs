@@ -1,4 +1,4 @@
-//! Who holds a slot of an embedded semaphore, and for whom.
+//! Holders of slots of an embedded semaphore.
 
 use std::ops::Not;
 
@@ -6,43 +6,44 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::RunId;
 use serde::{Deserialize, Serialize};
 
-/// Someone who holds a slot, for one or more of three reasons. The slot is free when none is left.
+/// A holder of a slot: for a run, for an external client, for an operator, or for several of them. The slot is free when
+/// none is left.
 ///
-/// To FleetLock a client id is one holder, whoever speaks for it, and locks are recursive; so a host of ours and a
-/// client that calls itself by the host's name share one slot. But neither gives back for the other: a FleetLock agent
-/// unlocks each time it starts, also in the middle of an upgrade that has just rebooted its host.
+/// To FleetLock a client id is one holder, and locks are recursive; so a host of a run and an external client with the
+/// same name share one slot. Neither releases it for the other: a FleetLock agent unlocks each time it starts, also in
+/// the middle of an upgrade that has just rebooted its host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Since when.
+    /// Since when the slot is held.
     pub since: DateTime<Utc>,
-    /// The run on whose behalf, if it is a host of ours.
+    /// The run for which a host holds it, if any.
     pub run: Option<RunId>,
-    /// Whether a FleetLock client from outside holds it.
+    /// Whether an external FleetLock client holds it.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub client: bool,
-    /// That an operator wants it held.
+    /// An operator's hold, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
 }
 
-/// An operator's word that a slot is held.
+/// An operator's hold on a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Who.
+    /// The operator.
     pub actor: String,
-    /// Why.
+    /// Why, as the operator says.
     pub reason: String,
-    /// Since when.
+    /// Since when the operator holds it.
     pub since: DateTime<Utc>,
 }
 
 impl Holder {
-    /// One that holds a slot for nothing yet.
+    /// A holder that nobody needs yet.
     pub(super) const fn new(since: DateTime<Utc>) -> Self {
         Self { since, run: None, client: false, hold: None }
     }
 
-    /// Whether it has a reason left.
+    /// Whether a run, a client or an operator still holds the slot.
     pub(super) const fn is_needed(&self) -> bool {
         self.run.is_some() || self.client || self.hold.is_some()
     }

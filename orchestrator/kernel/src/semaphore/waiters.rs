@@ -1,5 +1,5 @@
-//! FleetLock clients from outside that were refused a slot, remembered for a while, so that hosts of runs, which are
-//! there all the time, leave them their share.
+//! External FleetLock clients that were refused a slot. They are remembered for a while, so that hosts of runs, which
+//! wait all the time, leave them their share.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
@@ -7,28 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
 
-/// How long a client that does not ask again is remembered. Zincati asks again after 300 to 330 s.
+/// How long a client that does not retry is remembered. Zincati retries after 300 to 330 s.
 pub const REMEMBERED: TimeDelta = TimeDelta::minutes(7);
-/// That a client has asked again is noted when it was noted last so long ago: noting each time would fill the journal.
-pub const NOTED_AGAIN: TimeDelta = TimeDelta::minutes(1);
-/// Most waiters of a group. Further ones are refused like these, and not remembered.
+/// A retry of a client is recorded at most once in this time; recording each one would fill the journal.
+pub const RECORD_INTERVAL: TimeDelta = TimeDelta::minutes(1);
+/// Most waiters of a group. Further clients are refused and not remembered.
 pub const WAITERS_MAX: usize = 20_000;
 
 /// A client that was refused a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Waiter {
-    /// When it was refused first.
+    /// When it was first refused.
     pub since: DateTime<Utc>,
-    /// When it was noted last that it asked.
+    /// When a request of it was last recorded.
     pub asked: DateTime<Utc>,
-    /// The arrival that counts for it. A client from outside that is granted a slot uses up the earliest arrival of them
-    /// all, and the one whose that was has the granted one's from then on.
+    /// Its time of arrival in the queue. A client that is granted a slot uses up the earliest arrival of all; the waiter
+    /// with that arrival gets the arrival of the granted client.
     pub turn: DateTime<Utc>,
 }
 
 impl Waiter {
-    /// Whether it is still remembered. Not one that asked by a clock that was far ahead and has been set back.
+    /// Whether it is still remembered. Not if its last request is far in the future: the clock was ahead and has been set
+    /// back.
     pub fn is_remembered(&self, now: DateTime<Utc>) -> bool {
         now < self.asked + REMEMBERED && self.asked < now + REMEMBERED
     }
@@ -36,8 +37,8 @@ impl Waiter {
 
 /// The waiters of a group.
 ///
-/// Among themselves it is the first to ask when a slot is free that gets it: each asks when it likes, and a slot kept
-/// for one of them would lie idle for minutes. Their arrivals are what counts against the hosts of runs.
+/// Among clients the first to ask when a slot is free gets it: clients retry at times of their own, and a slot reserved
+/// for one of them would be idle for minutes. Their arrivals count only against the hosts of runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "OrdMap<ClientId, Waiter>", into = "OrdMap<ClientId, Waiter>")]
 pub struct Waiters {
@@ -61,39 +62,39 @@ impl From<Waiters> for OrdMap<ClientId, Waiter> {
 }
 
 impl Waiters {
-    /// Whether there is none.
+    /// Whether there are no waiters.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// How many there are, with those that need not be remembered any more and have not been forgotten yet.
+    /// The number of waiters, including expired ones that have not been removed yet.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Those that are remembered at `now`, whose turn is the earliest first.
+    /// The waiters that are remembered at `now`, by arrival.
     pub fn remembered(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&ClientId, &Waiter)> {
         let waiters = self.by_turn.iter().filter_map(|(_, id)| Some((id, self.known.get(id)?)));
         waiters.filter(move |(_, waiter)| waiter.is_remembered(now))
     }
 
-    /// Whether it is to be noted that `id` asks at `now` and is refused.
-    pub fn is_news(&self, id: &ClientId, now: DateTime<Utc>) -> bool {
+    /// Whether to record that `id` is refused at `now`.
+    pub fn needs_record(&self, id: &ClientId, now: DateTime<Utc>) -> bool {
         match self.known.get(id) {
-            // In the future, where the clock has been set back.
-            Some(waiter) => waiter.asked + NOTED_AGAIN <= now || now < waiter.asked,
-            None => self.known.len() < WAITERS_MAX || self.has_forgettable(now),
+            // `asked` is in the future if the clock has been set back.
+            Some(waiter) => waiter.asked + RECORD_INTERVAL <= now || now < waiter.asked,
+            None => self.known.len() < WAITERS_MAX || self.has_expired(now),
         }
     }
 
-    /// Whether `id` waits, as far as has been noted.
+    /// Whether `id` is recorded as waiting.
     pub fn contains(&self, id: &ClientId) -> bool {
         self.known.contains_key(id)
     }
 
-    /// Notes that `id` was refused.
+    /// Records that `id` was refused.
     pub(super) fn refused(&mut self, id: &ClientId, at: DateTime<Utc>) {
-        self.forget(at);
+        self.prune(at);
         let waiter = match self.remove(id) {
             Some(Waiter { since, asked: _, turn }) => {
                 Waiter { since: since.min(at), asked: at, turn: turn.min(at) }
@@ -103,9 +104,9 @@ impl Waiters {
         self.insert(id, waiter);
     }
 
-    /// Notes that `id` was granted a slot, which uses up the earliest arrival.
+    /// Records that `id` was granted a slot, which uses up the earliest arrival.
     pub(super) fn granted(&mut self, id: &ClientId, at: DateTime<Utc>) {
-        self.forget(at);
+        self.prune(at);
         let turn = self.remove(id).map_or(at, |waiter| waiter.turn);
         let first = self.by_turn.get_min().filter(|(earliest, _)| *earliest < turn);
         if let Some((_, first)) = first.cloned()
@@ -115,24 +116,25 @@ impl Waiters {
         }
     }
 
-    /// Notes that `id` does not wait any more.
-    pub(super) fn left(&mut self, id: &ClientId) {
+    /// Records that `id` no longer waits.
+    pub(super) fn forget(&mut self, id: &ClientId) {
         self.remove(id);
     }
 
-    fn has_forgettable(&self, now: DateTime<Utc>) -> bool {
-        self.forgettable(now).is_some()
+    fn has_expired(&self, now: DateTime<Utc>) -> bool {
+        self.expired(now).is_some()
     }
 
-    /// Of those that need not be remembered one, if there are any: they are at either end.
-    fn forgettable(&self, now: DateTime<Utc>) -> Option<&ClientId> {
+    /// A waiter that is no longer remembered, if any. Such waiters are at either end of `by_asked`.
+    fn expired(&self, now: DateTime<Utc>) -> Option<&ClientId> {
         let ends = [self.by_asked.get_min(), self.by_asked.get_max()];
         let ids = ends.into_iter().flatten().map(|(_, id)| id);
         ids.into_iter().find(|id| self.known.get(*id).is_some_and(|waiter| !waiter.is_remembered(now)))
     }
 
-    fn forget(&mut self, at: DateTime<Utc>) {
-        while let Some(id) = self.forgettable(at).cloned() {
+    /// Removes the waiters that are no longer remembered.
+    fn prune(&mut self, at: DateTime<Utc>) {
+        while let Some(id) = self.expired(at).cloned() {
             self.remove(&id);
         }
     }
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_granted_uses_up_the_earliest_arrival() {
+    fn grants_use_up_the_earliest_arrival() {
         let mut waiters = Waiters::default();
         for (client, time) in [("a", 1), ("b", 2), ("c", 3)] {
             waiters.refused(&id(client), at(time));
@@ -180,35 +182,39 @@ mod tests {
         assert_eq!(turns(&waiters, 5), [("a", 3), ("b", 5)]);
         waiters.granted(&id("a"), at(6));
         assert_eq!(turns(&waiters, 6), [("b", 5)]);
-        waiters.left(&id("b"));
+        waiters.forget(&id("b"));
         assert!(waiters.is_empty());
         assert_eq!(waiters, Waiters::default());
     }
 
     #[test]
-    fn who_does_not_ask_again_is_forgotten() {
+    fn clients_that_stop_asking_are_forgotten() {
         let mut waiters = Waiters::default();
         let remembered = REMEMBERED.num_seconds();
         waiters.refused(&id("a"), at(0));
         waiters.refused(&id("b"), at(10));
-        assert!(!waiters.is_news(&id("a"), at(NOTED_AGAIN.num_seconds() - 1)));
-        assert!(waiters.is_news(&id("a"), at(NOTED_AGAIN.num_seconds())));
+        assert!(!waiters.needs_record(&id("a"), at(RECORD_INTERVAL.num_seconds() - 1)));
+        assert!(waiters.needs_record(&id("a"), at(RECORD_INTERVAL.num_seconds())));
         assert_eq!(turns(&waiters, remembered - 1).len(), 2);
         assert_eq!(turns(&waiters, remembered), [("b", 10)]);
         waiters.refused(&id("a"), at(remembered));
-        assert_eq!(turns(&waiters, remembered), [("b", 10), ("a", remembered)], "anew, behind the other");
+        assert_eq!(
+            turns(&waiters, remembered),
+            [("b", 10), ("a", remembered)],
+            "with a new arrival, behind the other"
+        );
         let json = serde_json::to_string(&waiters).unwrap();
         assert_eq!(serde_json::from_str::<Waiters>(&json).unwrap(), waiters);
     }
 
     #[test]
-    fn a_clock_that_is_set_back_neither_keeps_one_for_long_nor_costs_it_its_turn() {
+    fn waiters_survive_a_clock_set_back() {
         let mut waiters = Waiters::default();
         let hour = 3_600;
         waiters.refused(&id("a"), at(hour));
         waiters.refused(&id("b"), at(hour));
         assert_eq!(turns(&waiters, 0), []);
-        assert!(waiters.is_news(&id("a"), at(0)));
+        assert!(waiters.needs_record(&id("a"), at(0)));
         waiters.refused(&id("a"), at(0));
         assert_eq!(turns(&waiters, 0), [("a", 0)]);
         assert!(!waiters.contains(&id("b")), "forgotten");
@@ -219,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_most_of_them() {
+    fn waiters_are_bounded() {
         let mut waiters = Waiters::default();
         for number in 0..WAITERS_MAX {
             waiters.refused(&id(&format!("n{number}")), at(0));
         }
-        assert!(!waiters.is_news(&id("more"), at(1)));
-        assert!(waiters.is_news(&id("more"), at(0) + REMEMBERED));
-        assert!(waiters.is_news(&id("n7"), at(0) + NOTED_AGAIN));
+        assert!(!waiters.needs_record(&id("more"), at(1)));
+        assert!(waiters.needs_record(&id("more"), at(0) + REMEMBERED));
+        assert!(waiters.needs_record(&id("n7"), at(0) + RECORD_INTERVAL));
     }
 }

@@ -1,4 +1,4 @@
-//! When upgrades may run: the windows of a site together.
+//! The calendar: the occurrences of all windows of a site together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,32 +8,31 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Occurrence, SPAN_MAX, Window};
-use super::series::{AFTER_ALL, BEFORE_ALL, Passed, Series};
+use super::series::{AFTER_ALL, BEFORE_ALL, PastSeries, Series};
 
-/// Most occurrences of single windows that are looked at on the way from one occurrence to the next.
+/// Most occurrences of single windows examined between one occurrence of the calendar and the next.
 const STEPS_MAX: u32 = 100_000;
 
-/// What looking for the place of one window costs, in occurrences gone through.
+/// The cost of seeking to a time in one window, in occurrences examined.
 const SEEK_STEPS: usize = 5;
 
-/// How far ahead windows are checked, and for how long after one begins to count.
-const CHECKED: TimeDelta = TimeDelta::days(5 * 366);
-const CHECKED_ANEW: TimeDelta = TimeDelta::days(15);
+/// How far ahead of the present windows are checked, and how far after a later `not-before`.
+const CHECK_SPAN: TimeDelta = TimeDelta::days(5 * 366);
+const CHECK_SPAN_LATER: TimeDelta = TimeDelta::days(15);
 
-/// What is denied for longer than this on end is not looked beyond.
+/// The search ends when everything is denied for longer than this.
 const DENIED_MAX: TimeDelta = TimeDelta::days(2 * 366);
 
-/// Deny windows are looked for anew when they lie behind by more than this, instead of being gone through.
+/// Deny windows that are behind by more than this are skipped with a seek instead of one by one.
 const BEHIND_MAX: TimeDelta = TimeDelta::days(2);
 
 /// The windows of a site together. Its occurrences are the times at which a maintenance window is open and no deny
-/// window is: occurrences of single windows that overlap are one, those that only touch are not, and what deny
-/// windows leave of one are occurrences of their own.
+/// window is. Overlapping occurrences of single windows are merged into one; those that only touch are not. Deny windows
+/// are cut out, and each remaining piece is an occurrence.
 ///
-/// Windows that overlap one another for more than 366 days are an error, and so is it when more than 100 000
-/// occurrences of single windows have to be looked at to find the next one, or the start of one that is under way. What
-/// is denied for two years on end is not looked beyond: there is no next one then. Single windows start on days from 1970
-/// to 9999, `cron` up to 2100.
+/// It is an error if windows overlap one another for more than 366 days, or if more than 100 000 occurrences of single
+/// windows must be examined to find the next occurrence or the start of an open one. If everything is denied for two
+/// years, there is no next occurrence. Single windows start on days from 1970 to 9999, with `cron` up to 2100.
 #[derive(Debug, Clone, Copy)]
 pub struct Calendar<'a> {
     maintenance: &'a [Window],
@@ -41,38 +40,38 @@ pub struct Calendar<'a> {
     site: Tz,
 }
 
-/// Windows that cannot be meant together.
+/// Why the windows of a site are invalid together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum CalendarError {
-    /// They are open for ever.
+    /// They overlap without end.
     #[error(
         "maintenance-windows: from {since} on they overlap one another for more than 366 days, so that none begins \
          after that; shorten their duration, such as every day from 00:00 for 24h, or leave days out",
         since = since.format("%Y-%m-%dT%H:%M:%SZ")
     )]
     Endless {
-        /// When they begin to overlap, or a time by which they had.
+        /// When the overlap begins, or a time by which it had begun.
         since: DateTime<Utc>,
     },
     /// They begin too often.
     #[error(
         "maintenance-windows, deny-windows: between one occurrence and the next they begin more than 100 000 times; \
-         write fewer windows, or such that begin less often"
+         write fewer windows, or windows that begin less often"
     )]
     TooMany,
 }
 
 impl<'a> Calendar<'a> {
-    /// The maintenance windows and the deny windows of a site in the zone `site`.
+    /// The calendar of a site in the timezone `site`.
     pub fn new(maintenance: &'a [Window], deny: &'a [Window], site: Tz) -> Self {
         Self { maintenance, deny, site }
     }
 
-    /// The occurrence that is under way at `at`.
+    /// The occurrence that is open at `at`.
     ///
     /// # Errors
-    /// It cannot be worked out, as the next after it cannot.
+    /// The windows are invalid around `at`.
     pub fn containing(&self, at: DateTime<Utc>) -> Result<Option<Occurrence>, CalendarError> {
         let first = self.occurrences(at).next().transpose()?;
         Ok(first.filter(|occurrence| occurrence.start <= at))
@@ -81,13 +80,13 @@ impl<'a> Calendar<'a> {
     /// The first occurrence that starts after `at`.
     ///
     /// # Errors
-    /// It cannot be worked out, or one before it.
+    /// The windows are invalid there, or between `at` and there.
     pub fn next(&self, at: DateTime<Utc>) -> Result<Option<Occurrence>, CalendarError> {
         let is_later = |occurrence: &Occurrence| occurrence.start > at;
         self.occurrences(at).find(|found| found.as_ref().map_or(true, is_later)).transpose()
     }
 
-    /// The occurrences that end after `from`, in order; one that is under way is the first. An error is the last.
+    /// The occurrences that end after `from`, in order, an open one first. After an error the iterator ends.
     pub fn occurrences(
         &self,
         from: DateTime<Utc>,
@@ -95,13 +94,13 @@ impl<'a> Calendar<'a> {
         self.search(from)
     }
 
-    /// Whether windows overlap without end or begin too often, as far as can be seen at `now`: in the five years
-    /// after it, and wherever the first days of a window lie that counts later; 100 000 occurrences in all.
+    /// Checks whether windows overlap without end or begin too often: in the five years after `now`, and in the first
+    /// days of each window with a later `not-before`; at most 100 000 occurrences in all.
     pub fn check(&self, now: DateTime<Utc>) -> Result<(), CalendarError> {
         let later = self.maintenance.iter().filter_map(|window| window.not_before);
         let later = later.map(|date| date.day().and_time(NaiveTime::MIN).and_utc()).filter(|day| now < *day);
         let mut steps = 0;
-        for (from, span) in later.map(|day| (day, CHECKED_ANEW)).chain([(now, CHECKED)]) {
+        for (from, span) in later.map(|day| (day, CHECK_SPAN_LATER)).chain([(now, CHECK_SPAN)]) {
             let mut occurrences = self.search(from);
             let end = from.checked_add_signed(span).unwrap_or(AFTER_ALL);
             while let Some(occurrence) = occurrences.advance()? {
@@ -125,7 +124,7 @@ struct Union<'a> {
     windows: &'a [Window],
     site: Tz,
     series: Vec<Series<'a>>,
-    /// The next one of each series.
+    /// The next occurrence of each series.
     ahead: BinaryHeap<Reverse<(Occurrence, usize)>>,
 }
 
@@ -134,7 +133,7 @@ impl<'a> Union<'a> {
         Self { windows, site, series: Vec::new(), ahead: BinaryHeap::new() }
     }
 
-    /// Goes to those that end after `at`.
+    /// Moves to the first occurrences that end after `at`.
     fn seek(&mut self, at: DateTime<Utc>) {
         self.series.clear();
         self.ahead.clear();
@@ -155,32 +154,32 @@ impl<'a> Union<'a> {
         }
     }
 
-    /// Those before the place that has been gone to.
-    fn behind(&self) -> Behind<'a> {
-        let mut series: Vec<Passed<'a>> = self.series.iter().map(Series::passed).collect();
+    /// The occurrences before the current position.
+    fn behind(&self) -> PastUnion<'a> {
+        let mut series: Vec<PastSeries<'a>> = self.series.iter().map(Series::passed).collect();
         let last =
             series.iter_mut().enumerate().filter_map(|(index, series)| Some(by_end(series.next()?, index)));
-        Behind { last: last.collect(), series }
+        PastUnion { last: last.collect(), series }
     }
 }
 
-/// The occurrences of several windows before some time, in the order of their ends, the last one first.
+/// The occurrences of several windows before some time, by their ends, the last first.
 #[derive(Debug)]
-struct Behind<'a> {
-    series: Vec<Passed<'a>>,
-    /// The last one of each series.
+struct PastUnion<'a> {
+    series: Vec<PastSeries<'a>>,
+    /// The last remaining occurrence of each series.
     last: BinaryHeap<ByEnd>,
 }
 
-/// End and start of an occurrence, and the number of its series.
+/// End and start of an occurrence, and the index of its series.
 type ByEnd = (DateTime<Utc>, DateTime<Utc>, usize);
 
 fn by_end(occurrence: Occurrence, index: usize) -> ByEnd {
     (occurrence.end, occurrence.start, index)
 }
 
-impl Behind<'_> {
-    /// The start of the last one, if that ends after `at`.
+impl PastUnion<'_> {
+    /// The start of the last occurrence, if it ends after `at`.
     fn pop_ending_after(&mut self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let (_, start, index) = *self.last.peek().filter(|(end, ..)| *end > at)?;
         self.last.pop();
@@ -195,7 +194,7 @@ struct Occurrences<'a> {
     from: DateTime<Utc>,
     maintenance: Union<'a>,
     deny: Union<'a>,
-    /// What is left of the merged occurrence that is being cut.
+    /// The rest of the merged occurrence from which deny windows are being cut.
     rest: Option<Occurrence>,
     steps: u32,
     has_failed: bool,
@@ -221,7 +220,7 @@ impl<'a> Occurrences<'a> {
         loop {
             let Some(merged) = self.rest.take() else {
                 let Some(merged) = self.merge()? else { return Ok(None) };
-                // At first there is none ahead.
+                // Before the first seek there is none.
                 if self.deny.peek().is_none_or(|deny| deny.end + BEHIND_MAX < merged.start) {
                     self.step(1 + SEEK_STEPS * self.deny.windows.len())?;
                     self.deny.seek(merged.start);
@@ -244,7 +243,7 @@ impl<'a> Occurrences<'a> {
     fn merge(&mut self) -> Result<Option<Occurrence>, CalendarError> {
         let Some(mut merged) = self.maintenance.peek() else { return Ok(None) };
         if merged.start < self.from {
-            merged.start = self.look_back(merged.start)?;
+            merged.start = self.find_start(merged.start)?;
         }
         while let Some(next) = self.maintenance.peek().filter(|next| next.start < merged.end) {
             self.step(1)?;
@@ -257,9 +256,9 @@ impl<'a> Occurrences<'a> {
         Ok(Some(merged))
     }
 
-    /// The start of what began at `start`, before `from`: others that were over by `from` may have overlapped it. Each is
-    /// gone through once, as it would be on the way ahead.
-    fn look_back(&mut self, mut start: DateTime<Utc>) -> Result<DateTime<Utc>, CalendarError> {
+    /// The start of the merged occurrence of which a part began at `start`, before `from`: occurrences that ended by `from`
+    /// may overlap it. Each is examined once, as in a forward search.
+    fn find_start(&mut self, mut start: DateTime<Utc>) -> Result<DateTime<Utc>, CalendarError> {
         self.step(self.maintenance.windows.len())?;
         let mut behind = self.maintenance.behind();
         while let Some(earlier) = behind.pop_ending_after(start) {
@@ -272,7 +271,7 @@ impl<'a> Occurrences<'a> {
         Ok(start)
     }
 
-    /// The first piece that deny windows leave of `merged`; what follows it is kept.
+    /// The first piece of `merged` that deny windows leave; the rest is stored in `self.rest`.
     fn cut(&mut self, mut merged: Occurrence) -> Result<Option<Occurrence>, CalendarError> {
         while let Some(deny) = self.deny.peek().filter(|deny| deny.start < merged.end) {
             self.step(1)?;
@@ -284,7 +283,7 @@ impl<'a> Occurrences<'a> {
             }
             merged.start = merged.start.max(deny.end);
             if merged.start >= merged.end {
-                // It may reach into the next one.
+                // The deny occurrence may reach into the next merged occurrence.
                 return Ok(None);
             }
             self.deny.pop();

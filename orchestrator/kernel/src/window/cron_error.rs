@@ -1,9 +1,9 @@
-//! What is wrong with a cron schedule that is not understood. The library says it by the place in its own grammar, and
-//! names limits that it does not have.
+//! Errors of cron schedules. Those of the library refer to positions in its grammar and state wrong limits, so the first
+//! mistake is searched for here.
 
 use crate::read::quoted;
 
-/// A field of a schedule: what it is, its numbers, and its names from the first number on.
+/// A field of a schedule: its description, its range of numbers, and the names of the numbers, if any.
 struct Field {
     what: &'static str,
     first: u32,
@@ -28,9 +28,9 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
-/// How many characters of a name are enough, and are all that there may be but for the whole.
+/// The length of an abbreviated name; only this length or the full name is valid.
 const ABBREVIATION: usize = 3;
-/// Longer ones of the library.
+/// Longer abbreviations that the library accepts.
 const ABBREVIATIONS: [&str; 2] = ["tues", "thurs"];
 
 const FIELDS: [Field; 7] = [
@@ -49,10 +49,10 @@ const FIELDS: [Field; 7] = [
     Field { what: "a year", first: 1970, last: 2100, names: &[], range: "1970 to 2100" },
 ];
 
-/// The first mistake that is found in `text`, if one is.
+/// The first mistake found in `text`, if any.
 pub(super) fn first_error(text: &str) -> Option<String> {
     if text.trim_start().starts_with('@') {
-        return Some("there are @hourly, @daily, @weekly, @monthly and @yearly".to_owned());
+        return Some("use @hourly, @daily, @weekly, @monthly or @yearly".to_owned());
     }
     let text = [",", "/", "-"].into_iter().fold(text.to_owned(), |text, separator| {
         text.split(separator).map(str::trim).collect::<Vec<_>>().join(separator)
@@ -60,7 +60,7 @@ pub(super) fn first_error(text: &str) -> Option<String> {
     let fields: Vec<&str> = text.split_whitespace().collect();
     match fields.len() {
         6 | 7 => {}
-        5 => return Some("it has 5 fields; the second comes before them, such as 0".to_owned()),
+        5 => return Some("it has 5 fields; put the second before them, such as 0".to_owned()),
         count => return Some(format!("it has {count} fields, not 6 or 7")),
     }
     let parts =
@@ -84,10 +84,10 @@ impl Field {
             return Some(format!("{} is not {}: {}", quoted(wrong), self.what, self.range));
         }
         (self.number(start) > self.number(end))
-            .then(|| format!("{} goes backwards; list what it means, with commas", quoted(range)))
+            .then(|| format!("{} goes backwards; list the values, separated by commas", quoted(range)))
     }
 
-    /// What `text` stands for, if anything.
+    /// The number that `text` is or names, if any.
     fn number(&self, text: &str) -> Option<u32> {
         if let Ok(number) = text.parse::<u32>() {
             return (self.first..=self.last).contains(&number).then_some(number);

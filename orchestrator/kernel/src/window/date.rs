@@ -30,7 +30,7 @@ impl FromStr for Date {
 
     fn from_str(text: &str) -> Result<Self, DateError> {
         let date = text.parse().map(Self).map_err(|_| DateError(quoted(text)))?;
-        // The library takes single digits, signs and longer years too.
+        // The library also accepts single digits, signs and longer years.
         if date.to_string() == text && text.len() == "YYYY-MM-DD".len() {
             Ok(date)
         } else {

@@ -12,7 +12,7 @@ use crate::read::quoted;
 /// The names, from Monday on.
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// Fewest characters of a day's name by which it is recognised, so that it can be named.
+/// Minimum length of an abbreviation for which an error suggests the day.
 const ABBREVIATION_MIN: usize = 2;
 
 /// Some days of the week, at least one and none twice, in the order in which they were written.
@@ -25,24 +25,24 @@ pub struct DaysOfWeek {
 /// A text is not a list of days.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DaysError {
-    /// There is nothing in it.
+    /// The text is empty.
     #[error("no day is named; write one day or more, such as \"Friday, Saturday\"")]
     Empty,
-    /// A comma too many.
+    /// There is an empty entry between commas.
     #[error("a day is missing before, after or between commas; write \"Friday, Saturday\"")]
     Missing,
-    /// A day in another form.
+    /// A day is abbreviated or misspelt.
     #[error("write {name} instead of {text:?}: days have their full English names")]
     NotInFull {
-        /// What stands there.
+        /// The text of the entry.
         text: String,
-        /// The name of the day that seems to be meant.
+        /// The full name of the day that is probably meant.
         name: &'static str,
     },
-    /// No day.
+    /// An entry is not a day.
     #[error("{0:?} is not a day; write Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday")]
     Unknown(String),
-    /// The same day twice.
+    /// A day is listed twice.
     #[error("{0} is listed twice; write it once")]
     Duplicate(&'static str),
 }
@@ -59,7 +59,7 @@ fn name(day: Weekday) -> &'static str {
 }
 
 fn day(text: &str) -> Result<Weekday, DaysError> {
-    // The library takes abbreviations in any case too.
+    // The library also accepts abbreviations, in upper and lower case.
     if let Some(name) = NAMES.into_iter().find(|name| *name == text) {
         return name.parse().map_err(|_| DaysError::Unknown(quoted(text)));
     }

@@ -12,10 +12,10 @@ use super::timezone::Timezone;
 use crate::duration::Duration;
 use crate::read::{self, from_objects_only};
 
-/// Longest duration of a window, and longest time for which windows may overlap one another: 366 days.
+/// The longest duration of a window, and the longest time for which windows may overlap one another.
 pub(crate) const SPAN_MAX: TimeDelta = TimeDelta::days(366);
 
-/// An entry of `maintenance-windows` or `deny-windows`: times that come again and again, each for a duration.
+/// An entry of `maintenance-windows` or `deny-windows`: recurring start times, and a duration.
 ///
 /// A window belongs to the local day on which it starts, and may run past midnight. `cron`, `not-before`, `not-after`
 /// and `dst` are extensions of the specification.
@@ -37,14 +37,14 @@ pub(crate) enum Starts {
     Cron(Cron),
 }
 
-/// When a window ends whose duration has a change of the local clock in it.
+/// When a window ends if the local clock changes during it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DstPolicy {
     /// When its duration has elapsed.
     #[default]
     Elapsed,
-    /// When the local clock shows the start time and its duration.
+    /// When the local clock shows the start time plus the duration.
     WallClock,
 }
 
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for DstPolicy {
     }
 }
 
-/// A time in which upgrades may run: from `start` on, and before `end`.
+/// A time in which upgrades may run: from `start` until before `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Occurrence {
     /// Its first instant.
@@ -63,25 +63,23 @@ pub struct Occurrence {
     pub end: DateTime<Utc>,
 }
 
-/// A window whose entries are in order one by one, and not together.
+/// Why a window whose fields are valid one by one is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
-    /// It would start at two kinds of times.
+    /// It has both kinds of start times.
     #[error("a window has either cron, or days-of-week and start-time; leave one of them out")]
     CronAndDays,
-    /// It would never start.
+    /// It has no start times.
     #[error("when does the window start? Give days-of-week and start-time, or cron")]
     NoStart,
-    /// Days without a time.
+    /// It has days and no time.
     #[error("start-time is missing: the local time at which the window starts on its days, such as 01:00")]
     NoStartTime,
-    /// A time without days.
+    /// It has a time and no days.
     #[error("days-of-week is missing: the days on which the window starts, such as \"Friday, Saturday\"")]
     NoDays,
-    /// The last day comes before the first.
-    #[error(
-        "not-after ({not_after}) is before not-before ({not_before}), so that the window would never open"
-    )]
+    /// The last day is before the first.
+    #[error("not-after ({not_after}) is before not-before ({not_before}), so the window would never open")]
     NeverOpen {
         /// The first day.
         not_before: Date,
@@ -90,7 +88,7 @@ pub enum WindowError {
     },
 }
 
-/// A window as it is written.
+/// The JSON of a window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Document {
@@ -146,7 +144,7 @@ impl From<Window> for Document {
     }
 }
 
-/// A duration that a window can have.
+/// Reads the duration of a window, which is more than zero and at most [`SPAN_MAX`].
 pub(crate) fn window_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let duration = Duration::deserialize(deserializer)?;
     if duration.as_secs() == 0 {

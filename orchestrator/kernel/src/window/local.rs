@@ -1,11 +1,11 @@
-//! What a zone's clocks show, and when: always worked out from UTC to local time, which is never ambiguous.
+//! Local time in a zone: always computed from UTC to local time, which is never ambiguous.
 //!
-//! It relies on no zone changing its clocks twice within two days, which a test holds the database to (`tests/windows.rs`).
+//! It relies on no zone changing its clocks twice within two days; `tests/kernel/windows.rs` checks the database for this.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
-/// Local time differs from UTC, and jumps, by less than this.
+/// Offsets from UTC, and jumps of local time, are less than this.
 const DAY: TimeDelta = TimeDelta::days(1);
 
 fn offset(zone: Tz, at: DateTime<Utc>) -> TimeDelta {
@@ -28,13 +28,13 @@ fn change(zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>) -> DateTime<Utc> {
     from + TimeDelta::seconds(high)
 }
 
-/// What clocks in `zone` show at `at`.
+/// The local time in `zone` at `at`.
 pub(super) fn shown(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
     at.naive_utc() + offset(zone, at)
 }
 
-/// The first instant at which clocks in `zone` show `local` or later: the first of two, and the end of a gap.
-/// `local` has no fraction of a second.
+/// The first instant at which the local time in `zone` is `local` or later: the first of two instants when it occurs
+/// twice, the end of the gap when it is skipped. `local` is in whole seconds.
 pub(super) fn first_shown(zone: Tz, local: NaiveDateTime) -> DateTime<Utc> {
     let (low, high) = (local.and_utc() - DAY, local.and_utc() + DAY);
     let (before, after) = (offset(zone, low), offset(zone, high));
@@ -49,8 +49,8 @@ pub(super) fn first_shown(zone: Tz, local: NaiveDateTime) -> DateTime<Utc> {
     }
 }
 
-/// The latest that clocks in `zone` have shown up to `at`, or what they would have shown next: more than they show
-/// at `at` when they were put back shortly before. Fractions of a second are left out.
+/// The latest local time that clocks in `zone` have reached up to `at`: later than the local time at `at` when clocks were
+/// put back shortly before. In whole seconds.
 pub(super) fn latest_shown(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
     let at = DateTime::from_timestamp(at.timestamp(), 0).expect("earlier than another time");
     let before = offset(zone, at - DAY);
@@ -61,7 +61,7 @@ pub(super) fn latest_shown(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
     now.max(change(zone, at - DAY, at).naive_utc() + before)
 }
 
-/// Whether clocks in `zone` show `day` at all: where the date line was moved, a day may have been left out.
+/// Whether `day` exists in `zone`: where the date line was moved, a day may have been skipped.
 pub(super) fn has_day(zone: Tz, day: NaiveDate) -> bool {
     let first = first_shown(zone, day.and_time(NaiveTime::MIN));
     shown(zone, first).date() == day

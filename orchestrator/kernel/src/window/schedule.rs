@@ -12,53 +12,53 @@ use super::cron_error::first_error;
 use crate::read::from_text;
 use crate::read::quoted;
 
-/// The years in which a schedule starts.
+/// The first and the last year in which a schedule starts.
 const FIRST_YEAR: i32 = 1970;
 const LAST_YEAR: i32 = 2100;
 
 /// A schedule in the syntax of the crate `cron`: second, minute, hour, day of the month, month, day of the week (1 is
-/// Sunday) and, if wanted, year; or `@daily` and the like. Its years go up to 2100.
+/// Sunday) and optionally year, up to 2100; or a shorthand such as `@daily`.
 ///
-/// It says what the local clock shows when a window starts, once a minute at most.
+/// It gives the local times at which a window starts, at most one in a minute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 pub struct Cron {
     schedule: Arc<Schedule>,
 }
 
-/// A text is not a schedule of starts.
+/// Why a text is not a valid schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
-    /// It is not understood.
+    /// Its syntax is invalid.
     #[error(
         "{text:?} is not a cron schedule{reason}; write second, minute, hour, day of the month, month and day of \
          the week, such as \"0 0 1 * * Fri\""
     )]
     Syntax {
-        /// What stands there.
+        /// The start of the text.
         text: String,
-        /// Why, after a colon, or nothing.
+        /// A colon and the mistake; empty if unknown.
         reason: String,
     },
-    /// Many starts in one minute.
-    #[error("{0:?} starts more often than once a minute; begin it with one second, such as 0")]
+    /// It starts several times in one minute.
+    #[error("{0:?} starts more often than once a minute; begin it with a single second, such as 0")]
     TooOften(String),
-    /// No start at all.
-    #[error("{0:?} never starts: no day from 1970 to 2100 is like that")]
+    /// It never starts.
+    #[error("{0:?} never starts: no day from 1970 to 2100 matches")]
     Never(String),
 }
 
 impl Cron {
-    /// The first time at or after `local` at which it starts. `local` is in the years 1970 to 10 000.
+    /// The first start at or after `local`, which is in the years 1970 to 10 000.
     pub(super) fn next(&self, local: NaiveDateTime) -> Option<NaiveDateTime> {
-        // What the local clock shows is handed over as if it were UTC, so that no zone's changes come into it.
+        // Local time is passed as if it were UTC, so that clock changes have no influence.
         let before = local - TimeDelta::seconds(1);
         self.schedule.after(&before.and_utc()).next().map(|next| next.naive_utc())
     }
 
-    /// The last time before `local` at which it starts. `local` is in the years 1969 to 10 000.
+    /// The last start before `local`, which is in the years 1969 to 10 000.
     pub(super) fn previous(&self, local: NaiveDateTime) -> Option<NaiveDateTime> {
-        // The library takes the months of an earlier year for those up to the month of `local`.
+        // In an earlier year the library only finds months up to the month of `local`.
         let years = self.schedule.years();
         let is_one = |year: &i32| u32::try_from(*year).is_ok_and(|year| years.includes(year));
         let year = (FIRST_YEAR..=local.year().min(LAST_YEAR)).rev().find(is_one)?;
@@ -68,7 +68,7 @@ impl Cron {
     }
 }
 
-/// What is wrong with `text`, or else what the parser says, without the schedule it repeats and the caret under it.
+/// The mistake in `text`, or else the library's message without the quoted schedule and the caret under it.
 fn reason(text: &str, error: &cron::error::Error) -> String {
     if let Some(mistake) = first_error(text) {
         return format!(": {mistake}");

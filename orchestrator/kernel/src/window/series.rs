@@ -6,11 +6,11 @@ use chrono_tz::Tz;
 use super::definition::{DstPolicy, Occurrence, Starts, Window};
 use super::local::{first_shown, has_day, latest_shown, shown};
 
-/// First and last day on which a window starts.
+/// The first and the last day on which a window may start.
 const FIRST_DAY: NaiveDate = NaiveDate::from_ymd_opt(1970, 1, 1).expect("a day");
 const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a day");
 
-/// Before and after every occurrence of every window.
+/// Times before and after all occurrences of all windows.
 pub(super) const BEFORE_ALL: DateTime<Utc> =
     NaiveDate::from_ymd_opt(1969, 1, 1).expect("a day").and_time(NaiveTime::MIN).and_utc();
 pub(super) const AFTER_ALL: DateTime<Utc> =
@@ -19,27 +19,27 @@ pub(super) const AFTER_ALL: DateTime<Utc> =
 const SECOND: TimeDelta = TimeDelta::seconds(1);
 const DAY: TimeDelta = TimeDelta::days(1);
 
-/// The occurrences of one window from some time on. Both their starts and their ends come in order, though several
-/// may start together: at the end of a gap.
+/// The occurrences of one window from some time on. Both starts and ends are in order; several may start together, at the
+/// end of a gap in local time.
 #[derive(Debug, Clone)]
 pub(super) struct Series<'a> {
     window: &'a Window,
     zone: Tz,
-    /// What local clocks show at the earliest when the next one starts.
+    /// The next occurrence starts at this local time or later.
     from: NaiveDateTime,
-    /// What they show later than when those before the first one start.
+    /// Occurrences before the first one start before this local time.
     first: NaiveDateTime,
 }
 
-/// The occurrences of one window before some time, the last one first. Both their starts and their ends come in order.
+/// The occurrences of one window before some time, the last first. Both starts and ends are in order.
 #[derive(Debug, Clone)]
-pub(super) struct Passed<'a> {
+pub(super) struct PastSeries<'a> {
     series: Series<'a>,
 }
 
 impl<'a> Series<'a> {
-    /// The first occurrence of `window` that ends after `at`, at a site in the zone `site`, and those after it. `at`
-    /// lies between [`BEFORE_ALL`] and [`AFTER_ALL`].
+    /// The first occurrence of `window` that ends after `at`, and the series of those after it, at a site in the timezone
+    /// `site`. `at` is between [`BEFORE_ALL`] and [`AFTER_ALL`].
     pub(super) fn ending_after(
         window: &'a Window,
         site: Tz,
@@ -47,7 +47,7 @@ impl<'a> Series<'a> {
     ) -> (Option<Occurrence>, Self) {
         let zone = window.timezone.unwrap_or_default().zone(site);
         let duration = window.duration.to_delta();
-        // Exact but for one that ends just then, which is skipped.
+        // May include an occurrence that ends exactly at `at`; it is skipped below.
         let from = match window.dst.unwrap_or_default() {
             DstPolicy::Elapsed => latest_shown(zone, at - duration),
             DstPolicy::WallClock => latest_shown(zone, at) - duration,
@@ -58,9 +58,9 @@ impl<'a> Series<'a> {
         (first, series)
     }
 
-    /// The occurrences before the first one, from the last one on.
-    pub(super) fn passed(&self) -> Passed<'a> {
-        Passed { series: Self { from: self.first, ..*self } }
+    /// The occurrences before the first one, the last first.
+    pub(super) fn passed(&self) -> PastSeries<'a> {
+        PastSeries { series: Self { from: self.first, ..*self } }
     }
 
     fn occurrence(&self, local: NaiveDateTime) -> Option<Occurrence> {
@@ -73,7 +73,7 @@ impl<'a> Series<'a> {
             DstPolicy::Elapsed => start + duration,
             DstPolicy::WallClock => first_shown(self.zone, local + duration),
         };
-        // Local clocks may have passed over all of it.
+        // All of it may lie in a gap of local time.
         (start < end).then_some(Occurrence { start, end })
     }
 }
@@ -92,7 +92,7 @@ impl Iterator for Series<'_> {
     }
 }
 
-impl Iterator for Passed<'_> {
+impl Iterator for PastSeries<'_> {
     type Item = Occurrence;
 
     fn next(&mut self) -> Option<Occurrence> {
@@ -106,14 +106,14 @@ impl Iterator for Passed<'_> {
 }
 
 impl Window {
-    /// The first and the last day on which it may start.
+    /// The first and the last day on which the window may start.
     fn days(&self) -> (NaiveDate, NaiveDate) {
         let first = self.not_before.map_or(FIRST_DAY, |date| date.day().max(FIRST_DAY));
         let last = self.not_after.map_or(LAST_DAY, |date| date.day().min(LAST_DAY));
         (first, last)
     }
 
-    /// What local clocks show at the last start before `before`.
+    /// The local time of the last start before `before`.
     pub(super) fn previous_start(&self, before: NaiveDateTime) -> Option<NaiveDateTime> {
         let (first, last) = self.days();
         let before = before.min(last.and_time(NaiveTime::MIN) + DAY);
@@ -130,7 +130,7 @@ impl Window {
         start.filter(|start| start.date() >= first)
     }
 
-    /// What local clocks show at the first start at or after `from`.
+    /// The local time of the first start at or after `from`.
     pub(super) fn next_start(&self, from: NaiveDateTime) -> Option<NaiveDateTime> {
         let (first, last) = self.days();
         let from = from.max(first.and_time(NaiveTime::MIN));

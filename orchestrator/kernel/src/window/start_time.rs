@@ -17,21 +17,21 @@ pub struct StartTime(NaiveTime);
 /// A text is not a time of day.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StartTimeError {
-    /// Not two digits, a colon and two digits.
+    /// The text is not two digits, a colon and two digits.
     #[error("{0:?} is not a time of day; write HH:MM, such as 01:00")]
     Form(String),
-    /// The end of a day.
+    /// The text is `24:00`.
     #[error("24:00 is not a time of day; write 00:00, and the next day in days-of-week")]
     Midnight,
     /// A digit is missing.
     #[error("write {expected} instead of {text:?}: times of day are HH:MM")]
     OneDigit {
-        /// What stands there.
+        /// The text.
         text: String,
         /// The same with two digits.
         expected: String,
     },
-    /// No clock shows that.
+    /// The hour or the minute is out of range.
     #[error("{0:?} is not a time of day; hours go from 00 to 23 and minutes from 00 to 59, such as 01:00")]
     Range(String),
 }

@@ -18,7 +18,7 @@ fn at(text: &str) -> DateTime<Utc> {
 
 const EVERY_DAY: &str = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday";
 
-/// Starts and ends, short enough for a line.
+/// The first `count` occurrences after `from`, one line each: start and end.
 fn list(maintenance: &[Window], deny: &[Window], site: Tz, from: &str, count: usize) -> Vec<String> {
     let occurrences: Result<Vec<_>, _> =
         Calendar::new(maintenance, deny, site).occurrences(at(from)).take(count).collect();
@@ -48,7 +48,7 @@ fn windows_round_trip() {
 }
 
 #[test]
-fn days_of_the_week() {
+fn invalid_days_are_explained() {
     let one = |changed: &str| {
         let json = json!({"days-of-week": changed, "start-time": "01:00", "duration": "4h"});
         serde_json::from_value::<Window>(json).unwrap_err().to_string()
@@ -70,7 +70,7 @@ fn days_of_the_week() {
     }
 }
 
-/// A window in which one key has another value, or none when it is null.
+/// The error for a window in which `key` has this value, or is removed when it is null.
 fn changed(key: &str, value: Value) -> String {
     let mut json = json!({"days-of-week": "Friday", "start-time": "01:00", "duration": "4h"});
     let keys = json.as_object_mut().unwrap();
@@ -83,7 +83,7 @@ fn changed(key: &str, value: Value) -> String {
 }
 
 #[test]
-fn schedules_that_are_not_understood() {
+fn invalid_schedules_are_explained() {
     for (cron, mistake) in [
         ("0 0 24 * * *", "24 is not an hour: 0 to 23"),
         ("0 60 1 * * *", "60 is not a minute: 0 to 59"),
@@ -96,11 +96,11 @@ fn schedules_that_are_not_understood() {
         ("0 0 1-24 * * *", "24 is not an hour: 0 to 23"),
         ("0 0 1 , 24 * * *", "24 is not an hour: 0 to 23"),
         ("0 0 Mon * * *", "Mon is not an hour: 0 to 23"),
-        ("0 0 1 * * Fri-Mon", "Fri-Mon goes backwards; list what it means, with commas"),
+        ("0 0 1 * * Fri-Mon", "Fri-Mon goes backwards; list the values, separated by commas"),
         ("0 */0 1 * * *", "\"0\" is not a step, after a /: 1 to 59"),
-        ("0 1 * * *", "it has 5 fields; the second comes before them, such as 0"),
+        ("0 1 * * *", "it has 5 fields; put the second before them, such as 0"),
         ("0 1", "it has 2 fields, not 6 or 7"),
-        ("@midnight", "there are @hourly, @daily, @weekly, @monthly and @yearly"),
+        ("@midnight", "use @hourly, @daily, @weekly, @monthly or @yearly"),
     ] {
         let found = cron.parse::<Cron>().unwrap_err().to_string();
         let expected = format!("{cron:?} is not a cron schedule: {mistake}; write second, minute");
@@ -118,7 +118,7 @@ fn schedules_that_are_not_understood() {
 }
 
 #[test]
-fn everything_else_that_is_not_a_window() {
+fn invalid_windows_are_explained() {
     for (key, value, message) in [
         ("start-time", json!("24:00"), "24:00 is not a time of day; write 00:00, and the next day in"),
         ("start-time", json!("1:00"), r#"write 01:00 instead of "1:00""#),
@@ -180,7 +180,7 @@ fn everything_else_that_is_not_a_window() {
 }
 
 #[test]
-fn the_specifications_window() {
+fn specification_example() {
     let windows = [weekly("Friday, Saturday", "01:00", "4h")];
     let calendar = Calendar::new(&windows, &[], Tz::Europe__Stockholm);
     // A Friday.
@@ -199,7 +199,7 @@ fn the_specifications_window() {
 }
 
 #[test]
-fn overlapping_windows_are_one_and_touching_ones_are_two() {
+fn overlapping_windows_merge_touching_ones_do_not() {
     let windows = [
         weekly("Friday", "23:00", "4h"),
         weekly("Saturday", "01:00", "4h"),
@@ -213,7 +213,7 @@ fn overlapping_windows_are_one_and_touching_ones_are_two() {
             "11-27 Fri 23:00 - 11-28 Sat 05:00"
         ]
     );
-    // Asked after one of them is over, the whole is still known.
+    // The whole occurrence is found even after one of the windows has ended.
     assert_eq!(
         list(&windows, &[], Tz::UTC, "2026-11-21T04:00:00Z", 1),
         ["11-20 Fri 23:00 - 11-21 Sat 05:00"]
@@ -288,13 +288,13 @@ fn changes_of_the_clock() {
 }
 
 #[test]
-fn a_day_that_was_left_out_has_no_occurrence() {
+fn skipped_days_have_no_occurrence() {
     let fridays = [weekly("Friday", "12:00", "1h")];
     assert_eq!(
         list(&fridays, &[], Tz::Pacific__Apia, "2011-12-20T00:00:00Z", 2),
         ["12-23 Fri 22:00 - 12-23 Fri 23:00", "01-05 Thu 22:00 - 01-05 Thu 23:00"]
     );
-    // A gap at midnight leaves the rest of the day.
+    // After a gap at midnight the rest of the day exists.
     let midnight = [weekly("Sunday", "00:00", "1h")];
     assert_eq!(
         list(&midnight, &[], Tz::America__Sao_Paulo, "2018-11-01T00:00:00Z", 1),
@@ -324,7 +324,7 @@ fn cron_starts_by_the_local_clock() {
             "03-29 Sun 01:30 - 03-29 Sun 01:50"
         ]
     );
-    // The hour that comes twice counts once.
+    // The repeated hour counts once.
     assert_eq!(
         list(&half_hours, &[], stockholm, "2026-10-25T00:30:00Z", 2),
         ["10-25 Sun 00:30 - 10-25 Sun 00:50", "10-25 Sun 02:00 - 10-25 Sun 02:20"]
@@ -350,7 +350,7 @@ fn first_and_last_days() {
 }
 
 #[test]
-fn windows_without_end_are_refused() {
+fn endless_windows_are_refused() {
     let now = at("2026-11-20T00:00:00Z");
     let endless = [weekly(EVERY_DAY, "00:00", "25h")];
     let calendar = Calendar::new(&endless, &[], Tz::UTC);
@@ -384,9 +384,9 @@ fn windows_without_end_are_refused() {
     assert_eq!(list(&week, &[], Tz::UTC, "2026-01-01T00:00:00Z", 2), ["01-01 Tue 00:00 - 01-08 Tue 01:00"]);
 }
 
-/// Fifty windows that overlap for two hundred days: what could be gone through ahead can be from within, to the same start.
+/// Fifty windows that overlap for two hundred days: the start found from within is the one found from before.
 #[test]
-fn looking_back_takes_no_more_than_looking_ahead() {
+fn searching_back_costs_no_more_than_ahead() {
     let windows: Vec<Window> = (0..50)
         .map(|minute| {
             window(json!({
@@ -406,9 +406,9 @@ fn looking_back_takes_no_more_than_looking_ahead() {
     }
 }
 
-/// The one is the contrary of the other, also where a schedule leaves out years.
+/// Also when a schedule leaves out years.
 #[test]
-fn starts_before_and_after_a_time() {
+fn previous_start_inverts_next_start() {
     let weekly = [weekly("Friday, Monday", "01:00", "4h"), weekly(EVERY_DAY, "00:00", "1h")];
     let cron = [
         "@daily",
@@ -444,7 +444,7 @@ fn starts_before_and_after_a_time() {
 }
 
 #[test]
-fn what_is_never_open_ends_the_search() {
+fn never_open_windows_end_the_search() {
     let windows = [weekly(EVERY_DAY, "00:00", "24h")];
     let calendar = Calendar::new(&windows, &windows, Tz::Asia__Tokyo);
     let now = at("2026-11-20T00:00:00Z");
@@ -456,7 +456,7 @@ fn what_is_never_open_ends_the_search() {
 }
 
 #[test]
-fn any_time_that_can_be_held() {
+fn extreme_times_do_not_panic() {
     let windows = [
         weekly(EVERY_DAY, "00:00", "24h"),
         window(json!({"cron": "@daily", "duration": "366d", "dst": "wall-clock"})),

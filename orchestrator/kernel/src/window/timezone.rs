@@ -1,4 +1,4 @@
-//! In which zone a window's local times are meant.
+//! The timezone of a window's local times.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,38 +11,38 @@ use crate::read::quoted;
 
 const SITE_LOCAL: &str = "site-local";
 
-/// Least likeness, from 0 to 1, of a zone's name to what was written for it to be named.
-const LIKENESS_MIN: f64 = 0.75;
+/// Minimum similarity, from 0 to 1, at which an error suggests a zone's name.
+const SIMILARITY_MIN: f64 = 0.75;
 
-/// The site's zone, or one of the IANA database by its name.
+/// The site's timezone, or one of the IANA database by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 pub enum Timezone {
-    /// The zone that the site is configured with.
+    /// The site's configured timezone.
     #[default]
     SiteLocal,
-    /// A zone of the database.
+    /// A zone of the IANA database.
     Named(Tz),
 }
 
-/// A text names no zone.
+/// A text is not the name of a zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimezoneError {
-    /// A zone's name is much like it.
+    /// A zone has a similar name.
     #[error("{text:?} is not a zone; did you mean {nearest}?")]
     Near {
-        /// What stands there.
+        /// The text.
         text: String,
-        /// The zone of the most similar name.
+        /// The most similar name.
         nearest: &'static str,
     },
-    /// Nothing is like it.
+    /// No zone has a similar name.
     #[error("{0:?} is not a zone; write site-local, or a name of the IANA database such as Europe/Stockholm")]
     Unknown(String),
 }
 
 impl Timezone {
-    /// The zone that is meant at a site in the zone `site`.
+    /// The zone at a site in the zone `site`.
     pub fn zone(self, site: Tz) -> Tz {
         match self {
             Self::SiteLocal => site,
@@ -51,20 +51,20 @@ impl Timezone {
     }
 }
 
-/// The name most like `text`, if any is.
+/// The name most similar to `text`, if any is similar enough.
 fn nearest(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let names = TZ_VARIANTS.iter().map(|zone| zone.name()).chain([SITE_LOCAL]);
     names
         .map(|name| {
             let name_lower = name.to_lowercase();
-            // A city alone is what people remember.
+            // People often write the city alone.
             let city = name_lower.rsplit('/').next().unwrap_or_default();
-            let likeness =
+            let similarity =
                 if city == text { 1.0 } else { strsim::normalized_damerau_levenshtein(&text, &name_lower) };
-            (likeness, name)
+            (similarity, name)
         })
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
         .max_by(|one, other| one.0.total_cmp(&other.0).then_with(|| other.1.cmp(one.1)))
         .map(|(_, name)| name)
 }

@@ -1,4 +1,4 @@
-//! Facts that do not fit the state are refused with a typed error, and change nothing.
+//! Facts that do not apply to the state are refused with a typed error and change nothing.
 
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{ApplyError, Fact, HostEvent, LockProvider, Record, RunResult};
@@ -6,7 +6,7 @@ use os_upgrade_kernel::{ApplyError, Fact, HostEvent, LockProvider, Record, RunRe
 use crate::common::{self, Site, group, host, run, start};
 
 #[test]
-fn facts_that_do_not_fit() {
+fn inapplicable_facts_change_nothing() {
     let mut site = Site::ready(&["h1", "h2"]);
     for line in ["trigger r1", "deliver", "reply h1 prepare done", "reply h2 prepare done"] {
         common::script::perform(&mut site, line);
@@ -33,7 +33,7 @@ fn facts_that_do_not_fit() {
         let mut state = site.state.clone();
         assert_eq!(state.apply(start(), &fact), Err(error.clone()));
         assert_eq!(state, site.state, "{fact:?}");
-        // Of a record, all facts or none.
+        // All facts of a record apply, or none.
         let facts = vec![Fact::Fenced { sequence: 77, leader: "two".to_owned() }, fact];
         let record = Record { at: start(), control: 99, facts };
         assert!(state.apply_record(&record).is_err());

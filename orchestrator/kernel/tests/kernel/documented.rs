@@ -1,4 +1,4 @@
-//! What operators look up in the documentation stands there.
+//! The documentation covers what operators look up there.
 
 use os_upgrade_kernel::Cause;
 

@@ -1,7 +1,7 @@
-//! The format on disk: every fact, event, reason and cause as JSON, as it must be read forever.
+//! The on-disk format: every fact, event, reason and cause as JSON, which must stay readable permanently.
 //!
-//! A line here may be added and never changed. Each list is checked to have every variant: the functions named
-//! `…_variant` do not compile when one is missing, and the lists are compared with their number.
+//! Lines here may be added and never changed. Each list must have every variant: the functions named `…_variant` do not
+//! compile when one is missing, and the lists are compared with the number of variants.
 
 use std::collections::BTreeSet;
 
@@ -25,14 +25,14 @@ use serde_json::json;
 
 use crate::common::{self, application, client, config, group, host, run, start};
 
-/// A rollout as by default: the only place in these tests, stories included, where all its settings are written out.
+/// The default rollout: the only place in these tests, including the stories, with all its fields.
 macro_rules! rollout {
     () => {
         r#"{"max-concurrent":1,"max-failures":0,"unreachable":"skip","boot-timeout":"30m"}"#
     };
 }
 
-/// Checks that each value reads and writes exactly as its JSON, and that every variant of `count` has a line.
+/// Checks that each value reads and writes exactly as its JSON, and that each of the `count` variants has a line.
 fn check<T>(table: &[(T, &str)], variant: impl Fn(&T) -> usize, count: usize)
 where
     T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
@@ -558,7 +558,7 @@ fn records_and_snapshots() {
     let json = r#"{"at":"2026-11-21T01:00:00Z","control":12,"facts":[{"type":"fence-passed","sequence":7}]}"#;
     check(&[(record, json)], |_| 0, 1);
 
-    // Who holds a slot: a host of ours, a client from outside, both under one name.
+    // Holders of a slot: a host of a run, an external client, both under one name.
     let holder =
         |run: Option<&str>, client| Holder { since: start(), run: run.map(common::run), client, hold: None };
     let hold = Hold { actor: "eve".to_owned(), reason: "a new disk".to_owned(), since: start() };
@@ -576,7 +576,7 @@ fn records_and_snapshots() {
     ];
     check(&table, |_| 0, 1);
 
-    // Who waits for one.
+    // A waiter.
     let mut waiting = Semaphore { slots: 1, ..Semaphore::default() };
     waiting.waiters = [(client("n1"), Waiter { since: start(), asked: start(), turn: start() })]
         .into_iter()
@@ -588,7 +588,7 @@ fn records_and_snapshots() {
     );
     check(&[(waiting, json)], |_| 0, 1);
 
-    // A site in the middle of things: whatever an older program wrote, a newer one must read.
+    // A site with a busy state: a newer program must read whatever an older one wrote.
     let mut site = common::Site::ready(&["h1", "h2"]);
     let story = [
         "trigger r1",
@@ -626,9 +626,9 @@ fn records_and_snapshots() {
     });
 }
 
-/// Of a newer program that knows more of them.
+/// Fields that a newer program writes.
 #[test]
-fn unknown_fields_are_read() {
+fn unknown_fields_are_ignored() {
     let newer = r#"{"type":"fence-passed","sequence":7,"since":"yesterday"}"#;
     assert_eq!(serde_json::from_str::<Fact>(newer).unwrap(), Fact::FencePassed { sequence: 7 });
     let unknown = serde_json::from_str::<Fact>(r#"{"type":"moon-landed"}"#).unwrap_err();

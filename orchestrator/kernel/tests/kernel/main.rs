@@ -1,5 +1,5 @@
-//! The kernel from outside: tables, stories, properties, and what its formats and its purity are held to.
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+//! Tests of the kernel's interface: tables, stories, properties, the on-disk formats and the purity.
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod apply;
 mod common;

@@ -1,4 +1,4 @@
-//! What decides stays pure: no clock, randomness, I/O, logging or tasks in it, nor in anything it depends on.
+//! The crates that decide are pure: neither they nor their dependencies have a clock, randomness, I/O, logging or tasks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ const PURE: [(&str, &str); 4] = [
     ("os-upgrade-worker-rules", "worker-sdk/rules"),
 ];
 
-/// Crates that none of them may depend on, at any distance.
+/// Crates that none of them may depend on, directly or indirectly.
 const BANNED: [&str; 12] = [
     "async-nats",
     "async-std",
@@ -27,7 +27,7 @@ const BANNED: [&str; 12] = [
     "tracing",
 ];
 
-/// What the standard library and chrono would let them do all the same.
+/// Impure parts of the standard library, chrono and the language.
 const BANNED_WORDS: [&str; 7] =
     ["::now()", ".await", "std::env::", "std::fs", "std::net", "std::process", "std::thread"];
 
@@ -35,9 +35,9 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The normal dependencies of `package`, at every distance. Macros run when it is built, and are no part of it.
+/// The normal dependencies of `package`, direct and indirect, without procedural macros, which run at build time.
 fn dependencies(package: &str) -> Vec<String> {
-    // Offline: everything needed to build this test is there already.
+    // Offline: building this test has fetched everything needed.
     let output = Command::new(env!("CARGO"))
         .args([
             "tree",

@@ -1,4 +1,4 @@
-//! Going on from what was kept outside the bus: what was under way is given up, and what may be held is.
+//! Restoration: the active run ends, and every slot that may be held is held.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ fn outstanding(name: &str, action: Action, sequence: u64) -> Outstanding {
     Outstanding { host: host(name), group: group("default"), run: run("r1"), action, sequence }
 }
 
-/// h1 is through, h2 is being upgraded, h3 waits, and nobody has prepared h4.
-fn in_the_middle() -> Site {
+/// A site with an active run: h1 is upgraded, h2 is being upgraded, h3 waits, and h4 does not exist.
+fn mid_run() -> Site {
     let mut site = Site::ready(&["h1", "h2", "h3"]);
     for line in [
         "trigger r1",
@@ -43,8 +43,8 @@ fn in_the_middle() -> Site {
 }
 
 #[test]
-fn the_active_run_fails_and_slots_that_may_be_held_stay() {
-    let site = in_the_middle();
+fn active_run_fails_and_slots_stay() {
+    let site = mid_run();
     assert_eq!(site.state.slots.keys().collect::<Vec<_>>(), [&host("h2")]);
     let after = restored(&site.state, false, Vec::new());
     let ended = after.last_run.as_ref().unwrap();
@@ -58,16 +58,16 @@ fn the_active_run_fails_and_slots_that_may_be_held_stay() {
     assert_eq!(slot.command.map(|command| command.action), Some(Action::Upgrade));
     assert!(after.semaphores.get(&group("default")).unwrap().holders.contains_key("h2"));
     assert_eq!((after.fence.clone(), after.control), (None, 100));
-    assert_eq!(effects(&after).collect::<Vec<_>>(), [], "nothing is under way any more");
-    // A site where nothing is under way loses nothing by it.
+    assert_eq!(effects(&after).collect::<Vec<_>>(), [], "nothing is under way");
+    // A site where nothing is under way does not change.
     let quiet = restored(&after, false, Vec::new());
     assert_eq!(quiet, after);
 }
 
 #[test]
-fn a_slot_is_not_given_back_because_no_command_was_seen() {
-    let mut site = in_the_middle();
-    // The command for h2 has been decided and not been seen: in the part that is lost, it may have been.
+fn unseen_commands_do_not_release_slots() {
+    let mut site = mid_run();
+    // The command for h2 is decided and has not been seen: it may be in the part that is lost.
     perform(&mut site, "settings embedded default:2");
     let granted: Vec<_> = site.state.run.as_ref().unwrap().unsent().iter().cloned().collect();
     let after = restored(&site.state, false, Vec::new());
@@ -75,9 +75,9 @@ fn a_slot_is_not_given_back_because_no_command_was_seen() {
         let slot = after.slots.get(&name).unwrap();
         assert_eq!((slot.standing, slot.unsent_at_fence), (Standing::Held, None), "{name}");
     }
-    // Neither a new fence nor time changes that, whatever the setting for failures.
+    // Neither a new fence nor time changes that, whatever `on-failure` says.
     for policy in [OnFailure::Hold, OnFailure::Release] {
-        let mut later = Site { state: after.clone(), ..in_the_middle() };
+        let mut later = Site { state: after.clone(), ..mid_run() };
         Arc::make_mut(&mut later.state.settings).on_failure = policy;
         for line in ["wait 100000", "tick"] {
             perform(&mut later, line);
@@ -87,7 +87,7 @@ fn a_slot_is_not_given_back_because_no_command_was_seen() {
 }
 
 #[test]
-fn a_slot_that_was_asked_for_may_have_been_granted() {
+fn requested_slots_count_as_held() {
     let mut site = Site::ready(&["h1", "h2"]);
     for line in
         ["settings external", "trigger r1", "deliver", "reply h1 prepare done", "reply h2 prepare done"]
@@ -98,12 +98,12 @@ fn a_slot_that_was_asked_for_may_have_been_granted() {
     let after = restored(&site.state, false, Vec::new());
     let slot = after.slots.get(&host("h1")).unwrap();
     assert_eq!((slot.standing, slot.provider), (Standing::Held, LockProvider::External));
-    assert_eq!(effects(&after).collect::<Vec<_>>(), [], "nor is it given back");
+    assert_eq!(effects(&after).collect::<Vec<_>>(), [], "it is not released either");
 }
 
 #[test]
 fn unknown_commands_hold_slots_and_are_retracted() {
-    let site = in_the_middle();
+    let site = mid_run();
     let commands = vec![
         outstanding("h3", Action::Reboot, 90),
         outstanding("h4", Action::Prepare, 91),
@@ -126,12 +126,12 @@ fn unknown_commands_hold_slots_and_are_retracted() {
 }
 
 #[test]
-fn the_fact_is_the_last_of_its_record() {
-    let state = in_the_middle().state;
+fn restored_is_the_last_fact() {
+    let state = mid_run().state;
     let actor = "op".to_owned();
-    let of =
+    let from_backup =
         Restoration { source: RestoreSource::Backup, actor, control_kept: true, outstanding: Vec::new() };
-    let facts = restoration(&state, of);
+    let facts = restoration(&state, from_backup);
     let names: Vec<_> = facts.iter().map(Fact::name).collect();
     assert_eq!(names, ["host", "host", "run-stopping", "run-ended", "restored"]);
 }

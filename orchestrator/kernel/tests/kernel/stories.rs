@@ -1,16 +1,15 @@
-//! Stories: what a site is told, line by line, and everything the kernel makes of it.
+//! Stories: the inputs of a site, line by line, and everything that follows from each.
 //!
-//! Each file in `stories/` is a script (see `common/script.rs`) together with its whole outcome: `+` facts in order,
-//! `=` the answer, `~` a hint to hosts at work, `!` all that should be under way, whenever that has changed. Of settings
-//! and rollouts only what differs from the defaults is shown, so that a new setting changes no story. After a deliberate
-//! change of behaviour, `UPDATE_EXPECTED=1 cargo test -p os-upgrade-kernel --test kernel stories` writes the outcomes anew, for
-//! the reader of the diff to judge.
+//! Each file in `stories/` is a script (see `common/script.rs`) with its whole outcome: `+` facts in order, `=` the
+//! answer, `~` a hint to hosts at work, `!` all effects, whenever they have changed. Settings and rollouts are shown
+//! without their defaults, so that a new setting changes no story. After a deliberate change of behaviour,
+//! `UPDATE_EXPECTED=1 cargo test -p os-upgrade-kernel --test kernel stories` rewrites the outcomes; review the diff.
 
 use std::path::PathBuf;
 
 use crate::common;
 
-fn tell(name: &str) {
+fn play(name: &str) {
     common::expect_file(&format!("stories/{name}.story"), common::script::play);
 }
 
@@ -18,16 +17,16 @@ macro_rules! stories {
     ($($name:ident),+ $(,)?) => {
         $(#[test]
         fn $name() {
-            tell(stringify!($name));
+            play(stringify!($name));
         })+
 
         #[test]
-        fn every_story_is_told() {
-            let told = [$(concat!(stringify!($name), ".story")),+];
+        fn every_story_is_listed() {
+            let listed = [$(concat!(stringify!($name), ".story")),+];
             let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/kernel/stories");
             for entry in std::fs::read_dir(folder).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
-                assert!(told.contains(&name.as_str()), "{name} is not in the list above");
+                assert!(listed.contains(&name.as_str()), "{name} is not in the list above");
             }
         }
     };

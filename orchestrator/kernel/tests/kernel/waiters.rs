@@ -1,14 +1,14 @@
-//! Ten thousand clients that wait for one slot: what is remembered of them is bounded, and so is what the journal grows
-//! by.
+//! Ten thousand clients that wait for one slot: what is remembered of them is bounded, and so is the growth of the
+//! journal.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::semaphore::{NOTED_AGAIN, REMEMBERED};
+use os_upgrade_kernel::semaphore::{RECORD_INTERVAL, REMEMBERED};
 use os_upgrade_kernel::{Batch, ClientId, Fact, Input, LockOperation, Request, Settings, State, View};
 use os_upgrade_protocol::GroupName;
 
 const CLIENTS: usize = 10_000;
-/// Zincati asks again after so long.
-const ASKS_EVERY: TimeDelta = TimeDelta::minutes(5);
+/// How often Zincati retries.
+const RETRY_INTERVAL: TimeDelta = TimeDelta::minutes(5);
 const ROUNDS: usize = 12;
 
 fn group() -> GroupName {
@@ -20,7 +20,7 @@ fn lock(id: &str) -> Input {
     Input::Request(Request::new("token", lock).into())
 }
 
-/// A state whose only slot is held, at that time.
+/// A state whose only slot has been held since `at`.
 fn held(at: DateTime<Utc>) -> State {
     let mut batch = Batch::new(&State::default(), at);
     batch.decide(&View::default(), &Input::Settings(Settings::default()));
@@ -28,8 +28,8 @@ fn held(at: DateTime<Utc>) -> State {
     batch.finish().1
 }
 
-/// The facts of everybody's asking at `at`, and the state after.
-fn all_ask(state: &State, at: DateTime<Utc>) -> (Vec<Fact>, State) {
+/// Every client requests the slot at `at`: the facts, and the state after them.
+fn all_request(state: &State, at: DateTime<Utc>) -> (Vec<Fact>, State) {
     let mut batch = Batch::new(state, at);
     for number in 0..CLIENTS {
         let answer = batch.decide(&View::default(), &lock(&format!("node-{number}")));
@@ -48,22 +48,22 @@ fn bytes(state: &State) -> usize {
 }
 
 #[test]
-fn who_waits_for_an_hour_takes_no_more_room_than_who_has_begun_to() {
+fn waiters_take_bounded_room() {
     let mut at = DateTime::UNIX_EPOCH;
     let empty = held(at);
-    let (facts, mut state) = all_ask(&empty, at);
+    let (facts, mut state) = all_request(&empty, at);
     assert_eq!(facts.len(), CLIENTS);
     let room = bytes(&state);
     for _ in 0..ROUNDS {
-        // Twice in a minute, of which one is noted.
-        let (facts, asked) = all_ask(&state, at + NOTED_AGAIN / 2);
+        // Twice in a minute, of which one is recorded.
+        let (facts, asked) = all_request(&state, at + RECORD_INTERVAL / 2);
         assert_eq!((facts, bytes(&asked)), (Vec::new(), room));
-        at += ASKS_EVERY;
-        let (facts, asked) = all_ask(&asked, at);
+        at += RETRY_INTERVAL;
+        let (facts, asked) = all_request(&asked, at);
         assert_eq!((facts.len(), waiters(&asked, at), bytes(&asked)), (CLIENTS, CLIENTS, room));
         state = asked;
     }
-    // Once they ask no more, the next who does makes room.
+    // Once they stop retrying, the next client's request removes them.
     let mut batch = Batch::new(&state, at + REMEMBERED);
     batch.decide(&View::default(), &lock("late"));
     let (record, state) = batch.finish();

@@ -1,4 +1,4 @@
-//! When windows are open, against an oracle that goes minute by minute, at the changes of the clocks of every zone.
+//! Compares the calendar with an oracle that goes minute by minute, around the clock changes of every zone.
 
 mod oracle;
 mod properties;
@@ -14,31 +14,31 @@ use self::oracle::{Clocks, MINUTES_PER_DAY, Rule, instant_of, minute_of, shown};
 const ALL_DAYS: [Weekday; 7] =
     [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];
 
-/// What is looked at on each side of what is compared, in minutes: longer than anything there lasts.
+/// How far the oracle's time extends beyond what is compared, in minutes: longer than any window in it.
 const MARGIN: i64 = 2 * MINUTES_PER_DAY + 60;
 
-/// How far before and after a change of the clocks occurrences are compared, in minutes.
+/// How far before and after a clock change occurrences are compared, in minutes.
 const AROUND: i64 = 30 * 60;
 
-/// Instants at which the kernel is asked, apart from where something begins or ends, are so many minutes apart.
-const ASKED_EVERY: usize = 241;
+/// The interval at which the calendar is queried, in minutes; it is also queried where occurrences begin or end.
+const QUERY_INTERVAL: usize = 241;
 
 fn minute(year: i32, month: u32, day: u32) -> i64 {
     minute_of(NaiveDate::from_ymd_opt(year, month, day).unwrap().and_hms_opt(0, 0, 0).unwrap().and_utc())
 }
 
-/// A change of the clocks.
+/// A change of a zone's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Change {
     /// The first minute after it.
     at: i64,
-    /// Local time against UTC before and after it, in minutes.
+    /// The offset from UTC before and after it, in minutes.
     before: i64,
     after: i64,
 }
 
-/// The changes of a zone's clocks between two minutes; the clocks are looked at once a day, and where they differ
-/// the change is looked for minute by minute.
+/// The changes of a zone's clocks between two minutes. The offset is compared once a day; where it differs, the change is
+/// searched minute by minute.
 fn changes(zone: Tz, from: i64, to: i64) -> Vec<Change> {
     let offset = |minute| shown(zone, minute).expect("a whole minute") - minute;
     let mut changes = Vec::new();
@@ -58,9 +58,9 @@ fn changes(zone: Tz, from: i64, to: i64) -> Vec<Change> {
     changes
 }
 
-/// Calendars whose windows begin, end and are denied around a change: maintenance windows and deny windows.
+/// Calendars whose windows begin, end and are denied around a change: pairs of maintenance windows and deny windows.
 fn calendars(zone: Tz, change: Change) -> Vec<(Vec<Rule>, Vec<Rule>)> {
-    // What the clocks show just before and just after it, and something between; which of them comes first depends.
+    // Local times just before and just after the change, in either order, and one in between.
     let (old, new) = (change.at + change.before, change.at + change.after);
     let (low, high) = (old.min(new), old.max(new));
     let (size, middle) = ((high - low).min(600), i64::midpoint(low, high));
@@ -68,17 +68,17 @@ fn calendars(zone: Tz, change: Change) -> Vec<(Vec<Rule>, Vec<Rule>)> {
     let date = NaiveDate::from_epoch_days(i32::try_from(low.div_euclid(MINUTES_PER_DAY)).unwrap()).unwrap();
     let (today, tomorrow) = (date.weekday(), date.weekday().succ());
     vec![
-        // Through it.
+        // Windows across the change.
         (vec![daily(low - 60, 120 + size)], vec![]),
         (vec![daily(low - 60, 120 + size).by_wall_clock()], vec![]),
-        // Up to it, from it on, and in the gap or the overlap.
+        // Up to the change, from it on, and in the gap or the overlap.
         (vec![daily(low - 45, 45).by_wall_clock(), daily(high, 45)], vec![daily(middle, 1)]),
         (vec![daily(middle, size / 2 + 1).by_wall_clock(), daily(low, 7), daily(high - 1, 3)], vec![]),
         (vec![daily(middle, 10)], vec![daily(low, 5).by_wall_clock()]),
-        // All day, by both policies, cut by each other's.
+        // All day, with both policies, cut by deny windows.
         (vec![daily(0, MINUTES_PER_DAY)], vec![daily(middle, 20)]),
         (vec![daily(0, MINUTES_PER_DAY).by_wall_clock()], vec![daily(low - 10, 20), daily(high - 10, 20)]),
-        // Several, on days of their own and in another zone, over midnight.
+        // Several windows, on different days and in another zone, over midnight.
         (
             vec![
                 Rule::weekly(zone, &[today], low - 30, 25 * 60),
@@ -119,7 +119,7 @@ struct Compared {
     changes: usize,
     calendars: usize,
     occurrences: usize,
-    asked: usize,
+    queries: usize,
 }
 
 impl Compared {
@@ -128,7 +128,7 @@ impl Compared {
         self.changes += other.changes;
         self.calendars += other.calendars;
         self.occurrences += other.occurrences;
-        self.asked += other.asked;
+        self.queries += other.queries;
     }
 }
 
@@ -149,7 +149,7 @@ fn compare(
     let known = clocks.open(&rules.0, &rules.1);
     let expected: Vec<(i64, i64)> =
         known.iter().copied().filter(|(start, end)| *end > from && *start < to).collect();
-    let said = || format!("{site}, {maintenance:?} without {deny:?}");
+    let context = || format!("{site}, {maintenance:?} without {deny:?}");
     let found: Vec<(i64, i64)> = calendar
         .occurrences(instant_of(from))
         .take(expected.len() + 1)
@@ -157,23 +157,23 @@ fn compare(
         .map(|occurrence| (minute_of(occurrence.start), minute_of(occurrence.end)))
         .filter(|(start, _)| *start < to)
         .collect();
-    assert_eq!(found, expected, "{}", said());
+    assert_eq!(found, expected, "{}", context());
 
     let edges = expected.iter().flat_map(|(start, end)| [start - 1, *end]);
     let edges = edges.filter(|minute| (from..to).contains(minute));
-    for minute in edges.chain((from..to).step_by(ASKED_EVERY)) {
+    for minute in edges.chain((from..to).step_by(QUERY_INTERVAL)) {
         let as_minutes = |occurrence: os_upgrade_kernel::Occurrence| {
             (minute_of(occurrence.start), minute_of(occurrence.end))
         };
         let at = instant_of(minute);
         let over = expected.partition_point(|(_, end)| *end <= minute);
         let containing = expected.get(over).copied().filter(|(start, _)| *start <= minute);
-        assert_eq!(calendar.containing(at).unwrap().map(as_minutes), containing, "{at}, {}", said());
+        assert_eq!(calendar.containing(at).unwrap().map(as_minutes), containing, "{at}, {}", context());
         let begun = expected.partition_point(|(start, _)| *start <= minute);
         if let Some(next) = expected.get(begun) {
-            assert_eq!(calendar.next(at).unwrap().map(as_minutes), Some(*next), "{at}, {}", said());
+            assert_eq!(calendar.next(at).unwrap().map(as_minutes), Some(*next), "{at}, {}", context());
         }
-        compared.asked += 1;
+        compared.queries += 1;
     }
     compared.calendars += 1;
     compared.occurrences += expected.len();
@@ -189,8 +189,8 @@ fn compare_around(zone: Tz, change: Change, compared: &mut Compared) {
     compared.changes += 1;
 }
 
-/// The zones of the database whose clocks change in 2000 to 2037, with the changes. Zones whose clocks show the same
-/// all that time are there once.
+/// The zones of the database whose clocks change in 2000 to 2037, with the changes. Zones with the same changes are listed
+/// once.
 fn zones() -> Vec<(Tz, Vec<Change>)> {
     let mut known = HashSet::new();
     let zones =
@@ -198,7 +198,7 @@ fn zones() -> Vec<(Tz, Vec<Change>)> {
     zones.filter(|(_, changes)| !changes.is_empty() && known.insert(changes.clone())).collect()
 }
 
-/// Compares around the changes of `zone` that are wanted.
+/// Compares around the changes of `zone` that `is_wanted` selects.
 fn compare_zone(zone: Tz, mut is_wanted: impl FnMut(&Change) -> bool) -> Compared {
     let mut compared = Compared { zones: 1, ..Compared::default() };
     for change in changes(zone, minute(2000, 1, 1), minute(2038, 1, 1)) {
@@ -209,15 +209,15 @@ fn compare_zone(zone: Tz, mut is_wanted: impl FnMut(&Change) -> bool) -> Compare
     compared
 }
 
-/// Every kind of change, from one offset to another at one time of the day, in the first zone that has it.
-/// [`every_change`] looks at the others too.
+/// Every kind of change, from one offset to another at one time of the day, in the first zone that has it. [`every_change`]
+/// covers all of them.
 #[test]
 fn every_kind_of_change() {
     let mut compared = Compared::default();
     let mut kinds = HashSet::new();
     for (zone, changes) in zones() {
         let apart = changes.windows(2).map(|pair| pair[1].at - pair[0].at).min();
-        assert!(apart.is_none_or(|apart| apart > 2 * MINUTES_PER_DAY), "{zone}: what the kernel relies on");
+        assert!(apart.is_none_or(|apart| apart > 2 * MINUTES_PER_DAY), "{zone}: the kernel relies on this");
         let is_new = |change: &Change| {
             kinds.insert((change.before, change.after, change.at.rem_euclid(MINUTES_PER_DAY)))
         };
@@ -230,7 +230,7 @@ fn every_kind_of_change() {
     assert!(compared.changes > 100, "{compared:?}");
 }
 
-/// Half an hour instead of an hour, from 2000 to 2037.
+/// Its clocks change by half an hour.
 #[test]
 fn lord_howe() {
     let compared = compare_zone(Tz::Australia__Lord_Howe, |change| {
@@ -240,15 +240,15 @@ fn lord_howe() {
     assert_eq!(compared.changes, 76, "{compared:?}");
 }
 
-/// It moved across the date line, and 2011-12-30 was left out.
+/// It moved across the date line and skipped 2011-12-30.
 #[test]
 fn apia() {
-    let mut left_out = false;
+    let mut has_skipped = false;
     let compared = compare_zone(Tz::Pacific__Apia, |change| {
-        left_out |= change.after - change.before == MINUTES_PER_DAY;
+        has_skipped |= change.after - change.before == MINUTES_PER_DAY;
         true
     });
-    assert!(left_out, "{compared:?}");
+    assert!(has_skipped, "{compared:?}");
 }
 
 /// Clocks are put back for Ramadan, every year at another time.
@@ -269,8 +269,8 @@ fn every_change() {
     println!("{compared:?}");
 }
 
-/// Every minute of every year in every zone, with a calendar of the last change of the clocks in it or before it: each
-/// zone has all of them in turn.
+/// Every minute of every year in every zone, with one of the calendars around the last clock change up to then: each zone
+/// uses all of them in turn.
 #[test]
 #[ignore = "half an hour of one core in a release build: `make oracle`"]
 fn every_minute_of_every_year() {

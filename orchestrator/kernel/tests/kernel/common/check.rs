@@ -1,4 +1,4 @@
-//! What must hold after every input, whatever it was: the kernel's share of the promises S1 to S6.
+//! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6.
 
 use os_upgrade_kernel::{
     Batch, Effect, Fact, HostStatus, Input, Job, LockProvider, Reason, Record, Run, SlotJob, SlotOrder,
@@ -8,7 +8,7 @@ use os_upgrade_protocol::Action;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// One input, what it was decided on, and what was decided.
+/// An input, the state and view it was decided on, and the record that was decided.
 pub(crate) struct Step<'a> {
     pub(crate) before: &'a State,
     pub(crate) view: &'a View,
@@ -21,9 +21,9 @@ pub(crate) fn step(step: &Step<'_>, after: &State, lowered: bool) {
     replays(step, after);
     is_settled(step, after);
     slots_are_counted(after, lowered);
-    slots_cover_what_is_sent(after);
-    external_slots_are_given_back(step, after);
-    only_the_enrolled_begin(step, after);
+    sent_commands_are_covered_by_slots(after);
+    external_slots_are_released(step, after);
+    only_enrolled_hosts_begin(step, after);
     runs_end(step, after);
     let counted: usize =
         after.run.iter().flat_map(|run| HostStatus::ALL.map(|status| run.count(status))).sum();
@@ -34,7 +34,7 @@ fn round_trip<T: Serialize + DeserializeOwned>(value: &T) -> T {
     serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
 }
 
-/// The journal leads to the same state, and so does a snapshot: also the index, which is made anew when read.
+/// The journal leads to the same state, and so does a snapshot, including the index, which is rebuilt when read.
 fn replays(step: &Step<'_>, after: &State) {
     let record: Record = round_trip(step.record);
     assert_eq!(record, *step.record);
@@ -44,7 +44,7 @@ fn replays(step: &Step<'_>, after: &State) {
     assert_eq!(round_trip(after), *after);
 }
 
-/// Nothing more follows from the state, nor from the same message once more; effects are a function of the state.
+/// Nothing more follows from the state, nor from the same message again; effects are a function of the state.
 fn is_settled(step: &Step<'_>, after: &State) {
     let again = |input: &Input| {
         let mut batch = Batch::new(after, step.record.at);
@@ -70,8 +70,8 @@ fn is_settled(step: &Step<'_>, after: &State) {
     assert_eq!(distinct.len(), now.len(), "the same effect twice: {now:?}");
 }
 
-/// S1: no more holders than slots, but for those who had theirs before slots were taken away. Slots of hosts and
-/// holders of embedded semaphores on behalf of runs are the same thing.
+/// S1: no more holders than slots, unless the slots became fewer. The embedded slots of hosts are the holders on behalf of
+/// runs in the semaphores.
 fn slots_are_counted(after: &State, lowered: bool) {
     let mut holders = 0;
     for (group, semaphore) in after.semaphores.iter() {
@@ -91,8 +91,8 @@ fn slots_are_counted(after: &State, lowered: bool) {
     assert_eq!(embedded, holders);
 }
 
-/// S4: who is under way holds a slot of its group on behalf of the run. S2: without a run nothing is sent.
-fn slots_cover_what_is_sent(after: &State) {
+/// S4: a host under way holds a slot of its group on behalf of the run. S2: without a run nothing is sent.
+fn sent_commands_are_covered_by_slots(after: &State) {
     if let Some(run) = &after.run {
         assert!(run.under_way().len() <= run.rollout.max_concurrent as usize);
         for name in run.under_way() {
@@ -121,8 +121,8 @@ fn slots_cover_what_is_sent(after: &State) {
     }
 }
 
-/// A slot that a lock server may hold for us is forgotten only when it has said that it does not.
-fn external_slots_are_given_back(step: &Step<'_>, after: &State) {
+/// A slot that a lock server may hold for a host is removed only once the server has confirmed its release.
+fn external_slots_are_released(step: &Step<'_>, after: &State) {
     for (host, slot) in step.before.slots.iter().filter(|(_, slot)| slot.provider == LockProvider::External) {
         let released = step
             .record
@@ -140,8 +140,8 @@ fn external_slots_are_given_back(step: &Step<'_>, after: &State) {
     }
 }
 
-/// Who begins in a run was enrolled when it was decided; whom an operator has withdrawn since has begun, or never does.
-fn only_the_enrolled_begin(step: &Step<'_>, after: &State) {
+/// Hosts that take part in a run were enrolled when it started; a host withdrawn since then has begun, or never begins.
+fn only_enrolled_hosts_begin(step: &Step<'_>, after: &State) {
     let started = step
         .record
         .facts
@@ -163,7 +163,7 @@ fn only_the_enrolled_begin(step: &Step<'_>, after: &State) {
     assert!(after.enrolment.withdrawn.keys().all(|host| !after.enrolment.approved.contains_key(host)));
 }
 
-/// When a run has ended every host has come to an end, and a run ends when its time is over.
+/// Every host of an ended run has a final status, and a run ends at its `not-after`.
 fn runs_end(step: &Step<'_>, after: &State) {
     if let Some(ended) = &after.last_run {
         assert!(ended.is_through() && ended.ended.is_some());
@@ -172,7 +172,7 @@ fn runs_end(step: &Step<'_>, after: &State) {
     if let Some(run) = &after.run {
         assert!(step.record.at < run.not_after && run.ended.is_none() && !run.is_through());
     } else {
-        // What was only asked for is not asked for any more.
+        // Without a run no slot is requested.
         assert!(after.slots.values().all(|slot| slot.standing != Standing::Requested));
     }
 }

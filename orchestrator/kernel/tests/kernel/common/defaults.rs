@@ -1,12 +1,11 @@
-//! Settings without what is as by default, so that a new one changes no golden but the line that pins its format.
+//! Settings without default values, so that a new setting changes no golden file except the line that pins its format.
 
 use os_upgrade_kernel::Settings;
 use os_upgrade_kernel::config::Rollout;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Leaves out of every rollout and all settings within `value` what is as by default. One of which nothing is left stays
-/// as `{}`.
+/// Removes the default values from every rollout and all settings in `value`. If nothing is left, `{}` stays.
 pub(crate) fn leave_out(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(leave_out),
@@ -32,8 +31,8 @@ fn leave_out_of(value: &mut Value, default: &impl Serialize) {
     }
 }
 
-/// `json`, pretty-printed, without the lines of its rollouts that are as by default. Unlike a JSON value it keeps the
-/// order in which fields are written.
+/// Pretty-printed `json` without the lines of its rollouts that have default values. Unlike [`leave_out`] it keeps the
+/// order of the fields.
 pub(crate) fn leave_out_lines(json: &str) -> String {
     let field = |line: &str| line.trim().trim_end_matches(',').to_owned();
     let default = serde_json::to_string_pretty(&Rollout::default()).unwrap();
@@ -47,7 +46,7 @@ pub(crate) fn leave_out_lines(json: &str) -> String {
             continue;
         }
         if let Some(last) = left.last_mut().filter(|_| is_end) {
-            // What followed it may have been left out.
+            // The lines after it may have been left out.
             *last = last.trim_end_matches(',');
         }
         left.push(line);

@@ -1,4 +1,5 @@
-//! What the kernel's tests share: a site that is driven input by input, and what must hold after each of them.
+//! Shared by the kernel's tests: a site that is driven input by input, with checks after each input.
+
 pub(crate) mod check;
 pub(crate) mod defaults;
 pub(crate) mod moves;
@@ -23,7 +24,7 @@ pub(crate) fn host(name: &str) -> HostName {
     HostName::new(name).unwrap()
 }
 
-/// The lock server has been asked about the slot of `host`.
+/// The outcome of a request to the lock server about the slot of `host`, in the group `default`.
 pub(crate) fn slot_done(order: SlotOrder, host: HostName, outcome: LockOutcome) -> Input {
     Input::JobDone(JobDone::LockServer(SlotJob { order, host, group: group("default") }, outcome))
 }
@@ -44,7 +45,7 @@ pub(crate) fn application(name: &str) -> ApplicationName {
     ApplicationName::new(name).unwrap()
 }
 
-/// When every test begins.
+/// The time at which every test begins.
 pub(crate) fn start() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2026, 11, 21, 1, 0, 0).unwrap()
 }
@@ -57,12 +58,12 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// The usual settings: every host is approved by itself.
+/// The usual settings: hosts are approved automatically.
 pub(crate) fn settings() -> Settings {
     Settings { auto_approve: true, ..Settings::default() }
 }
 
-/// A host as a worker of the usual application shows it.
+/// A host as announced by a worker of the usual application.
 pub(crate) fn seen(group_name: Option<&str>) -> SeenHost {
     SeenHost {
         applications: [application(APPLICATION)].into_iter().collect(),
@@ -71,8 +72,8 @@ pub(crate) fn seen(group_name: Option<&str>) -> SeenHost {
     }
 }
 
-/// Compares `actual`, made from the file's own content, with the file at `path` below `tests/`. With
-/// `UPDATE_EXPECTED` in the environment the file is written anew instead, for the reader of the diff to judge.
+/// Compares the file at `path` below `tests/kernel` with `actual`, which is made from the file's own content. With
+/// `UPDATE_EXPECTED` in the environment the file is rewritten instead; review the diff.
 pub(crate) fn expect_file(path: &str, actual: impl FnOnce(&str) -> String) {
     let file = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/kernel").join(path);
     let expected = std::fs::read_to_string(&file).unwrap();
@@ -84,13 +85,13 @@ pub(crate) fn expect_file(path: &str, actual: impl FnOnce(&str) -> String) {
     if actual != expected {
         let differs = actual.lines().zip(expected.lines()).position(|(actual, expected)| actual != expected);
         let line = differs.unwrap_or_else(|| actual.lines().count().min(expected.lines().count()));
-        panic!("{path} differs from line {}; what came of it:\n\n{actual}", line + 1);
+        panic!("{path} differs from line {}; the outcome:\n\n{actual}", line + 1);
     }
 }
 
-/// What came of one input.
+/// The outcome of one input.
 #[derive(Debug)]
-pub(crate) struct Came {
+pub(crate) struct Outputs {
     pub(crate) facts: Vec<Fact>,
     pub(crate) answer: Option<Answer>,
     pub(crate) hint: Option<(Hint, Vec<HostName>)>,
@@ -103,13 +104,13 @@ pub(crate) struct Site {
     pub(crate) view: View,
     pub(crate) now: DateTime<Utc>,
     pub(crate) last_sequence: u64,
-    /// Holders beyond the slots are no error for these groups: they came under way while there were more slots.
+    /// Whether slots became fewer at some time, so that more holders than slots are no error.
     pub(crate) lowered: bool,
 }
 
 impl Default for Site {
     fn default() -> Self {
-        // Who waits for approval is what some stories are about, and no other test.
+        // Only some stories are about hosts that wait for approval.
         let mut state = State::default();
         state.apply(start(), &Fact::SettingsAdopted { settings: settings() }).unwrap();
         let view = View { has_read_control: true, has_heard_control: true, ..View::default() };
@@ -131,9 +132,9 @@ impl Site {
         site
     }
 
-    /// Decides one input, folds what comes of it, and checks what must hold.
-    #[allow(clippy::needless_pass_by_value, reason = "inputs are made where they are given")]
-    pub(crate) fn input(&mut self, input: Input) -> Came {
+    /// Decides one input, folds its facts, and runs the checks.
+    #[allow(clippy::needless_pass_by_value, reason = "callers build inputs in place")]
+    pub(crate) fn input(&mut self, input: Input) -> Outputs {
         let mut batch = Batch::new(&self.state, self.now);
         let answer = batch.decide(&self.view, &input);
         let (record, after) = batch.finish();
@@ -147,11 +148,11 @@ impl Site {
         check::step(&step, &after, self.lowered);
         self.state = after;
         let hint = hint(&record.facts, &self.state);
-        Came { facts: record.facts, answer, hint }
+        Outputs { facts: record.facts, answer, hint }
     }
 
     /// A message at the end of the control stream.
-    pub(crate) fn control(&mut self, message: ControlMessage) -> Came {
+    pub(crate) fn control(&mut self, message: ControlMessage) -> Outputs {
         self.last_sequence += 1;
         self.input(Input::Control { sequence: self.last_sequence, message })
     }
@@ -165,7 +166,7 @@ impl Site {
     }
 
     /// A command appears in the control stream.
-    pub(crate) fn command(&mut self, id: CommandId) -> Came {
+    pub(crate) fn command(&mut self, id: CommandId) -> Outputs {
         self.control(ControlMessage::Command { host: id.host.clone(), id: Some(id) })
     }
 
@@ -176,7 +177,7 @@ impl Site {
         action: Action,
         result: Outcome,
         in_reply_to: Option<u64>,
-    ) -> Came {
+    ) -> Outputs {
         let reply = Ok(Reply { action, result });
         self.control(ControlMessage::Reply { host: host(from), reply, in_reply_to })
     }

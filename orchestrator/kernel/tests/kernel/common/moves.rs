@@ -1,22 +1,22 @@
-//! What may happen to a site, at random.
+//! Random events of a site.
 
 use proptest::prelude::*;
 
-/// The last of them is in no view, so never in a run.
+/// Host names; the last is in no view, so never in a run.
 pub(crate) const HOSTS: [&str; 5] = ["h1", "h2", "h3", "h4", "stranger"];
 
-/// FleetLock clients from outside, one of which calls itself by the name of a host.
+/// External FleetLock clients, one with the name of a host.
 pub(crate) const CLIENTS: [&str; 3] = ["h1", "node-7", "node-8"];
 
-/// Something that happens. Indices are taken modulo what there is at that moment.
+/// Something that happens. Indices are taken modulo the number of choices at that moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Move {
-    /// One of the effects is carried out, as asked.
+    /// One of the effects is carried out, with this outcome.
     CarryOut {
         effect: usize,
         outcome: usize,
     },
-    /// All commands that are to be sent appear in the control stream.
+    /// All unsent commands appear in the control stream.
     Deliver,
     /// A worker answers the current command of its host.
     Answer {
@@ -41,7 +41,7 @@ pub(crate) enum Move {
         reachability: usize,
         gone: bool,
     },
-    /// Whether a lack of answers means anything by now.
+    /// Whether workers have had time to answer, so that a missing reply means something.
     Hear {
         heard: bool,
     },
@@ -57,31 +57,31 @@ pub(crate) enum Move {
         release: bool,
         slots: [u32; 3],
         groups: usize,
-        /// Whether hosts are approved by themselves.
+        /// Whether hosts are approved automatically.
         approves: bool,
     },
     Fence,
-    /// A FleetLock client from outside asks for a slot, or gives it back.
+    /// An external FleetLock client locks or unlocks.
     Client {
         id: usize,
         group: usize,
         unlock: bool,
     },
-    /// An operator holds a slot, releases it, or takes it back from one that has left.
+    /// An operator holds a slot, releases it, or reclaims it from a holder that has left.
     Operator {
         id: usize,
         group: usize,
-        asked: usize,
+        choice: usize,
     },
-    /// An operator approves a host, or withdraws it.
+    /// An operator approves a host, withdraws it, or gives it up.
     Enrol {
         host: usize,
-        asked: usize,
+        choice: usize,
     },
     Lie(Lie),
 }
 
-/// What no honest bus or lock server would say.
+/// Messages that no correct bus or lock server would send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lie {
     FenceStored { sequence: u64 },
@@ -129,18 +129,18 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
 }
 
 fn enrol() -> impl Strategy<Value = Move> {
-    (index(), index()).prop_map(|(host, asked)| Move::Enrol { host, asked })
+    (index(), index()).prop_map(|(host, choice)| Move::Enrol { host, choice })
 }
 
 fn operator() -> impl Strategy<Value = Move> {
-    (index(), index(), index()).prop_map(|(id, group, asked)| Move::Operator { id, group, asked })
+    (index(), index(), index()).prop_map(|(id, group, choice)| Move::Operator { id, group, choice })
 }
 
 fn client() -> impl Strategy<Value = Move> {
     (index(), index(), any::<bool>()).prop_map(|(id, group, unlock)| Move::Client { id, group, unlock })
 }
 
-/// What happens to a site that is busy with runs, most of which end before their time or at it.
+/// Events of a site that is busy with runs, most of which end before or at their `not-after`.
 pub(crate) fn busy() -> impl Strategy<Value = Move> {
     prop_oneof![
         24 => (index(), index()).prop_map(|(effect, outcome)| Move::CarryOut { effect, outcome }),

@@ -1,4 +1,4 @@
-//! A site to which random things happen.
+//! A site driven by random events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,15 +40,16 @@ fn result_of(index: usize) -> Outcome {
     }
 }
 
-/// A bus that keeps what it was given until it is stored, and a lock server with two slots a group.
+/// A bus that may store messages later, and a lock server with two slots in each group.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     in_flight: Vec<(CommandId, u64)>,
     landed: BTreeSet<(CommandId, u64)>,
     holders: BTreeMap<GroupName, BTreeSet<HostName>>,
-    /// Hosts that were told to start and have not said `done` to it: they may be at work.
+    /// Hosts that were commanded to start and have not answered `done`, so that they may be at work: the sequence of the
+    /// command.
     at_work: BTreeMap<HostName, u64>,
-    /// Whether the provider was changed: a slot of the old one is then given back whatever its host does.
+    /// Whether the provider was changed: a slot of the old provider is then released whatever its host does.
     switched: bool,
 }
 
@@ -67,7 +68,7 @@ impl World {
         true
     }
 
-    /// What is believed of the lock server is true: nobody is under way without a slot, and no slot is forgotten.
+    /// The state matches the lock server: no host is at work without a slot, and no slot is forgotten.
     pub(crate) fn check(&self, site: &Site) {
         let external = |slot: &&os_upgrade_kernel::Slot| slot.provider == LockProvider::External;
         for (group, holders) in &self.holders {
@@ -88,13 +89,14 @@ impl World {
     }
 }
 
-/// A site, and how many runs have been asked for.
+/// A site driven by moves.
 pub(crate) struct Play {
     pub(crate) site: Site,
+    /// How many runs have been triggered.
     runs: usize,
-    /// A real bus and lock server, when they are to be consistent.
+    /// A consistent bus and lock server; without them their messages are arbitrary.
     pub(crate) world: Option<World>,
-    /// What clients from outside were granted and have not given back.
+    /// Slots that external clients were granted and have not released.
     granted: BTreeSet<(GroupName, &'static str)>,
 }
 
@@ -109,7 +111,7 @@ impl Play {
         self.site.input(input);
     }
 
-    /// Plays a step. Whatever it is, those who hold a slot from outside are those who were granted one.
+    /// Plays a step. After each one, the external holders are the clients that were granted a slot.
     pub(crate) fn play(&mut self, step: &Move) {
         self.perform(step);
         let semaphores = self.site.state.semaphores.iter();
@@ -210,42 +212,42 @@ impl Play {
                     (Some(Err(_)) | None, _) => {}
                 }
             }
-            Move::Operator { id, group, asked } => {
+            Move::Operator { id, group, choice } => {
                 let (group, id) = (group_of(group), CLIENTS[id % CLIENTS.len()]);
                 let known = (group.clone(), id);
                 let (name, reason) = (client(id), "disk".to_owned());
-                let operation = match asked % 3 {
+                let operation = match choice % 3 {
                     0 => SlotOperation::Hold { group, id: name, reason },
                     1 => SlotOperation::Release { group, id: name, reason },
                     _ => SlotOperation::Reclaim { group, id: name },
                 };
                 let request = Request::new("eve", operation).into();
                 let before = self.site.state.slots.get(&host(id)).map(|slot| slot.group.clone());
-                if let (Some(Ok(_)), 1 | 2) = (self.site.input(Input::Request(request)).answer, asked % 3) {
-                    // Whether its host is at work outside of runs is the operator's to know.
+                if let (Some(Ok(_)), 1 | 2) = (self.site.input(Input::Request(request)).answer, choice % 3) {
+                    // Operators know whether the host is at work outside of runs.
                     if let Some(world) = self.world.as_mut().filter(|_| before.as_ref() == Some(&known.0)) {
                         world.at_work.remove(&host(id));
                     }
                     self.granted.remove(&known);
                 }
             }
-            Move::Enrol { host, asked } => self.enrol(name_of(host), asked),
+            Move::Enrol { host, choice } => self.enrol(name_of(host), choice),
             Move::Lie(lie) => self.lie(lie),
         }
     }
 
-    fn enrol(&mut self, host: HostName, asked: usize) {
+    fn enrol(&mut self, host: HostName, choice: usize) {
         let reason = "moved".to_owned();
-        if asked % 6 == 5 {
+        if choice % 6 == 5 {
             let give_up = RunOperation::GiveUpHost { host, reason };
             self.input(Input::Request(Request::new("eve", give_up).into()));
             return;
         }
-        let operation = match asked % 6 {
+        let operation = match choice % 6 {
             0 | 1 => EnrolmentOperation::Approve { hosts: vec![host] },
             other => EnrolmentOperation::Withdraw { host, reason, forget: other == 2 },
         };
-        let request = Request { actor: "eve".to_owned(), validate: asked == 3, operation };
+        let request = Request { actor: "eve".to_owned(), validate: choice == 3, operation };
         self.input(Input::Request(request.into()));
     }
 
@@ -297,7 +299,7 @@ impl Play {
         match effects[effect % effects.len()].clone() {
             Effect::Send { id, .. } => self.send(id, outcome % 4 < 2),
             Effect::Job(Job::LockServer(job)) => {
-                let outcome = self.ask(outcome, |world| match job.order {
+                let outcome = self.request_lock(outcome, |world| match job.order {
                     SlotOrder::Lock => world.lock(&job.host, &job.group),
                     SlotOrder::Unlock => world.unlock(&job.host, &job.group),
                 });
@@ -312,7 +314,7 @@ impl Play {
         }
     }
 
-    /// A command is published, and stands in the stream at once or later.
+    /// A command is published, and is stored in the stream at once or later.
     fn send(&mut self, id: CommandId, at_once: bool) {
         let fence = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);
         match &mut self.world {
@@ -328,7 +330,7 @@ impl Play {
         }
     }
 
-    /// One of the commands on their way is stored, unless the server refuses it for an old fence.
+    /// One of the published commands is stored, unless the bus refuses it for an old fence.
     fn land_one(&mut self, index: usize) {
         let fence = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);
         let Some(world) = self.world.as_mut().filter(|world| !world.in_flight.is_empty()) else { return };
@@ -337,7 +339,7 @@ impl Play {
         if sent_under != fence {
             return;
         }
-        // As the dispatcher, which publishes a command once under a fence, however often it is to be sent.
+        // Like the dispatcher, which publishes a command once under a fence, however often the effect is derived.
         if !world.landed.insert((id.clone(), fence)) {
             return;
         }
@@ -352,9 +354,9 @@ impl Play {
         self.site.command(id);
     }
 
-    /// What comes of asking the lock server. Without one, whatever is drawn; with one, its answer, unless the call or
-    /// the answer is lost.
-    fn ask(&mut self, outcome: usize, call: impl FnOnce(&mut World) -> bool) -> LockOutcome {
+    /// The outcome of a request to the lock server: a random one without a world; otherwise the server's answer, unless
+    /// the request or the answer is lost.
+    fn request_lock(&mut self, outcome: usize, call: impl FnOnce(&mut World) -> bool) -> LockOutcome {
         let Some(world) = &mut self.world else { return outcome_of(outcome) };
         let granted = outcome % 4 < 3 && call(world);
         match outcome % 4 {
@@ -363,7 +365,7 @@ impl Play {
         }
     }
 
-    /// The worker of one of the hosts that have a command answers it.
+    /// The worker of one of the hosts with a command answers it.
     pub(crate) fn answer(&mut self, index: usize, result: usize, header: bool) {
         let of_run = self.site.state.run.iter().chain(&self.site.state.last_run).flat_map(Run::hosts);
         let sent: Vec<(HostName, Action, u64)> = of_run
@@ -405,7 +407,7 @@ impl Play {
         self.input(Input::Tick);
     }
 
-    /// Faults stop: everything is carried out as asked, every worker answers, and time goes on.
+    /// Faults stop: every effect is carried out and every worker answers, until no run is active.
     pub(crate) fn heal(&mut self) {
         self.site.view.clock_skew = None;
         let claimed = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);

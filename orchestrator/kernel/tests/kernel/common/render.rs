@@ -1,5 +1,5 @@
-//! Facts, answers, effects and states as short lines of text. Facts are shown whole: their JSON without its noise, and
-//! without settings that are as by default.
+//! Facts, answers, effects and states as short lines of text. Facts are shown completely: their JSON without punctuation
+//! and without default settings.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, Job, SlotJob, SlotOrder, State};
@@ -34,7 +34,7 @@ fn nested(value: &Value) -> String {
     }
 }
 
-/// A fact; what happens to a host of a run begins with both.
+/// A fact; for an event of a host the line begins with run and host.
 pub(crate) fn fact(fact: &Fact) -> String {
     if let Fact::Host { run, host, event } = fact {
         format!("{run} {host}: {}", compact(&serde_json::to_value(event).unwrap()))
@@ -53,7 +53,7 @@ pub(crate) fn answer(answer: &Answer) -> String {
     }
 }
 
-/// Whom a hint is for, and why it is sent.
+/// The recipients of a hint, its run and its cause.
 pub(crate) fn hint(hint: &Hint, hosts: &[HostName]) -> String {
     let hosts: Vec<&str> = hosts.iter().map(HostName::as_str).collect();
     let run = hint.run.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -82,7 +82,7 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
     }
 }
 
-/// An explanation: its sentence, and the kinds of its blockers.
+/// An explanation: its sentence, status, reason, and the kinds of its blockers.
 pub(crate) fn explanation(explanation: &Explanation) -> String {
     let Explanation { status, since, reason, blockers } = explanation;
     let time = |time: DateTime<Utc>| os_upgrade_protocol::time::format(time);
@@ -101,7 +101,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
 }
 
-/// Where every host of the active run, or of the last, is; every slot; every holder.
+/// The status of every host of the active or last run, and every slot.
 pub(crate) fn state(state: &State) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(run) = state.run.as_ref().or(state.last_run.as_ref()) {

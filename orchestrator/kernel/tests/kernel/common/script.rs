@@ -1,6 +1,6 @@
-//! The language of the stories: one input a line, after `> `. What comes of it is written below it.
+//! The language of the stories: one input in each line, after `> `. Its outcome follows below it.
 //!
-//! `host`, `gone`, `skew`, `sealed` and `wait` change what is seen and the time, and decide nothing by themselves.
+//! `host`, `gone`, `skew`, `sealed` and `wait` change the view and the time, and are no inputs themselves.
 
 use std::fmt::Write as _;
 
@@ -16,28 +16,28 @@ use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
 use serde_json::{Value, json};
 
-use super::{Came, Site, application, client, group, host, render, run, seen, slot_done};
+use super::{Outputs, Site, application, client, group, host, render, run, seen, slot_done};
 
-/// Plays a story and returns it with what came of every input. Lines that are not inputs or comments are ignored.
+/// Plays a story and returns it with the outcome of every input. Lines that are not inputs or comments are ignored.
 pub(crate) fn play(story: &str) -> String {
     let mut site = Site::default();
-    let mut told = String::new();
+    let mut played = String::new();
     for line in story.lines() {
         if let Some(input) = line.strip_prefix("> ") {
             let before = site.effects();
-            writeln!(told, "{line}").unwrap();
+            writeln!(played, "{line}").unwrap();
             for output in perform(&mut site, input) {
-                writeln!(told, "  {output}").unwrap();
+                writeln!(played, "  {output}").unwrap();
             }
             let after = site.effects();
             if before != after {
-                writeln!(told, "  ! {}", render::effects(&after)).unwrap();
+                writeln!(played, "  ! {}", render::effects(&after)).unwrap();
             }
         } else if line.starts_with('#') || line.is_empty() {
-            writeln!(told, "{line}").unwrap();
+            writeln!(played, "{line}").unwrap();
         }
     }
-    told
+    played
 }
 
 /// The words of an input: those without `=` in order, and the others by name.
@@ -72,7 +72,7 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
     let words = Words { line, plain: line.split(' ').filter(|word| !word.contains('=')).collect() };
     match words.at(0) {
         "host" | "gone" | "skew" | "sealed" | "control-read" | "control-unread" | "wait" => {
-            look(site, &words);
+            change_view(site, &words);
             Vec::new()
         }
         "state" => render::state(&site.state),
@@ -82,8 +82,8 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
         }
         "fence" => site.fence().iter().map(|fact| format!("+ {}", render::fact(fact))).collect(),
         "deliver" => deliver(site),
-        "sent" => told(&sent(site, &words)),
-        "reply" => told(&reply(site, &words)),
+        "sent" => render_outputs(&sent(site, &words)),
+        "reply" => render_outputs(&reply(site, &words)),
         "garbage" | "unknown" | "foreign" => {
             let message = match words.at(0) {
                 "garbage" => ControlMessage::Reply {
@@ -94,23 +94,23 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
                 "unknown" => ControlMessage::Unknown { subject: words.at(1).to_owned() },
                 _ => ControlMessage::Command { host: host(words.at(1)), id: None },
             };
-            told(&site.control(message))
+            render_outputs(&site.control(message))
         }
         _ => {
             let input = input(&words);
-            told(&site.input(input))
+            render_outputs(&site.input(input))
         }
     }
 }
 
-fn told(came: &Came) -> Vec<String> {
-    let facts = came.facts.iter().map(|fact| format!("+ {}", render::fact(fact)));
-    let answer = came.answer.iter().map(|answer| format!("= {}", render::answer(answer)));
-    let hint = came.hint.iter().map(|(hint, hosts)| format!("~ {}", render::hint(hint, hosts)));
+fn render_outputs(outputs: &Outputs) -> Vec<String> {
+    let facts = outputs.facts.iter().map(|fact| format!("+ {}", render::fact(fact)));
+    let answer = outputs.answer.iter().map(|answer| format!("= {}", render::answer(answer)));
+    let hint = outputs.hint.iter().map(|(hint, hosts)| format!("~ {}", render::hint(hint, hosts)));
     facts.chain(answer).chain(hint).collect()
 }
 
-fn look(site: &mut Site, words: &Words<'_>) {
+fn change_view(site: &mut Site, words: &Words<'_>) {
     match words.at(0) {
         "host" => {
             let mut host_seen = seen(words.named("group"));
@@ -150,12 +150,12 @@ fn look(site: &mut Site, words: &Words<'_>) {
     }
 }
 
-/// Every command that is to be sent now appears in the control stream.
+/// Every unsent command appears in the control stream.
 fn deliver(site: &mut Site) -> Vec<String> {
     let mut lines = Vec::new();
     for effect in site.effects() {
         if let Effect::Send { id, .. } = effect {
-            lines.extend(told(&site.command(id)));
+            lines.extend(render_outputs(&site.command(id)));
         }
     }
     lines
@@ -165,7 +165,7 @@ fn action(word: &str) -> Action {
     Action::ALL.into_iter().find(|action| action.as_str() == word).unwrap()
 }
 
-fn sent(site: &mut Site, words: &Words<'_>) -> Came {
+fn sent(site: &mut Site, words: &Words<'_>) -> Outputs {
     let active = || site.state.run.as_ref().unwrap().id.clone();
     site.command(CommandId {
         run: words.named("run").map_or_else(active, run),
@@ -175,7 +175,7 @@ fn sent(site: &mut Site, words: &Words<'_>) -> Came {
     })
 }
 
-fn reply(site: &mut Site, words: &Words<'_>) -> Came {
+fn reply(site: &mut Site, words: &Words<'_>) -> Outputs {
     let skipped = 3 + usize::from(words.named("to").is_some());
     let result = Outcome::from(words.rest(skipped).to_owned());
     let reply = Reply { action: action(words.at(2)), result };
@@ -186,22 +186,24 @@ fn reply(site: &mut Site, words: &Words<'_>) -> Came {
 fn input(words: &Words<'_>) -> Input {
     let actor = words.named("by").unwrap_or("admin").to_owned();
     let validate = words.has("validate");
-    let asks = |operation: Operation| Input::Request(Request { actor, validate, operation });
+    let request = |operation: Operation| Input::Request(Request { actor, validate, operation });
     match words.at(0) {
         "tick" => Input::Tick,
         "due" => Input::Due { run: run(words.at(1)) },
         "put-config" => {
             let config = serde_json::from_value(configuration(words)).unwrap();
-            asks(ConfigOperation::Put { config, expected: expected(words) }.into())
+            request(ConfigOperation::Put { config, expected: expected(words) }.into())
         }
-        "delete-config" => asks(ConfigOperation::Delete { expected: expected(words) }.into()),
+        "delete-config" => request(ConfigOperation::Delete { expected: expected(words) }.into()),
         "trigger" => {
             let timeout = words.named("timeout").unwrap_or("4h").parse().unwrap();
-            asks(RunOperation::Trigger { run: run(words.at(1)), timeout }.into())
+            request(RunOperation::Trigger { run: run(words.at(1)), timeout }.into())
         }
-        "cancel" => asks(RunOperation::Cancel.into()),
-        "lock" => asks(LockOperation::Lock { group: group(words.at(1)), id: client(words.at(2)) }.into()),
-        "unlock" => asks(LockOperation::Unlock { group: group(words.at(1)), id: client(words.at(2)) }.into()),
+        "cancel" => request(RunOperation::Cancel.into()),
+        "lock" => request(LockOperation::Lock { group: group(words.at(1)), id: client(words.at(2)) }.into()),
+        "unlock" => {
+            request(LockOperation::Unlock { group: group(words.at(1)), id: client(words.at(2)) }.into())
+        }
         "hold" | "release" | "reclaim" => {
             let (group, id) = (group(words.at(1)), client(words.at(2)));
             let reason = words.rest(3).to_owned();
@@ -210,20 +212,20 @@ fn input(words: &Words<'_>) -> Input {
                 "release" => SlotOperation::Release { group, id, reason },
                 _ => SlotOperation::Reclaim { group, id },
             };
-            asks(operation.into())
+            request(operation.into())
         }
         "approve" => {
             let names = words.plain[1..].iter().filter(|word| **word != "validate");
-            asks(EnrolmentOperation::Approve { hosts: names.map(|name| host(name)).collect() }.into())
+            request(EnrolmentOperation::Approve { hosts: names.map(|name| host(name)).collect() }.into())
         }
         "withdraw" => {
             let reason = words.named("why").unwrap_or("moved").to_owned();
             let (host, forget) = (host(words.at(1)), words.has("forget"));
-            asks(EnrolmentOperation::Withdraw { host, reason, forget }.into())
+            request(EnrolmentOperation::Withdraw { host, reason, forget }.into())
         }
         "give-up" => {
             let reason = words.named("why").unwrap_or("no power").to_owned();
-            asks(RunOperation::GiveUpHost { host: host(words.at(1)), reason }.into())
+            request(RunOperation::GiveUpHost { host: host(words.at(1)), reason }.into())
         }
         "settings" => Input::Settings(settings(words)),
         "fence-stored" => {
@@ -237,12 +239,12 @@ fn input(words: &Words<'_>) -> Input {
             sequence: words.number("at").unwrap(),
             deleted: words.has("deleted"),
         },
-        other => panic!("no input is called {other:?}"),
+        other => panic!("there is no input {other:?}"),
     }
 }
 
-/// `put-config debian,web rollout/max-concurrent=2 start-jitter=1h maintenance-windows=Friday~01:00~4h;Sunday~02:00~1h`: the
-/// applications, or `none`, and any setting by its path.
+/// `put-config debian,web rollout/max-concurrent=2 start-jitter=1h maintenance-windows=Friday~01:00~4h;Sunday~02:00~1h`:
+/// the applications, or `none`, and any field by its path.
 fn configuration(words: &Words<'_>) -> Value {
     let names = words.at(1).split(',').filter(|name| *name != "none");
     let mut config =
@@ -261,7 +263,7 @@ fn configuration(words: &Words<'_>) -> Value {
     config
 }
 
-/// `Friday,Saturday~01:00~4h`, with a zone behind it where it is not the site's.
+/// `Friday,Saturday~01:00~4h`, followed by `~` and a zone if it is not the site's.
 fn window(text: &str) -> Value {
     let parts: Vec<&str> = text.split('~').collect();
     let [days, time, duration] = parts[..3] else { panic!("{text}") };
@@ -306,6 +308,6 @@ fn outcome(word: &str) -> LockOutcome {
             LockOutcome::Unreachable { why: NoAnswer::Failed { detail: "connection refused".to_owned() } }
         }
         "protocol" => LockOutcome::Protocol { detail: "200 with a body of HTML".to_owned() },
-        other => panic!("no outcome is called {other:?}"),
+        other => panic!("there is no outcome {other:?}"),
     }
 }

@@ -7,14 +7,14 @@
   + config-replaced actor=admin config=(worker-applications=[(name=a)]) difference=[(after=(worker-applications=[(name=a)]) path=)]
   = created
 > put-config b expect=none
-  = refused: the configuration is not the one you expect, it has become "1-5cf210b48512b0af": read it again
+  = refused: the configuration is not the one you expect; its tag is now "1-5cf210b48512b0af": read it again
 > put-config b expect=some
   + config-replaced actor=admin config=(worker-applications=[(name=b)]) difference=[(after=[(name=b)] before=[(name=a)] path=worker-applications)]
   = done
 > put-config c expect=1-0,2-0
-  = refused: the configuration is not the one you expect, it has become "2-60645047337390a6": read it again
+  = refused: the configuration is not the one you expect; its tag is now "2-60645047337390a6": read it again
 > put-config a,a expect=none
-  = refused: the configuration is not the one you expect, it has become "2-60645047337390a6": read it again
+  = refused: the configuration is not the one you expect; its tag is now "2-60645047337390a6": read it again
 > put-config c rollout/max-concurrent=2 rollout/max-failures=3
   + config-replaced actor=admin config=(rollout=(max-concurrent=2 max-failures=3) worker-applications=[(name=c)]) difference=[(after=[(name=c)] before=[(name=b)] path=worker-applications) (after=(max-concurrent=2 max-failures=3) path=rollout)]
   = done
@@ -27,9 +27,9 @@
 > delete-config validate
   = valid
 > delete-config expect=none
-  = refused: the configuration is not the one you expect, it has become "5-6bcdaee7d85b07a9": read it again
+  = refused: the configuration is not the one you expect; its tag is now "5-6bcdaee7d85b07a9": read it again
 > delete-config expect=1-0
-  = refused: the configuration is not the one you expect, it has become "5-6bcdaee7d85b07a9": read it again
+  = refused: the configuration is not the one you expect; its tag is now "5-6bcdaee7d85b07a9": read it again
 > delete-config expect=1-0,5-6bcdaee7d85b07a9 validate
   = valid
 # A run goes on with what it began with, and without a configuration.

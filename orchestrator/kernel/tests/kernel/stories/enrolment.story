@@ -14,9 +14,9 @@
 > explain h1
   waits for approval: os-upgrade hosts approve h1 | reason=awaits-approval | blockers=awaits-approval
 > trigger r1 validate
-  = refused: of 3 hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+  = refused: none of the 3 hosts of the configured applications is approved: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
 > trigger r1
-  = refused: of 3 hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+  = refused: none of the 3 hosts of the configured applications is approved: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
 > approve h1 h9 validate
   = valid
 > approve h1 h9 by=bob
@@ -127,6 +127,6 @@
   + host-withdrawn actor=admin host=h9 reason=moved
   = done
 > trigger r3
-  = refused: of 4 hosts of the configured applications none is approved: look at them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+  = refused: none of the 4 hosts of the configured applications is approved: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
 > explain h1
   withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn

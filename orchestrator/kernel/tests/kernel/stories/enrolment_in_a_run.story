@@ -56,7 +56,7 @@
   + host-withdrawn actor=admin host=h1 reason=moved
   = done
 > explain h1
-  its worker has not answered upgrade yet; it takes no part any more once it has come to its end here | status=upgrading | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T05:00:00Z,leaves-after-run@2026-11-21T05:00:00Z
+  its worker has not answered upgrade yet; it takes no part in runs after this one | status=upgrading | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T05:00:00Z,leaves-after-run@2026-11-21T05:00:00Z
 > reply h1 upgrade reboot-required
   + r1 h1: reboot-required
   ! send r1/h1/reboot/1 until 2026-11-21T05:00:00Z, lock h2 of default

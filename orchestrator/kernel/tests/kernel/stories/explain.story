@@ -63,7 +63,7 @@
   its worker has not answered upgrade yet | status=upgrading | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T05:00:00Z
 > host h1 unreachable
 > explain h1
-  its worker has not answered upgrade yet; it is unreachable, as no heartbeat comes from it | status=upgrading | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T05:00:00Z,silent
+  its worker has not answered upgrade yet; it is unreachable: no heartbeat arrives from it | status=upgrading | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T05:00:00Z,silent
 > host h1
 > reply h1 upgrade reboot-required
   + r1 h1: reboot-required

@@ -52,13 +52,13 @@
   given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
 # A host that has a slot is given up once it is known what it was told last, and once its answer would have been read.
 > give-up h1
-  = refused: what h1 was told last, or has answered, is not known yet: try again in a moment
+  = refused: the last command to h1, or the reply to it, is not known yet: try again in a moment
 > deliver
   + r1 h1: command-sent action=upgrade attempt=1 sequence=8
   ! nothing
 > control-unread
 > give-up h1
-  = refused: what h1 was told last, or has answered, is not known yet: try again in a moment
+  = refused: the last command to h1, or the reply to it, is not known yet: try again in a moment
 > control-read
 > give-up h1 validate
   = valid
@@ -73,7 +73,7 @@
   denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: given up by anna: burnt | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T03:00:00Z,slot-stuck
 # Its command is taken back, and the run goes on: giving up is no failure that ends it. The slot is the operator's to release.
 > release default h1 burnt
-  = refused: whether h1 has been sent a command is being looked up; try again in a moment
+  = refused: a command to h1 may still be on its way: try again in a moment
 > retracted h1 at=8 deleted
   + command-retracted deleted=true host=h1 sequence=8
   ! nothing

@@ -123,9 +123,9 @@
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > lock default node-7
-  = refused: the slots of this site are another lock server's: ask that one
+  = refused: the slots of this site are granted by another lock server: ask that one
 > lock default node-9
-  = refused: the slots of this site are another lock server's: ask that one
+  = refused: the slots of this site are granted by another lock server: ask that one
 > unlock default node-7
   + lock-released actor=admin group=default id=node-7
   = done

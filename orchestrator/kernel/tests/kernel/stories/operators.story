@@ -76,12 +76,12 @@
   + r1 h1: slot-granted group=default provider=embedded
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
 > release default h1 too slow
-  = refused: h1 is upgrading in run r1: its slot can be released when it has come to its end, or the run has
+  = refused: h1 is upgrading in run r1: its slot can be released once the host has finished or the run has ended
 > deliver
   + r1 h1: command-sent action=upgrade attempt=1 sequence=6
   ! nothing
 > release default h1 too slow
-  = refused: h1 is upgrading in run r1: its slot can be released when it has come to its end, or the run has
+  = refused: h1 is upgrading in run r1: its slot can be released once the host has finished or the run has ended
 > reply h1 upgrade no
   + r1 h1: failed reason=(worker-error action=upgrade message=no)
   + run-stopping cause=(failed host=h1) run=r1
@@ -102,7 +102,7 @@
   + lock-granted actor=admin group=default id=h2
   = done
 > reclaim default h2
-  = refused: slots are not taken back from who has left the inventory: set [fleet-lock] reclaim = "inventory", or release it with a reason
+  = refused: slots of holders that have left the inventory are not reclaimed: set [fleet-lock] reclaim = "inventory", or release the slot with a reason
 > settings embedded default:1 reclaim
   + settings-adopted settings=(auto-approve=true reclaim=inventory)
 > reclaim default h2
@@ -118,7 +118,7 @@
   + lock-granted actor=admin group=default id=node-9
   = done
 > reclaim default node-9
-  = refused: node-9 has not left the inventory, as it was never in it, or an operator holds its slot: release it with a reason
+  = refused: node-9 has not left the inventory: it was never in it, or an operator holds its slot; release it with a reason
 > unlock default node-9
   + lock-released actor=admin group=default id=node-9
   = done
@@ -126,7 +126,7 @@
   + hold-placed actor=admin group=default id=h2 reason="to be looked at"
   = done
 > reclaim default h2
-  = refused: h2 has not left the inventory, as it was never in it, or an operator holds its slot: release it with a reason
+  = refused: h2 has not left the inventory: it was never in it, or an operator holds its slot; release it with a reason
 > release default h2 looked at
   + holder-released actor=admin group=default id=h2 reason="looked at"
   = done
@@ -157,7 +157,7 @@
   + run-ended result=timed-out run=r0
   ! retract 12 of h1
 > release default h1 it is gone
-  = refused: whether h1 has been sent a command is being looked up; try again in a moment
+  = refused: a command to h1 may still be on its way: try again in a moment
 > retracted h1 at=12
   + command-retracted deleted=false host=h1 sequence=12
   ! nothing
@@ -169,7 +169,7 @@
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > hold default rack-7 a disk
-  = refused: the slots of this site are another lock server's: ask that one
+  = refused: the slots of this site are granted by another lock server: ask that one
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done

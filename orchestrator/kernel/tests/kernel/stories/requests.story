@@ -36,7 +36,7 @@
   no run is active; none starts by itself, as there are no maintenance windows | blockers=no-run,no-windows
 > host h2 unreachable
 > explain h2
-  no run is active; none starts by itself, as there are no maintenance windows; it is unreachable, as no heartbeat comes from it | blockers=no-run,no-windows,silent
+  no run is active; none starts by itself, as there are no maintenance windows; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
 > skew 31
 > trigger r1
   = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree

@@ -9,12 +9,12 @@
   no worker has announced itself on it | blockers=not-announced
 > host h1 unreachable
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows; it is unreachable, as no heartbeat comes from it | blockers=no-run,no-windows,silent
+  no run is active; none starts by itself, as there are no maintenance windows; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
 > put-config debian maintenance-windows=Saturday~02:30~2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1
-  no run is active; the next starts by itself at 2026-11-21T01:30:00Z; it is unreachable, as no heartbeat comes from it | blockers=no-run@2026-11-21T01:30:00Z,silent
+  no run is active; the next starts by itself at 2026-11-21T01:30:00Z; it is unreachable: no heartbeat arrives from it | blockers=no-run@2026-11-21T01:30:00Z,silent
 > due r0
 > wait 29m
 > due r0
@@ -22,7 +22,7 @@
 # The window is open, and nobody is there.
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached; it is unreachable, as no heartbeat comes from it | blockers=no-run,no-hosts@2026-11-21T03:30:00Z,silent
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-hosts@2026-11-21T03:30:00Z,silent
 > host h1
 > skew 31
 > due r0
@@ -159,7 +159,7 @@
 > put-config debian maintenance-windows=Sunday~02:00~4h minimum-remaining=4h1s
   = refused: minimum-remaining: 4h1s is more than any occurrence of the maintenance windows lasts; write less
 > put-config debian maintenance-windows=Sunday~02:00~4h;Sunday~02:00~4h
-  = refused: maintenance-windows/1: the same window is listed twice, it stands at maintenance-windows/0 too
+  = refused: maintenance-windows/1: the same window is listed twice, also at maintenance-windows/0
 > put-config debian maintenance-windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~25h
   = refused: maintenance-windows: from 2026-10-25T23:00:00Z on they overlap one another for more than 366 days, so that none begins after that; shorten their duration, such as every day from 00:00 for 24h, or leave days out
 > put-config debian maintenance-windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~24h

@@ -1,5 +1,5 @@
-//! When windows are open, worked out minute by minute from what they mean. It shares nothing with the kernel but the
-//! database of zones, from which it takes only what a clock shows at an instant.
+//! When windows are open, computed minute by minute from their definition. It shares nothing with the kernel except the
+//! timezone database, and uses only its offset at an instant.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub(crate) const MINUTES_PER_DAY: i64 = 1_440;
 
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// A window, as the kernel is given it and as the oracle reads it.
+/// A window, for the kernel as JSON and for the oracle.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) starts: Starts,
@@ -28,7 +28,7 @@ pub(crate) struct Rule {
 pub(crate) enum Starts {
     /// On some days, at a minute of the day.
     Weekly(Vec<Weekday>, i64),
-    /// A cron schedule, and the same as a function of the day and the minute of the day.
+    /// A cron schedule, and an equivalent function of the day and the minute of the day.
     Cron(&'static str, fn(NaiveDate, i64) -> bool),
 }
 
@@ -56,7 +56,7 @@ impl Rule {
         Self { first: Some(first), last: Some(last), ..self }
     }
 
-    /// The window at a site in the zone `site`.
+    /// The JSON of the window, for a site in the zone `site`.
     pub(crate) fn json(&self, site: Tz) -> Value {
         let mut json = json!({"duration": format!("{}m", self.duration)});
         match &self.starts {
@@ -97,19 +97,19 @@ impl Rule {
     }
 }
 
-/// What the clocks of a zone show, minute by minute. Local times are minutes since 1970 too, as if they were UTC.
+/// The local time of a zone, minute by minute. Local times are minutes since 1970 too, as if they were UTC.
 #[derive(Debug)]
 pub(crate) struct Clock {
     shown: Vec<i64>,
-    /// For each local minute from the first shown on, the index of the minute at which it is shown first, or of the
-    /// first one after the gap it lies in.
+    /// For each local minute from `lowest` on, the index of the first minute at which it is shown, or of the first minute
+    /// after the gap that contains it.
     instants: Vec<usize>,
     lowest: i64,
-    /// The local days that are shown.
+    /// The local days that exist.
     days: Vec<i64>,
 }
 
-/// What clocks in `zone` show at a minute; `None` when they do not show a whole one.
+/// The local time in `zone` at a minute; `None` if it is not a whole minute.
 pub(crate) fn shown(zone: Tz, minute: i64) -> Option<i64> {
     let at = DateTime::from_timestamp(minute * 60, 0).unwrap().naive_utc();
     let seconds = i64::from(zone.offset_from_utc_datetime(&at).fix().local_minus_utc());
@@ -130,8 +130,8 @@ impl Clock {
             }
         }
         for (index, pair) in shown.windows(2).enumerate() {
-            for left_out in pair[0] + 1..pair[1] {
-                let place = usize::try_from(left_out - lowest).unwrap();
+            for skipped in pair[0] + 1..pair[1] {
+                let place = usize::try_from(skipped - lowest).unwrap();
                 if instants[place] == usize::MAX {
                     instants[place] = index + 1;
                 }
@@ -144,17 +144,17 @@ impl Clock {
         Self { shown, instants, lowest, days }
     }
 
-    /// The index of the first minute at which `local` is shown, or of the first one after the gap in which it lies;
-    /// the end of what is known when it lies after that.
+    /// The index of the first minute at which `local` is shown, or of the first minute after the gap that contains it; the
+    /// end of the known minutes if it is later.
     fn instant(&self, local: i64) -> Option<usize> {
         let place = usize::try_from(local - self.lowest).ok()?;
         Some(self.instants.get(place).copied().unwrap_or(self.shown.len()))
     }
 
-    /// The single occurrences of `rule` that start in what is known, as ranges of indices.
+    /// The occurrences of `rule` that start in the known minutes, as ranges of indices.
     fn occurrences(&self, rule: &Rule) -> Vec<(usize, usize)> {
         let mut occurrences = Vec::new();
-        // Days that are left out are not among these.
+        // Skipped days are not among these.
         for day in &self.days {
             let date = NaiveDate::from_epoch_days(i32::try_from(*day).unwrap()).unwrap();
             for minute in rule.starts_on(date) {
@@ -174,7 +174,7 @@ impl Clock {
     }
 }
 
-/// The clocks of every zone that matters, for the same minutes.
+/// The clocks of all zones in use, for the same minutes.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     first: i64,
@@ -191,8 +191,8 @@ impl Clocks {
         self.by_zone.entry(zone).or_insert_with(|| Clock::new(zone, self.first, self.minutes))
     }
 
-    /// When one of `maintenance` is open and none of `deny` is, as minutes since 1970, the end excluded. What began
-    /// before the first minute is missing.
+    /// When one of `maintenance` is open and none of `deny` is, in minutes since 1970, without the end. Occurrences that
+    /// began before the first minute are missing.
     pub(crate) fn open(&mut self, maintenance: &[Rule], deny: &[Rule]) -> Vec<(i64, i64)> {
         let minutes = usize::try_from(self.minutes).unwrap();
         let (mut covered, mut joined, mut denied) =
@@ -201,7 +201,7 @@ impl Clocks {
             for (start, end) in self.clock(rule.zone).occurrences(rule) {
                 for minute in start..end {
                     covered[minute] = true;
-                    // Of one occurrence with the minute before.
+                    // In the same occurrence as the minute before.
                     joined[minute] |= minute > start;
                 }
             }

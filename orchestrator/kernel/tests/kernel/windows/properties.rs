@@ -1,4 +1,4 @@
-//! What holds for all windows at all times.
+//! Properties of all windows at all times.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -59,7 +59,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_three_questions_have_one_answer(
+    fn queries_agree(
         maintenance in vec(window(), 0..4), deny in vec(window(), 0..3), site in zone(), from in time(),
     ) {
         let calendar = Calendar::new(&maintenance, &deny, site);
@@ -68,7 +68,7 @@ proptest! {
         let list: Vec<_> = found.iter().copied().map_while(Result::ok).collect();
         prop_assert!(found.len() <= list.len() + 1, "an error is the last");
         let error = found.last().copied().and_then(Result::err);
-        // An error is hidden by nothing but an answer that comes before it.
+        // An error is hidden only by an answer before it.
         let expected = |answer: Option<_>| match error {
             Some(error) if answer.is_none() => Err(error),
             _ => Ok(answer),
