@@ -66,7 +66,7 @@ pub enum Sealed {
     /// The instance's key is not the key of the secrets.
     #[error(
         "the strongbox is sealed: the secrets were sealed with another key than the one given here; POST theirs to \
-         /v1/state/strongbox/unseal, or remove every secret and begin anew"
+         /v1/state/strongbox/unseal, or remove every secret and start over"
     )]
     OtherKey,
     /// There is no secret of that name.

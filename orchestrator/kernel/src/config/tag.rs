@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preconditions() {
+    fn preconditions_compare_tags() {
         let tags = |tags: &[&str]| Expected::Tags(tags.iter().map(ToString::to_string).collect());
         for (expected, present, absent) in [
             (Expected::Anything, true, true),

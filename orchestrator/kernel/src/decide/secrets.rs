@@ -118,8 +118,8 @@ mod tests {
         let removed = remove(&state, &name("a"), "eve");
         apply(&mut state, removed);
         // Without secrets, another key is accepted.
-        let anew = keep(&state, &name("b"), "3", "other", "eve");
-        assert_eq!(apply(&mut state, anew), Accepted::Created);
+        let restarted = keep(&state, &name("b"), "3", "other", "eve");
+        assert_eq!(apply(&mut state, restarted), Accepted::Created);
         assert_eq!(state.strongbox.check.as_deref(), Some("other"));
     }
 

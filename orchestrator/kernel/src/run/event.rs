@@ -44,14 +44,14 @@ pub enum HostEvent {
     },
     /// It lost its turn and waits like the other prepared hosts.
     TurnLost,
-    /// It holds a slot, so `upgrade` is to be sent.
+    /// It holds a slot, so `upgrade` must be sent.
     SlotGranted {
         /// The slot's group.
         group: GroupName,
         /// Who granted the slot.
         provider: LockProvider,
     },
-    /// It answered `reboot-required`, so `reboot` is to be sent.
+    /// It answered `reboot-required`, so `reboot` must be sent.
     RebootRequired,
     /// It is upgraded.
     Upgraded,

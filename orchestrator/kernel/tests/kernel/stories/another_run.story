@@ -1,4 +1,4 @@
-# What happened to a host in an earlier run is no reason in the next, where it is under way.
+# The reason of a host in an earlier run does not count in the next run, where it is under way.
 > host h1
 > host h2
 > put-config debian rollout/max-concurrent=2 rollout/max-failures=1

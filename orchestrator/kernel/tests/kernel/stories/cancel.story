@@ -40,7 +40,7 @@
 > retracted h2 at=3 deleted
   + command-retracted deleted=true host=h2 sequence=3
   ! nothing
-# While a host is under way: it is seen to its end, reboot included.
+# While a host is under way: it is finished, including the reboot.
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
@@ -120,7 +120,7 @@
   h1 cancelled: the run was cancelled by admin
   h2 cancelled: the run was cancelled by admin
   h3 cancelled: the run was cancelled by admin
-# It fails while it is being cancelled: cancelled it stays.
+# A host fails while the run is being cancelled: the run stays cancelled.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
 > trigger r4

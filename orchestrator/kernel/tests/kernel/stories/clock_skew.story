@@ -1,4 +1,4 @@
-# Nothing is started while the clocks differ, whoever grants the slots; afterwards it goes on.
+# Nothing is started while the clocks differ, whoever grants the slots; afterwards the run continues.
 > host h1
 > host h2
 > settings external
@@ -30,7 +30,7 @@
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > skew -31
-# The answer comes before the skew has been considered: the slot may be held, and is asked for again.
+# The answer arrives during the skew: the slot may be held, and is requested again.
 > locked h1 granted
   + r1 h1: waiting reason=(clock-skew seconds=-31)
   ! nothing

@@ -1,4 +1,4 @@
-# Who writes says what must be configured; what is something else by now is not written over.
+# A write has a precondition on the current configuration; a configuration that has changed is not overwritten.
 > delete-config
   = refused: there is no configuration: PUT /v1/config/os-upgrade first
 > put-config a expect=some
@@ -32,7 +32,7 @@
   = refused: the configuration is not the one you expect; its tag is now "5-6bcdaee7d85b07a9": read it again
 > delete-config expect=1-0,5-6bcdaee7d85b07a9 validate
   = valid
-# A run goes on with what it began with, and without a configuration.
+# A run continues with the configuration it started with, also after that is deleted.
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=[(name=debian)] before=[(name=c)] path=worker-applications)]
   = done

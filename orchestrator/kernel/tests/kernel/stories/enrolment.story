@@ -10,7 +10,7 @@
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
-# Nobody is approved.
+# No host is approved.
 > explain h1
   waits for approval: os-upgrade hosts approve h1 | reason=awaits-approval | blockers=awaits-approval
 > trigger r1 validate
@@ -22,12 +22,12 @@
 > approve h1 h9 by=bob
   + hosts-approved actor=bob hosts=[h1 h9]
   = done
-# Once more changes nothing.
+# Approving again changes nothing.
 > approve h1 by=eve
   = done
 > explain h2
   waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval | blockers=awaits-approval
-# One runs; the others are named.
+# One host takes part; the others are listed as skipped.
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(awaits-approval host=h2)) (application=debian group=default host=h3 skipped=(awaits-approval host=h3))] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
@@ -66,7 +66,7 @@
   h1 upgraded
   h2 skipped: waits for approval: os-upgrade hosts approve h2
   h3 skipped: waits for approval: os-upgrade hosts approve h3
-# One that is withdrawn is out of the next run, also where hosts are approved by themselves.
+# A withdrawn host is not in the next run, even with auto-approve.
 > withdraw h2 validate
   = valid
 > withdraw h2 by=bob why=stolen
@@ -100,7 +100,7 @@
   = done
   ! nothing
 > tick
-# An unknown one cannot be withdrawn, and one that would come back at once not be forgotten.
+# An unknown host cannot be withdrawn, and one that would take part again at once cannot be forgotten.
 > withdraw h77
   = refused: there is no host h77: none of that name has announced itself, been approved or been withdrawn
 > withdraw h2 forget

@@ -26,7 +26,7 @@
   + r1 h4: command-sent action=prepare attempt=1 sequence=5
   + r1 h5: command-sent action=prepare attempt=1 sequence=6
   ! nothing
-# One that prepares is not waited for.
+# A withdrawn host that is preparing is not waited for.
 > withdraw h5 why=broken
   + host-withdrawn actor=admin host=h5 reason=broken
   + r1 h5: cancelled reason=(host-withdrawn actor=admin reason=broken)
@@ -43,7 +43,7 @@
   + slot-requested group=default host=h1 run=r1
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
-# One at work goes on to its end, its reboot too.
+# A withdrawn host at work is finished, including its reboot.
 > locked h1 granted
   + r1 h1: slot-granted group=default provider=external
   + slot-requested group=default host=h2 run=r1
@@ -72,7 +72,7 @@
   h5 cancelled: withdrawn by admin: broken
   slot h1: begun=true command=(action=reboot sequence=13) group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
   slot h2: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
-# One whose slot has been asked for gives it back.
+# A withdrawn host whose slot was requested releases it.
 > withdraw h2 why=sold
   + host-withdrawn actor=admin host=h2 reason=sold
   + r1 h2: cancelled reason=(host-withdrawn actor=admin reason=sold)
@@ -85,7 +85,7 @@
 > unlocked h2 granted
   + slot-released host=h2 why=not-needed
   ! lock h3 of default
-# Its answer to prepare says nothing any more.
+# Its reply to prepare is ignored.
 > reply h5 prepare done
   + ignored host=h5 reply=(action=prepare result=done) sequence=14 why=nothing-outstanding
 > approve h5
@@ -132,7 +132,7 @@
   slot h4: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=(releasing=(why=not-needed)) unsent-at-fence=null
 > explain h1
   withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn
-# A window starts none without a host that is approved.
+# A window starts no run without an approved host.
 > withdraw h3
   + host-withdrawn actor=admin host=h3 reason=moved
   = done
@@ -161,7 +161,7 @@
   h4 skipped: withdrawn by admin: moved
   h5 skipped: withdrawn by admin: moved
   slot h4: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=(releasing=(why=not-needed)) unsent-at-fence=null
-# One that was approved by itself when the run began, and of which nothing is known now, is not started either.
+# A host that was auto-approved when the run started, and has left since, can be withdrawn too and is not started.
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h3: cancelled reason=(run-cancelled actor=admin)

@@ -1,4 +1,4 @@
-# A lock server elsewhere: asked until it grants, and told until it confirms the release.
+# An external lock server: lock requests are repeated until it grants, unlock requests until it confirms.
 > host h1
 > host h2
 > host h3
@@ -44,7 +44,7 @@
   protocol error of the lock server, no slot of group default: 200 with a body of HTML | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-protocol | blockers=slot-protocol@2026-11-21T05:00:00Z
 > explain h2
   waiting for its turn: h1 is first: protocol error of the lock server, no slot of group default: 200 with a body of HTML | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
-# Answers about hosts that nobody asked for.
+# Answers without a request.
 > locked h2 granted
 > locked stranger granted
 > unlocked h1 granted
@@ -85,7 +85,7 @@
   + run-stopping cause=(failed host=h2) run=r1
   + r1 h3: cancelled reason=(run-failed host=h2)
   + run-ended result=failed run=r1
-# Held: the failed host keeps it after the run. In the next run it is asked for again, and first.
+# The failed host keeps its slot after the run. In the next run its slot is requested again, and first.
 > state
   r1 failed
   h1 upgraded
@@ -131,7 +131,7 @@
 > unlocked h2 granted
   + slot-released host=h2 why=upgraded
   ! lock h1 of default
-# The grant comes after the run was cancelled: it was being taken back already.
+# The grant arrives after the run was cancelled: the slot is being released already.
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)

@@ -1,4 +1,4 @@
-# Hosts of runs and clients from outside share slots by arrival.
+# Hosts of runs and external clients share slots in the order of arrival.
 > host h1
 > host h2
 > put-config debian
@@ -14,7 +14,7 @@
 > lock default z2
   + lock-awaited actor=admin group=default id=z2
   = refused: the only slot is held by z1 since 2026-11-21T01:00:00Z
-# Again, a moment later: it is known that it waits.
+# Again, a moment later: that it waits is already recorded.
 > wait 10
 > lock default z2
   = refused: the only slot is held by z1 since 2026-11-21T01:00:00Z
@@ -45,7 +45,7 @@
   denied a slot of group default: free slots are left to earlier clients: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:20Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:20Z
 > wait 300
 > tick
-# Whoever of them asks first gets it, and uses up the first one's turn: the next slot is the host's.
+# The first client to ask gets it, and uses up the earliest arrival: the next slot is the host's.
 > lock default z3
   + lock-granted actor=admin group=default id=z3
   + r1 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=z3 since=2026-11-21T01:05:30Z)] provider=embedded slots=1) group=default)
@@ -65,7 +65,7 @@
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
   + r1 h2: waiting reason=(slot-denied denial=(left-to-earlier id=z2 provider=embedded since=2026-11-21T01:00:10Z) group=default)
-# The client still waits, and came before the second host; but it does not come back.
+# The client still waits, and arrived before the second host; but it does not retry.
 > explain h2
   denied a slot of group default: free slots are left to earlier clients: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:05:30Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:20Z
 > wait 200
@@ -74,7 +74,7 @@
 > tick
   + r1 h2: slot-granted group=default provider=embedded
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:20Z
-# One that wants no slot any more is not waited for.
+# A client that no longer wants a slot is not waited for.
 > deliver
   + r1 h2: command-sent action=upgrade attempt=1 sequence=8
   ! nothing

@@ -1,4 +1,4 @@
-# An operator has the run go on without a host that will not answer, long before its end.
+# An operator gives up a host that will not answer, long before the run's end.
 > host h1
 > host h2
 > host h3
@@ -17,7 +17,7 @@
   ! send r1/h1/prepare/1 until 2026-11-21T03:00:00Z, send r1/h2/prepare/1 until 2026-11-21T03:00:00Z, send r1/h3/prepare/1 until 2026-11-21T03:00:00Z, send r1/h4/prepare/1 until 2026-11-21T03:00:00Z
 > give-up h9
   = refused: h9 is not in the active run r1
-# One whose command has not been seen has not begun.
+# A host whose command has not been seen has not begun.
 > give-up h4 validate
   = valid
 > give-up h4 why=unplugged
@@ -33,7 +33,7 @@
   + r1 h1: prepared
 > reply h2 prepare done
   + r1 h2: prepared
-# One that does not answer prepare keeps all others from their upgrades.
+# A host that does not answer prepare keeps all others from their upgrades.
 > give-up h3
   + r1 h3: cancelled reason=(given-up actor=admin reason="no power")
   + upgrades-began run=r1
@@ -42,15 +42,15 @@
   ! send r1/h1/upgrade/1 until 2026-11-21T03:00:00Z
 > explain h3
   given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
-# Its answer comes too late.
+# Its reply arrives too late.
 > reply h3 prepare done
   + ignored host=h3 reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
-# Again it is as it was; whoever came to another end stays there.
+# Giving it up again changes nothing; hosts with another final status keep that.
 > give-up h3 by=eve
   = done
 > explain h3
   given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
-# A host that has a slot is given up once it is known what it was told last, and once its answer would have been read.
+# A host that holds a slot can be given up once its last command is known and its reply would have been read.
 > give-up h1
   = refused: the last command to h1, or the reply to it, is not known yet: try again in a moment
 > deliver
@@ -71,7 +71,7 @@
   given up by anna: burnt | status=timed-out | since=2026-11-21T01:00:00Z | reason=given-up | blockers=given-up
 > explain h2
   denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: given up by anna: burnt | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T03:00:00Z,slot-stuck
-# Its command is taken back, and the run goes on: giving up is no failure that ends it. The slot is the operator's to release.
+# Its command is retracted, and the run continues: giving up is no failure that stops it. The operator releases the slot.
 > release default h1 burnt
   = refused: a command to h1 may still be on its way: try again in a moment
 > retracted h1 at=8 deleted
@@ -111,11 +111,11 @@
   = valid
 > give-up h9
   = refused: no run is active
-# What it says in the end frees its slot.
+# Its late `done` releases its slot.
 > reply h2 reboot done
   + slot-released host=h2 why=late-done
   + ignored host=h2 reply=(action=reboot result=done) sequence=12 why=nothing-outstanding
-# Its slot is kept also where those of hosts that failed are released: the run goes on, perhaps beside it.
+# Its slot stays held also with `on-failure = release`: the run continues, and the host may still be at work.
 > put-config debian rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(max-failures=1) path=rollout)]
   = done
@@ -169,7 +169,7 @@
 > deliver
   + r2 h2: command-sent action=upgrade attempt=1 sequence=22
   ! retract 4 of h3, retract 11 of h2
-# A failure after it counts the one that was given up: here one more than may be.
+# Hosts that were given up count as failures when another host fails: here that is one too many.
 > reply h2 upgrade oops
   + r2 h2: failed reason=(worker-error action=upgrade message=oops)
   + run-stopping cause=(failed host=h2) run=r2

@@ -1,4 +1,4 @@
-# A host fell silent in its upgrade. In the next run its upgrade is never sent: the slot is still held for the first.
+# A host did not answer upgrade. In the next run its upgrade is never sent: the slot is still held for the first.
 > host h1
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]

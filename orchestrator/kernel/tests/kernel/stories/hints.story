@@ -1,4 +1,4 @@
-# A run that stops tells whoever is at work, and nobody else. Nothing is withdrawn by it: answers count as ever.
+# When a run stops, hosts at work get a hint, and no others. A hint retracts nothing: replies count as before.
 > host h1
 > host h2
 > host h3
@@ -10,7 +10,7 @@
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
-# Whose prepare fails has answered, and so has h2; h3 has not.
+# The host whose prepare failed has answered, and so has h2; h3 has not.
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r1 trigger=(operator actor=admin)
   = done
@@ -30,7 +30,7 @@
   + run-ended result=failed run=r1
   ~ hint h3: r1 failed
   ! retract 4 of h3
-# Two are upgraded at once, and one of them fails: the other is told, and comes to its end.
+# Two hosts are upgraded at once, and one of them fails: the other gets a hint, and finishes.
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r2 trigger=(operator actor=admin)
   = done
@@ -67,7 +67,7 @@
   + r2 h2: upgraded
   + slot-released host=h2 why=upgraded
   + run-ended result=failed run=r2
-# Nobody is at work any more, or has been told anything yet.
+# No host is at work, because all have finished, or because no command has been sent yet.
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r3 trigger=(operator actor=admin)
   = done

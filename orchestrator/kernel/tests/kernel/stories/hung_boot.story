@@ -30,7 +30,7 @@
 > reply h1 upgrade reboot-required
   + r1 h1: reboot-required
   ! send r1/h1/reboot/1 until 2026-11-21T03:00:00Z
-# The time begins when the command stands in the stream.
+# The time begins when the command is seen in the stream.
 > wait 900
 > tick
 > deliver
@@ -40,7 +40,7 @@
 > tick
 > explain h1
   its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T01:25:00Z
-# Unread, an answer is none that was not given.
+# While replies may be unread, a missing reply means nothing.
 > control-unread
 > wait 1
 > tick
@@ -56,14 +56,14 @@
   h1 timed-out: no reply to reboot within 10m (boot-timeout): it may hang in its boot
   h2 cancelled: the run was ended by the failure of h1
   slot h1: begun=true command=(action=reboot sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
-# Its command is taken back, and its slot stays held until it says that it is through.
+# Its command is retracted, and its slot stays held until it answers `done`.
 > retracted h1 at=8 given
   + command-retracted deleted=false host=h1 sequence=8
   ! nothing
 > reply h1 reboot done
   + slot-released host=h1 why=late-done
   + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=nothing-outstanding
-# The time of an upgrade does not count, and one that answers in time is not touched.
+# The time of the upgrade does not count, and a host that answers in time is not affected.
 > put-config debian rollout/boot-timeout=10m rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-failures=1) worker-applications=[(name=debian)]) difference=[(after=1 before=0 path=rollout/max-failures)]
   = done
@@ -100,7 +100,7 @@
   + r2 h1: timed-out reason=(boot-timeout after=10m)
   + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:25:00Z)] provider=embedded slots=1) group=default)
   ! retract 16 of h1
-# Where slots of silent hosts are released, this one is so when the command cannot reach it any more.
+# With `on-failure = release` its slot is released once the command can no longer reach it.
 > retracted h1 at=16 deleted
   + command-retracted deleted=true host=h1 sequence=16
   + slot-released host=h1 why=failed
@@ -125,7 +125,7 @@
   r2 completed
   h1 timed-out: no reply to reboot within 10m (boot-timeout): it may hang in its boot
   h2 upgraded
-# It is back before its command was looked at, and is upgraded in the next run: the slot is held for that by now.
+# It answers before its command was retracted, and is upgraded in the next run: the slot is held for that one by then.
 > put-config debian rollout/boot-timeout=10m rollout/max-failures=0
   + config-replaced actor=admin config=(rollout=(boot-timeout=10m) worker-applications=[(name=debian)]) difference=[(after=0 before=1 path=rollout/max-failures)]
   = done

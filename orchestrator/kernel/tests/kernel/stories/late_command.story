@@ -1,4 +1,4 @@
-# An upgrade and a prepare appear after the end of their run: the slot is held for the one, both are withdrawn.
+# An upgrade and a prepare appear after the end of their run: the slot is held for the upgrade, both are retracted.
 > host h1
 > host h2
 > host h3

@@ -1,4 +1,4 @@
-# Only `done` to the very command for which a slot is held frees it, in the run or after it.
+# Only `done` to the very command for which a slot is held releases it, in the run or after it.
 > host h1
 > host h2
 > host h3

@@ -27,7 +27,7 @@
   ! send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 > fence-stored two at=5
 > fence-stored one at=3
-# It had read further than its own fence when it learned of it.
+# It had read beyond its own fence when it learned that the fence was stored.
 > fence-stored three at=5
 > sent h3 prepare
 > unknown x
@@ -36,7 +36,7 @@
 > fence-stored three at=6
   + fenced leader=three sequence=6
   + fence-passed sequence=6
-# The fence itself is not there to be read.
+# The fence itself is missing from the stream.
 > fence-stored four at=9
   + fenced leader=four sequence=9
   ! nothing

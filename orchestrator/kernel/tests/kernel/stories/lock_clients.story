@@ -1,4 +1,4 @@
-# Clients from outside share a group's slots with the hosts of a run.
+# External clients share a group's slots with the hosts of a run.
 > host h1
 > host h2
 > put-config debian
@@ -12,7 +12,7 @@
 > lock default node-7
   + lock-granted actor=admin group=default id=node-7
   = done
-# Again, by the same id: it is granted again, and there is nothing new.
+# Again, with the same id: it is granted again, without a new fact.
 > lock default node-7
   = done
 > lock default node-8
@@ -44,7 +44,7 @@
   + r1 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=node-7 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h1
   denied a slot of group default: the only slot is held by node-7 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
-# The slot that the client gives back goes to the host that waits.
+# The slot that the client releases goes to the host that waits.
 > unlock default node-7
   + lock-released actor=admin group=default id=node-7
   + r1 h1: slot-granted group=default provider=embedded
@@ -58,7 +58,7 @@
 > lock default node-7
   + lock-awaited actor=admin group=default id=node-7
   = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
-# The host's own agent asks under the host's name: the same holder. Its unlock does not take the run's slot away.
+# The host's own agent locks under the host's name: the same holder. Its unlock does not release the run's slot.
 > unlock default h1
   = done
 > lock default h1
@@ -77,7 +77,7 @@
   = done
 > lock default node-7
   = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
-# The run is done with h1 and its agent is not: h2 waits for it, and then goes ahead.
+# The run has finished h1 and its agent still holds the slot: h2 waits for it.
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
@@ -86,7 +86,7 @@
   = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
 > explain h2
   denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
-# The other client wants no slot any more.
+# The other client no longer wants a slot.
 > unlock default node-7
   + lock-released actor=admin group=default id=node-7
   = done
@@ -98,7 +98,7 @@
 > deliver
   + r1 h2: command-sent action=upgrade attempt=1 sequence=8
   ! nothing
-# No group of that name any more: who holds keeps, nobody gets.
+# The group is removed: holders keep their slots, nobody gets a new one.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
 > lock edge node-9
@@ -109,7 +109,7 @@
 > unlock edge node-8
   + lock-released actor=admin group=edge id=node-8
   = done
-# With another lock server none is granted here, and what is held can be given back.
+# With an external lock server no slot is granted here, and held slots can be released.
 > lock default node-7
   + lock-awaited actor=admin group=default id=node-7
   = refused: the only slot is held by h2 since 2026-11-21T01:00:00Z

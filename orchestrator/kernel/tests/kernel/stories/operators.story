@@ -16,7 +16,7 @@
 > hold default rack-7 two new disks
   + hold-placed actor=admin group=default id=rack-7 reason="two new disks"
   = done
-# Another operator's word is not overwritten.
+# Another operator's hold is not overwritten.
 > hold default rack-7 by=bob mine
   = refused: rack-7 is held by admin: two new disks; release it first
 > hold default rack-8 another disk
@@ -26,7 +26,7 @@
 > lock default node-1
   + lock-awaited actor=admin group=default id=node-1
   = refused: the only slot is held by rack-7 since 2026-11-21T01:00:00Z
-# A client of that name is the same holder, and does not end the hold.
+# A client with that id is the same holder, and its unlock does not end the hold.
 > lock default rack-7
   + lock-granted actor=admin group=default id=rack-7
   = done
@@ -40,7 +40,7 @@
   = refused: rack-7 neither holds a slot of group default nor waits for one
 > release nowhere rack-7 why not
   = refused: there is no group nowhere
-# Who waits and will not ask again need not be waited for.
+# A waiter that will not retry can be removed.
 > lock default node-1
   + lock-granted actor=admin group=default id=node-1
   = done
@@ -56,7 +56,7 @@
   = refused: node-2 neither holds a slot of group default nor waits for one
 > release default rack-9 free
   = refused: rack-9 neither holds a slot of group default nor waits for one
-# The slot of a host at work is not released; one of a host that failed is.
+# The slot of a host at work is not released; that of a failed host is.
 > unlock default node-1
   + lock-released actor=admin group=default id=node-1
   = done
@@ -97,7 +97,7 @@
   r1 failed
   h1 failed: upgrade failed: no
   h2 cancelled: the run was ended by the failure of h1
-# Who has left the inventory loses its slot where the settings say so, and only then.
+# A holder that has left the inventory loses its slot only if the settings allow it.
 > lock default h2
   + lock-granted actor=admin group=default id=h2
   = done
@@ -113,7 +113,7 @@
   = done
 > reclaim default h2
   = refused: h2 neither holds a slot of group default nor waits for one
-# Of one that was never in it the inventory says nothing, and what an operator wants held stays.
+# A holder that was never in the inventory has not left it, and an operator's hold stays.
 > lock default node-9
   + lock-granted actor=admin group=default id=node-9
   = done
@@ -130,7 +130,7 @@
 > release default h2 looked at
   + holder-released actor=admin group=default id=h2 reason="looked at"
   = done
-# A command that no worker has been given yet may still be: not before that is known.
+# A command may still be delivered: the slot is released only once it is known that it is not.
 > host h2
 > trigger r0 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=() run=r0 trigger=(operator actor=admin)
@@ -165,7 +165,7 @@
   + slot-released host=h1 why=operator
   + holder-released actor=admin group=default id=h1 reason="it is gone"
   = done
-# With another lock server the host's slot is given back there.
+# With an external lock server the host's slot is released there.
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > hold default rack-7 a disk

@@ -37,7 +37,7 @@
 > retracted h3 at=4 deleted
   + command-retracted deleted=true host=h3 sequence=4
   ! nothing
-# The answer `reboot-required` to a prepare is no success either.
+# The reply `reboot-required` to prepare is no success either.
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
@@ -60,7 +60,7 @@
   h1 failed: prepare failed: reboot-required
   h2 cancelled: the run was ended by the failure of h1
   h3 cancelled: the run was ended by the failure of h1
-# An error that comes after `done`, before the next command, counts.
+# An error after `done` and before the next command counts.
 > retracted h2 at=9 deleted
   + command-retracted deleted=true host=h2 sequence=9
   ! retract 10 of h3

@@ -1,4 +1,4 @@
-# The provider of slots is changed while a slot is asked for, and back again.
+# The provider of slots is changed while a slot is requested, and back again.
 > host h1
 > host h2
 > settings external
@@ -27,7 +27,7 @@
   ! lock h1 of default
 > explain h2
   waiting for its turn: h1 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
-# What was asked for is given back before the embedded semaphore is asked; an answer that comes late is not a slot.
+# The requested slot is released before the embedded semaphore is used; a late answer grants no slot.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
   + slot-release-due host=h1 why=not-needed
@@ -44,7 +44,7 @@
 > deliver
   + r1 h1: command-sent action=upgrade attempt=1 sequence=6
   ! nothing
-# Back to the lock server: who is under way keeps the slot it has, the next one asks there.
+# Back to the lock server: a host under way keeps its slot, the next host's slot is requested there.
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)
 > reply h1 upgrade done
@@ -58,7 +58,7 @@
   h1 upgraded
   h2 waiting: asking for a slot of group default
   slot h2: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
-# No slot at the embedded semaphore, so the host waits there; then it asks the lock server after all.
+# No slot is free at the embedded semaphore, so the host waits; then its slot is requested from the lock server.
 > settings embedded default:0
   + settings-adopted settings=(auto-approve=true groups=(default=0))
   + slot-release-due host=h2 why=not-needed

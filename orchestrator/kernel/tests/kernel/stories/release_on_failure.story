@@ -1,4 +1,4 @@
-# With `on-failure = release` a failed or silent host gives its slot back at once, and a failure may be allowed.
+# With `on-failure = release` the slot of a host that failed or did not answer is released at once; one failure is allowed.
 > host h1
 > host h2
 > host h3

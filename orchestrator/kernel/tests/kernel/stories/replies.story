@@ -14,7 +14,7 @@
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
-# Before the command is seen, by a host that nobody knows, to another command, malformed, of no meaning.
+# Before the command is seen, from an unknown host, to another command, malformed, without a meaning.
 > reply h1 prepare done
   + ignored host=h1 reply=(action=prepare result=done) sequence=3 why=nothing-outstanding
 > deliver
@@ -44,7 +44,7 @@
   + ignored host=h1 reply=null sequence=16 why=foreign-command
 > sent h1 upgrade
   + ignored host=h1 reply=null sequence=17 why=foreign-command
-# With and without the header; and once more.
+# With and without the header; and repeated.
 > reply h1 prepare to=4 done
   + r1 h1: prepared
 > reply h1 prepare to=4 done
@@ -58,7 +58,7 @@
   + upgrades-began run=r1
   + r1 h1: slot-granted group=default provider=embedded
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
-# A late word about prepare after the grant of the slot.
+# A late reply to prepare after the grant of the slot.
 > reply h1 prepare to=4 too late
   + ignored host=h1 reply=(action=prepare result="too late") sequence=23 why=nothing-outstanding
 > deliver

@@ -1,4 +1,4 @@
-# Every request in every state. Nothing configured, nobody there:
+# Every request in every state. Without a configuration and hosts:
 > trigger r1
   = refused: there is no configuration: PUT /v1/config/os-upgrade first
 > trigger r1 timeout=0s

@@ -1,4 +1,4 @@
-# Two at once, one failure allowed, one host unreachable. What is configured during a run counts for the next one.
+# Two at once, one failure allowed, one host unreachable. A configuration changed during a run counts for the next one.
 > host h1
 > host h2
 > host h3
@@ -53,7 +53,7 @@
 > explain h3
   denied a slot of group default: all 2 slots are held by h1 since 2026-11-21T01:00:00Z, h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade failed: smoke | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z,slot-stuck
 > deliver
-# Slots are taken away while they are held: nobody is stopped, and nobody else starts.
+# Slots become fewer while they are held: no host is stopped, and no other starts.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
   + r1 h3: waiting reason=(slot-denied denial=(full held=2 holders=[(id=h1 since=2026-11-21T01:00:00Z) (id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
@@ -99,7 +99,7 @@
   h4 skipped: unreachable: no heartbeat when the run started
   h6 cancelled: the run was ended by the failure of h4
   slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
-# Nobody is left.
+# No host is left.
 > host h1 unreachable
 > host h2 unreachable
 > host h3 unreachable

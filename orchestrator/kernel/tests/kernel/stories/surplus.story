@@ -1,4 +1,4 @@
-# Two groups are asked at once, and one host may be under way: the slower grant is given back.
+# Slots of two groups are requested at once, and one host may be under way: the later grant is released.
 > host h1
 > host h2 group=edge
 > host h3 group=edge
@@ -51,7 +51,7 @@
   + slot-requested group=edge host=h3 run=r1
   + r1 h3: waiting reason=(asking-for-slot group=edge)
   ! lock h3 of edge, unlock h1 of default, unlock h2 of edge
-# h1 is asked for again when its slot is gone.
+# h1's slot is requested again once it is released.
 > explain h1
   waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
 > unlocked h1 granted
@@ -64,7 +64,7 @@
 > locked h3 granted
   + r1 h3: slot-granted group=edge provider=external
   ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z, unlock h2 of edge
-# The run ends while a slot is asked for: it is given back.
+# The run ends while a slot is requested: it is released.
 > wait 20000
 > tick
   + r1 h1: cancelled reason=run-timed-out

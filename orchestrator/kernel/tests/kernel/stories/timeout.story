@@ -16,7 +16,7 @@
   + r1 h2: timed-out reason=(not-sent action=prepare)
   + r1 h3: timed-out reason=(not-sent action=prepare)
   + run-ended result=timed-out run=r1
-# While hosts prepare; one is done, one silent, one not yet told. Whatever comes in first ends the run.
+# While hosts prepare: one is done, one has not answered, one has no command yet. The next input after not-after ends the run.
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
@@ -128,7 +128,7 @@
   h2 cancelled: the run's time was over before its turn came
   h3 cancelled: the run's time was over before its turn came
   slot h1: begun=true command=(action=reboot sequence=21) group=default provider=embedded run=r4 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
-# Who asks after the time is over is not told of a run that is over; the last answer, read late, completes a run.
+# A request after not-after does not see the expired run; the last reply, read late, completes a run.
 > retracted h1 at=12 given
 > retracted h1 at=21 given
   + command-retracted deleted=false host=h1 sequence=21

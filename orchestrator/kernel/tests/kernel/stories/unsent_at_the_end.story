@@ -1,4 +1,4 @@
-# The run's time is over while an upgrade may or may not have been sent: a new fence tells.
+# not-after passes while it is unknown whether an upgrade was sent: a new fence shows it.
 > host h1
 > host h2
 > put-config debian
@@ -33,7 +33,7 @@
   h1 timed-out: upgrade could not be sent before not-after
   h2 cancelled: the run's time was over before its turn came
   slot h1: begun=false command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=1
-# In the meantime the next run begins. The host is not told again before it is certain that the first upgrade is not
+# In the meantime the next run starts. The host gets no command again before it is certain that the first upgrade is not
 # on its way.
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
@@ -65,7 +65,7 @@
   h1 upgrading
   h2 prepared
   slot h1: begun=false command=null group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
-# Nothing that was decided before the fence is sent, and what is sent now ends the story.
+# No command decided before the fence is sent; the commands sent now end the story.
 > deliver
   + r2 h1: command-sent action=upgrade attempt=1 sequence=11
   ! nothing

@@ -51,7 +51,7 @@
   slot h2: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > explain h2
   no run is active; none starts by itself, as there are no maintenance windows; it holds a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted | blockers=no-run,no-windows,slot-held
-# The error once more, or a reboot after it, changes nothing; another host waits for the slot and says why.
+# The same error again, or a reboot after it, changes nothing; another host waits for the slot, with the reason.
 > reply h2 upgrade dpkg was interrupted
   + ignored host=h2 reply=(action=upgrade result="dpkg was interrupted") sequence=12 why=already-answered
 > reply h2 upgrade reboot-required
@@ -81,7 +81,7 @@
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
   + run-ended result=cancelled run=r2
   = done
-# With the host back, it goes first and needs no other slot; its success frees it.
+# When the host is back, it goes first and needs no other slot; its success releases the slot.
 > host h2
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:01:00Z rollout=() run=r3 trigger=(operator actor=admin)

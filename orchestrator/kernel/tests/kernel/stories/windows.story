@@ -1,4 +1,4 @@
-# Runs that start by themselves. It is Saturday, 01:00 in UTC and 02:00 in Stockholm.
+# Runs that start automatically. It is Saturday, 01:00 in UTC and 02:00 in Stockholm.
 > settings default:1 zone=Europe/Stockholm
   + settings-adopted settings=(auto-approve=true timezone=Europe/Stockholm)
 > put-config debian
@@ -19,7 +19,7 @@
 > wait 29m
 > due r0
 > wait 60s
-# The window is open, and nobody is there.
+# The window is open, and no host is reachable.
 > due r0
 > explain h1
   no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-hosts@2026-11-21T03:30:00Z,silent
@@ -40,7 +40,7 @@
 > trigger r0
   = refused: the strongbox has no secret lock-server: PUT it to /v1/config/strongbox/secrets/lock-server
 > sealed none
-# A host that may be off is waited for until it is known; otherwise the run would wait for it until its end.
+# The start waits until it is known whether a host is off; otherwise the run would wait for that host until its end.
 > host h2 awaited
 > due r0
 > explain h1
@@ -81,7 +81,7 @@
 > state
   r1 completed
   h1 upgraded
-# At most one in an occurrence, also where another configuration begins or ends it somewhat earlier.
+# At most one run starts in an occurrence, also when another configuration moves its start or end somewhat earlier.
 > due r2
 > explain h1
   no run is active; the next starts by itself at 2026-11-28T01:30:00Z | blockers=no-run@2026-11-28T01:30:00Z
@@ -95,7 +95,7 @@
 > due r2
 > explain h1
   no run is active; the next starts by itself at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
-# One that somebody starts does not count, and while it is active none starts.
+# A run started by an operator does not count, and while it is active none starts.
 > wait 167h
 > explain h1
   no run is active; the next starts by itself at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
@@ -125,7 +125,7 @@
 > state
   r3 cancelled
   h1 cancelled: the run was cancelled by admin
-# Deny windows win, and their ends begin occurrences of their own.
+# Deny windows take precedence, and a new occurrence begins when one ends.
 > put-config debian maintenance-windows=Saturday~02:00~4h deny-windows=Saturday~03:00~1h;Saturday~05:30~1h
   + config-replaced actor=admin config=(deny-windows=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] maintenance-windows=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local) (days-of-week=Saturday duration=3h start-time=04:00 timezone=site-local)] path=maintenance-windows) (after=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] path=deny-windows)]
   = done
@@ -149,7 +149,7 @@
 > state
   r6 timed-out
   h1 timed-out: prepare could not be sent before not-after
-# Too little is left.
+# Too little of the occurrence is left.
 > put-config debian maintenance-windows=Sunday~02:00~4h minimum-remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Sunday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(before=[(days-of-week=Saturday duration=1h start-time=03:00 timezone=site-local) (days-of-week=Saturday duration=1h start-time=05:30 timezone=site-local)] path=deny-windows) (after=[(days-of-week=Sunday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (after=3h path=minimum-remaining)]
   = done
@@ -183,7 +183,7 @@
 > due r8
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-12-07T23:00:00Z rollout=() run=r8 trigger=(window end=2026-12-07T23:00:00Z start=2026-12-06T23:00:00Z)
   ! send r8/h1/prepare/1 until 2026-12-07T23:00:00Z
-# A cancel counts as well where the run has failed already, which it stays; said again, it is no news.
+# A cancel also counts when the run has failed already; the run stays failed, and a repeated cancel changes nothing.
 > settings default:2 zone=Europe/Stockholm
   + settings-adopted settings=(auto-approve=true groups=(default=2) timezone=Europe/Stockholm)
 > put-config debian maintenance-windows=Tuesday~02:00~4h rollout/max-concurrent=2
@@ -236,7 +236,7 @@
 > due r10
 > explain h2
   no run is active; the next starts by itself at 2026-12-15T01:00:00Z | blockers=no-run@2026-12-15T01:00:00Z
-# None starts in an occurrence of which less than minimum-remaining is left; nothing keeps one from that then.
+# No run starts in an occurrence with less than minimum-remaining left; then there is no blocker.
 > put-config debian maintenance-windows=Wednesday~02:00~4h minimum-remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2) path=rollout) (after=3h path=minimum-remaining)]
   = done
@@ -252,7 +252,7 @@
 > due r10
 > explain h2
   no run is active; the next starts by itself at 2026-12-16T01:00:00Z | blockers=no-run@2026-12-16T01:00:00Z
-# A start that is drawn is the same for whoever takes over before it.
+# The jitter of a start is the same for a leader that takes over before it.
 > put-config debian maintenance-windows=Thursday~02:00~4h start-jitter=2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] start-jitter=2h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=3h path=minimum-remaining) (after=2h path=start-jitter)]
   = done
