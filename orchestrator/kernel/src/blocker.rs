@@ -29,7 +29,7 @@ pub enum Cause {
     /// It follows from the current state and view.
     Host(HostBlocker),
     /// The reason that a run recorded, or for which the host takes no part.
-    Noted(Reason),
+    Recorded(Reason),
     /// No run starts automatically.
     Window(WindowBlocker),
     /// A run cannot start in an open window.
@@ -174,7 +174,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(cause) => cause.fmt(f),
-            Self::Noted(cause) => cause.fmt(f),
+            Self::Recorded(cause) => cause.fmt(f),
             Self::Window(cause) => cause.fmt(f),
             Self::OpenWindow { by, open_until } => {
                 write!(f, "a maintenance window is open until {}, but {by}", time::format(*open_until))
@@ -203,7 +203,7 @@ impl From<HostBlocker> for Cause {
 
 impl From<Reason> for Cause {
     fn from(cause: Reason) -> Self {
-        Self::Noted(cause)
+        Self::Recorded(cause)
     }
 }
 

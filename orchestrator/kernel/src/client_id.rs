@@ -24,7 +24,7 @@ pub enum ClientIdError {
     #[error("an id of {0} bytes exceeds the limit of {CLIENT_ID_BYTES_MAX}")]
     TooLong(usize),
     /// It contains a control character.
-    #[error("an id must not contain control characters")]
+    #[error("an id must not hold control characters")]
     ControlCharacter,
 }
 
