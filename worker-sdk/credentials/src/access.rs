@@ -1,4 +1,4 @@
-//! What is shown to the servers of NATS and whom to trust, and what it takes to connect with it.
+//! What a client presents to NATS servers and which servers it trusts, as options of the client library.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,23 @@ use rustls::pki_types::pem::{self, PemObject};
 
 use crate::file::{CredentialsFile, FileError};
 
-/// What to show to NATS, and whom to trust. Everything is a file, and may be missing.
+/// What to present to NATS servers and which certificate authorities to trust. Each part is an optional file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Credentials, a user's JWT with its seed, as `os-upgrade nats-config` and `nsc` make them.
+    /// Credentials, a user's JWT with its seed, as `os-upgrade nats-config` and `nsc` create them.
     pub credentials: Option<PathBuf>,
-    /// The authorities of servers' certificates in PEM, instead of the system's. With it only TLS will do.
+    /// The certificate authorities to trust, in PEM, instead of the system's. If set, TLS is required.
     pub ca: Option<PathBuf>,
-    /// The certificate to show in PEM, and those between it and its authority.
+    /// The client certificate in PEM, followed by its intermediate certificates.
     pub certificate: Option<PathBuf>,
     /// The private key of `certificate` in PEM.
     pub key: Option<PathBuf>,
 }
 
-/// What is given cannot be used.
+/// Why an [`Access`] cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The credentials file.
+    /// The credentials file cannot be used.
     #[error("cannot use the NATS credentials in {}", path.display())]
     Credentials {
         /// The file.
@@ -34,7 +34,7 @@ pub enum Error {
         /// Why not.
         source: FileError,
     },
-    /// A file of TLS.
+    /// A TLS certificate or key file cannot be read.
     #[error("cannot read {}", path.display())]
     Tls {
         /// The file.
@@ -42,10 +42,10 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
-    /// A file of certificates has none, or something that is none.
+    /// The file of certificate authorities has no certificate, or an invalid one.
     #[error(
-        "there is no certificate that can be used in {} ({reason}): give the certificates, in PEM, of the authorities \
-         that those of the nats-servers are from",
+        "there is no usable certificate in {} ({reason}): give the certificates, in PEM, of the authorities that signed \
+         the nats-servers' certificates",
         path.display()
     )]
     Certificates {
@@ -60,7 +60,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether what was given is wrong, rather than a file not there yet.
+    /// Whether the configuration is wrong, as opposed to a file that may still be created.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Certificates { .. } | Self::Incomplete => true,
@@ -70,23 +70,23 @@ impl Error {
 }
 
 impl Access {
-    /// Options for connecting to `servers` with this.
+    /// The client library's options for connecting to `servers`.
     ///
     /// # Errors
-    /// A file cannot be read or is not what it should be.
+    /// A file cannot be read or is not of the expected kind.
     pub fn options(&self, servers: &[ServerAddr]) -> Result<ConnectOptions, Error> {
         let mut options = match &self.credentials {
             Some(path) => {
                 read(path)?;
                 let path = path.clone();
-                // Read anew each time: whoever gets new credentials is let in without being started again.
+                // Read for every connection, so that new credentials need no restart.
                 ConnectOptions::with_auth_callback(move |nonce| {
                     let auth = authenticate(&path, &nonce);
                     async move { auth }
                 })
             }
             None => match servers.iter().find_map(userinfo) {
-                // The client library does not look at the user in a URL by itself.
+                // The client library ignores the user in a URL.
                 Some((user, Some(password))) => ConnectOptions::with_user_and_password(user, password),
                 Some((token, None)) => ConnectOptions::with_token(token),
                 None => ConnectOptions::new(),
@@ -94,7 +94,7 @@ impl Access {
         };
         if let Some(ca) = &self.ca {
             has_certificates(ca)?;
-            // Or a server that offers no TLS, whoever it is, would be spoken to in the clear.
+            // Otherwise the client would speak plain text to any server that offers no TLS.
             options = options.add_root_certificates(ca.clone()).require_tls(true);
         }
         match (&self.certificate, &self.key) {
@@ -109,17 +109,17 @@ impl Access {
         Ok(options)
     }
 
-    /// The name that the credentials are made out to, if there are any that say so.
+    /// The user name in the credentials; `None` without readable credentials that contain one.
     pub fn user(&self) -> Option<String> {
         read(self.credentials.as_ref()?).ok()?.user()
     }
 }
 
-/// The same server without the user in its URL, for the client library, which logs the addresses that it tries.
-/// [`Access::options`] has taken the user from there.
+/// The server's address without the user in its URL, because the client library logs the addresses that it tries.
+/// The user is passed with [`Access::options`].
 pub fn address_for_client(server: ServerAddr) -> ServerAddr {
     let mut url = server.clone().into_inner();
-    // Neither fails for an address with a host, and others have no user.
+    // Neither call fails for an address with a host, and other addresses have no user.
     let _ = url.set_password(None);
     let _ = url.set_username("");
     ServerAddr::from_url(url).unwrap_or(server)
@@ -135,12 +135,12 @@ pub(crate) fn readable(path: &Path) -> Result<(), Error> {
 
 pub(crate) fn has_certificates(path: &Path) -> Result<(), Error> {
     let text = std::fs::read(path).map_err(|source| Error::Tls { path: path.to_owned(), source })?;
-    let unfit = |reason| Error::Certificates { path: path.to_owned(), reason };
+    let unusable = |reason| Error::Certificates { path: path.to_owned(), reason };
     let all: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&text).collect();
     match all {
-        Ok(all) if all.is_empty() => Err(unfit("none is in it".to_owned())),
+        Ok(all) if all.is_empty() => Err(unusable("it contains none".to_owned())),
         Ok(_) => Ok(()),
-        Err(error) => Err(unfit(error.to_string())),
+        Err(error) => Err(unusable(error.to_string())),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_stands_in_the_url() {
+    fn user_is_read_from_url() {
         for (url, expected) in [
             ("nats://127.0.0.1:4222", None),
             ("127.0.0.1", None),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_for_the_client_name_no_user() {
+    fn client_addresses_contain_no_user() {
         for (url, expected) in [
             ("nats://127.0.0.1:4222", "nats://127.0.0.1:4222"),
             ("nats://token@host", "nats://host"),
@@ -188,30 +188,30 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn unusable_files_are_named() {
         let missing = Some(PathBuf::from("/nonexistent"));
-        let told = |access: Access| access.options(&[]).unwrap_err().to_string();
+        let error = |access: Access| access.options(&[]).unwrap_err().to_string();
         assert_eq!(
-            told(Access { credentials: missing.clone(), ..Access::default() }),
+            error(Access { credentials: missing.clone(), ..Access::default() }),
             "cannot use the NATS credentials in /nonexistent"
         );
-        assert_eq!(told(Access { ca: missing.clone(), ..Access::default() }), "cannot read /nonexistent");
+        assert_eq!(error(Access { ca: missing.clone(), ..Access::default() }), "cannot read /nonexistent");
         assert_eq!(
-            told(Access { certificate: missing, ..Access::default() }),
+            error(Access { certificate: missing, ..Access::default() }),
             "a client certificate for NATS and its private key go together; give both"
         );
     }
 
     #[test]
-    fn a_file_without_certificates_is_none_of_authorities() {
+    fn ca_file_needs_valid_certificates() {
         let directory = tempfile::tempdir().unwrap();
         let ca = directory.path().join("ca.pem");
         let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
-        for (text, reason) in [("", "none is in it"), ("nothing\n", "none is in it"), (broken, "")] {
+        for (text, reason) in [("", "it contains none"), ("nothing\n", "it contains none"), (broken, "")] {
             std::fs::write(&ca, text).unwrap();
             let access = Access { ca: Some(ca.clone()), ..Access::default() };
-            let told = access.options(&[]).unwrap_err().to_string();
-            assert!(told.contains(&format!("in {} ({reason}", ca.display())), "{told}");
+            let error = access.options(&[]).unwrap_err().to_string();
+            assert!(error.contains(&format!("in {} ({reason}", ca.display())), "{error}");
         }
     }
 }

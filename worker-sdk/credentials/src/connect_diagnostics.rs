@@ -1,4 +1,4 @@
-//! What goes wrong with a connection to NATS, in words: where, why, and what to do about it.
+//! Explains why a connection to NATS fails: at which server, why, and what to do about it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,20 +11,21 @@ use os_upgrade_protocol::error::with_causes;
 use crate::access::read;
 use crate::{Access, LogThrottle};
 
-/// How long a name may take to be found.
+/// Time limit for resolving a host name.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Who connects: what is to be done has other names.
+/// The kind of program that connects; the advice names its options or settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
-    /// One that has options.
+    /// Configured with options and environment variables.
     Worker,
-    /// One that has a settings file.
+    /// Configured with a settings file.
     Orchestrator,
 }
 
 impl Program {
-    /// What to do about `error`, which is an attempt's to connect with `access`, where that is known.
+    /// What to do about `error`, the text of a failed attempt to connect with `access`; `None` if nothing is known about
+    /// it.
     pub fn advice(self, access: &Access, error: &str) -> Option<String> {
         let [authority, certificate] = match self {
             Self::Worker => ["--tls-ca (OS_UPGRADE_NATS_CA)", "--tls-cert and --tls-key"],
@@ -42,68 +43,69 @@ impl Program {
         advice.into_iter().find_map(|(sign, advice)| error.contains(sign).then_some(advice))
     }
 
-    /// What it means that the server does not want who shows `access`.
+    /// Explains that the server refuses `access`.
     fn refused(self, access: &Access) -> String {
         match (self, &access.credentials) {
             (Self::Worker, Some(path)) => format!(
                 "NATS does not accept the credentials in {}: they have been revoked or have expired, or NATS does not \
-                 know them yet. Have new ones made with `os-upgrade nats-config host` and put them there: they are \
-                 read at each try to connect",
+                 know them yet. Create new ones with `os-upgrade nats-config host` and put them there: the file is \
+                 read at each attempt to connect",
                 path.display()
             ),
             (Self::Orchestrator, Some(path)) => format!(
-                "NATS does not accept the credentials in {}: they have been revoked or have expired, or are another \
-                 site's. Put those there that `os-upgrade nats-config init` made for orchestrators: they are read at \
-                 each try to connect",
+                "NATS does not accept the credentials in {}: they have been revoked or have expired, or belong to \
+                 another site. Put those there that `os-upgrade nats-config init` created for orchestrators: the file \
+                 is read at each attempt to connect",
                 path.display()
             ),
-            (Self::Worker, None) => "NATS does not let in who shows no credentials, or this user and password: give a \
-                 file of `os-upgrade nats-config host` with --credentials, or the right user and password in the URL; \
-                 that of a managed nats-server stands in its data directory: OS_UPGRADE_NATS_URL=$(cat data/nats/url)"
+            (Self::Worker, None) => "NATS requires credentials, or does not accept this user and password: give a file \
+                 of `os-upgrade nats-config host` with --credentials, or the right user and password in the URL; the \
+                 URL of a managed nats-server is in its data directory: OS_UPGRADE_NATS_URL=$(cat data/nats/url)"
                 .to_owned(),
-            (Self::Orchestrator, None) => "NATS does not let in who shows no credentials, or this user and password: \
-                 give the file of `os-upgrade nats-config init` as [nats] credentials, or the right user and password \
-                 in [nats] url; that of a nats-server that another orchestrator manages stands in its data directory: \
+            (Self::Orchestrator, None) => "NATS requires credentials, or does not accept this user and password: give \
+                 the file of `os-upgrade nats-config init` as [nats] credentials, or the right user and password in \
+                 [nats] url; the URL of a nats-server that another orchestrator manages is in its data directory: \
                  OS_UPGRADE_NATS_URL=$(cat data/nats/url)"
                 .to_owned(),
         }
     }
 }
 
-/// What is wrong with one client's connection, told once and then each 10 minutes.
+/// Explains what is wrong with one client's connection, at first and then every 10 minutes.
 #[derive(Debug)]
 pub struct ConnectDiagnostics {
     program: Program,
     access: Access,
-    told: Mutex<Told>,
+    reported: Mutex<Reported>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
-    /// Attempts that failed. What servers refuse may differ each time, and must not keep these from being told.
+struct Reported {
+    /// Failed attempts. They have their own throttle because servers may send many different errors, which would use up
+    /// a common one.
     attempts: LogThrottle,
-    /// What servers have said.
+    /// Errors that servers have sent.
     errors: LogThrottle,
-    /// Whether there was an attempt since there was a connection.
+    /// Whether there was an attempt since the last connection.
     has_tried: bool,
-    /// How many attempts had failed at a server when it was looked at last.
+    /// Failed attempts per server URL, as of the last check.
     failed: HashMap<String, usize>,
 }
 
 impl ConnectDiagnostics {
-    /// Of a client that `program` has connect with `access`.
+    /// Diagnostics for the client of a `program` that connects with `access`.
     pub fn new(program: Program, access: Access) -> Self {
-        Self { program, access, told: Mutex::default() }
+        Self { program, access, reported: Mutex::default() }
     }
 
-    /// What to say before another attempt: why the last one failed, at which servers, and what to do. The client says
-    /// that nowhere but in what it keeps of its servers.
+    /// What to log before another attempt: why the last one failed, at which servers, and what to do. The client library
+    /// reports this only in its list of servers.
     pub async fn before_attempt(&self, servers: &[Server]) -> Option<String> {
-        let has_failed = self.count(servers)?;
+        let has_failed = self.failed_since_last_attempt(servers)?;
         let failures = servers.iter().zip(has_failed).map(async |(server, has_failed)| {
             let error = match &server.last_error {
                 Some(error) if has_failed => error.clone(),
-                // Names that cannot be found are not counted.
+                // Names that cannot be resolved are not counted as failed attempts.
                 Some(_) | None => resolved(server).await.err()?,
             };
             Some((without_userinfo(server.addr.as_url_str()), error))
@@ -111,14 +113,14 @@ impl ConnectDiagnostics {
         // At once: the attempt waits for it.
         let failures: Vec<_> = join_all(failures).await.into_iter().flatten().collect();
         let text = self.text(&failures)?;
-        self.told().attempts.is_due(&text, Instant::now()).then_some(text)
+        self.reported().attempts.is_due(&text, Instant::now()).then_some(text)
     }
 
-    /// What to say of `event`. Attempts that fail are [`Self::before_attempt`]'s.
+    /// What to log about `event`; `None` if nothing. Failed attempts are left to [`Self::before_attempt`].
     pub fn of_event(&self, event: &Event) -> Option<String> {
         let text = match event {
             Event::Connected => {
-                *self.told() = Told::default();
+                *self.reported() = Reported::default();
                 return None;
             }
             Event::ServerError(error @ (ServerError::AuthorizationViolation | ServerError::Other(_)))
@@ -134,24 +136,24 @@ impl ConnectDiagnostics {
             | Event::SlowConsumer(_)
             | Event::ClientError(_) => return None,
         };
-        self.told().errors.is_due(&text, Instant::now()).then_some(text)
+        self.reported().errors.is_due(&text, Instant::now()).then_some(text)
     }
 
-    /// Which of `servers` have failed since the last attempt; nothing before the second one.
-    fn count(&self, servers: &[Server]) -> Option<Vec<bool>> {
-        let mut told = self.told();
-        let count = |server: &Server| {
+    /// For each of `servers`, whether it has failed since the last attempt; `None` before the second attempt.
+    fn failed_since_last_attempt(&self, servers: &[Server]) -> Option<Vec<bool>> {
+        let mut reported = self.reported();
+        let has_failed = |server: &Server| {
             let url = server.addr.as_url_str().to_owned();
-            told.failed.insert(url, server.failed_attempts) != Some(server.failed_attempts)
+            reported.failed.insert(url, server.failed_attempts) != Some(server.failed_attempts)
         };
-        let has_failed = servers.iter().map(count).collect();
-        std::mem::replace(&mut told.has_tried, true).then_some(has_failed)
+        let has_failed = servers.iter().map(has_failed).collect();
+        std::mem::replace(&mut reported.has_tried, true).then_some(has_failed)
     }
 
     fn text(&self, failures: &[(String, String)]) -> Option<String> {
-        // Without a file nothing has come to the server.
+        // Without the credentials file the attempt has not reached a server.
         if let Some(Err(error)) = self.access.credentials.as_deref().map(read) {
-            return Some(format!("{}; it is read at each try to connect", with_causes(&error)));
+            return Some(format!("{}; the file is read at each attempt to connect", with_causes(&error)));
         }
         let mut advice: Vec<String> =
             failures.iter().filter_map(|(_, error)| self.program.advice(&self.access, error)).collect();
@@ -163,8 +165,8 @@ impl ConnectDiagnostics {
         })
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reported(&self) -> MutexGuard<'_, Reported> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,7 +179,7 @@ pub fn without_userinfo(server: &str) -> String {
     }
 }
 
-/// Servers hand these on as they are written, so that there is only text to go by.
+/// Whether a server's error means that it refuses the client. Servers send only text.
 fn is_refusal(error: &str) -> bool {
     let error = error.to_lowercase();
     let signs = ["authorization violation", "authentication revoked", "authentication expired"];
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_not_shown() {
+    fn passwords_are_removed_from_urls() {
         for (server, shown) in [
             ("nats://user:pw@host:4222", "nats://host:4222"),
             ("nats://host:4222", "nats://host:4222"),
@@ -210,33 +212,34 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_from_other_events_and_once() {
+    fn refusals_are_explained_once() {
         let access = Access { credentials: Some(PathBuf::from("/c")), ..Access::default() };
-        let trouble = || ConnectDiagnostics::new(Program::Worker, access.clone());
+        let diagnostics = || ConnectDiagnostics::new(Program::Worker, access.clone());
         let other = |text: &str| Event::ServerError(ServerError::Other(text.to_owned()));
         for event in [
             Event::ServerError(ServerError::AuthorizationViolation),
             other("User Authentication Revoked"),
             other("User Authentication Expired"),
         ] {
-            let trouble = trouble();
-            assert!(trouble.of_event(&event).unwrap().contains("the credentials in /c"), "{event}");
-            assert_eq!(trouble.of_event(&event), None, "{event}");
-            // There was a connection meanwhile.
-            assert_eq!(trouble.of_event(&Event::Connected), None);
-            assert!(trouble.of_event(&event).is_some(), "{event}");
+            let diagnostics = diagnostics();
+            assert!(diagnostics.of_event(&event).unwrap().contains("the credentials in /c"), "{event}");
+            assert_eq!(diagnostics.of_event(&event), None, "{event}");
+            // A connection in between starts over.
+            assert_eq!(diagnostics.of_event(&Event::Connected), None);
+            assert!(diagnostics.of_event(&event).is_some(), "{event}");
         }
-        assert_eq!(trouble().of_event(&Event::Disconnected), None);
-        let stale = trouble().of_event(&other("Stale Connection"));
+        assert_eq!(diagnostics().of_event(&Event::Disconnected), None);
+        let stale = diagnostics().of_event(&other("Stale Connection"));
         assert!(stale.is_some_and(|text| !text.contains("/c")));
     }
 
     #[tokio::test]
-    async fn what_servers_refuse_keeps_no_failed_attempt_from_being_told() {
-        let trouble = ConnectDiagnostics::new(Program::Worker, Access::default());
+    async fn server_errors_do_not_hide_failed_attempts() {
+        let diagnostics = ConnectDiagnostics::new(Program::Worker, Access::default());
         let refused = |subject| format!("Permissions Violation for Publish to \"{subject}\"");
-        let is_told = |text| trouble.of_event(&Event::ServerError(ServerError::Other(text))).is_some();
-        assert!((0..100).filter(|subject| is_told(refused(*subject))).count() < 100);
+        let is_reported =
+            |text| diagnostics.of_event(&Event::ServerError(ServerError::Other(text))).is_some();
+        assert!((0..100).filter(|subject| is_reported(refused(*subject))).count() < 100);
         let server = |failed_attempts| Server {
             addr: "nats://h:4222".parse().unwrap(),
             failed_attempts,
@@ -244,32 +247,32 @@ mod tests {
             is_discovered: false,
             last_error: Some("IO error: Connection refused".to_owned()),
         };
-        assert_eq!(trouble.before_attempt(&[server(0)]).await, None);
-        let told = trouble.before_attempt(&[server(1)]).await;
-        assert_eq!(told.as_deref(), Some("cannot connect to nats://h:4222: IO error: Connection refused"));
+        assert_eq!(diagnostics.before_attempt(&[server(0)]).await, None);
+        let text = diagnostics.before_attempt(&[server(1)]).await;
+        assert_eq!(text.as_deref(), Some("cannot connect to nats://h:4222: IO error: Connection refused"));
     }
 
     #[test]
-    fn every_server_is_told_with_what_to_do() {
-        let told = |errors: &[&str]| {
+    fn every_failure_is_listed_with_advice() {
+        let text = |errors: &[&str]| {
             let failures: Vec<_> =
                 errors.iter().map(|error| ("tls://h".to_owned(), (*error).to_owned())).collect();
             ConnectDiagnostics::new(Program::Worker, Access::default()).text(&failures)
         };
-        assert_eq!(told(&[]), None);
+        assert_eq!(text(&[]), None);
         let refused = "IO error: Connection refused";
-        assert_eq!(told(&[refused]).unwrap(), format!("cannot connect to tls://h: {refused}"));
+        assert_eq!(text(&[refused]).unwrap(), format!("cannot connect to tls://h: {refused}"));
         let unknown = "IO error: invalid peer certificate: UnknownIssuer";
         assert_eq!(
-            told(&[unknown, refused]).unwrap(),
+            text(&[unknown, refused]).unwrap(),
             format!(
                 "cannot connect to tls://h: {unknown}; tls://h: {refused}: \
                  give the certificate of the server's authority with --tls-ca (OS_UPGRADE_NATS_CA)"
             )
         );
-        assert!(told(&["authorization violation"]).unwrap().contains("$(cat data/nats/url)"));
-        let gone = Access { credentials: Some(PathBuf::from("/nonexistent")), ..Access::default() };
-        let gone = ConnectDiagnostics::new(Program::Worker, gone).text(&[]).unwrap();
-        assert!(gone.contains("/nonexistent: it cannot be read: No such file"), "{gone}");
+        assert!(text(&["authorization violation"]).unwrap().contains("$(cat data/nats/url)"));
+        let missing = Access { credentials: Some(PathBuf::from("/nonexistent")), ..Access::default() };
+        let missing = ConnectDiagnostics::new(Program::Worker, missing).text(&[]).unwrap();
+        assert!(missing.contains("/nonexistent: it cannot be read: No such file"), "{missing}");
     }
 }

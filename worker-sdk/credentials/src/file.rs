@@ -1,4 +1,4 @@
-//! A credentials file: the JWT of a user, and the seed of its key.
+//! A NATS credentials file: the JWT of a user and the seed of its key.
 
 use std::path::Path;
 
@@ -12,20 +12,20 @@ const SEED: &str = "USER NKEY SEED";
 /// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 * 1024;
 
-/// Why a file is not one of credentials.
+/// Why a file is not a usable credentials file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
     #[error("it cannot be read")]
     Read(#[from] std::io::Error),
-    /// It is larger than any.
+    /// It is larger than 64 KiB.
     #[error("it has more than {BYTES_MAX} bytes")]
     TooLarge,
     /// A part of it is missing.
     #[error("it has no {0}")]
     Missing(&'static str),
-    /// The seed is none.
-    #[error("its seed is none: {0}")]
+    /// The seed is invalid.
+    #[error("its seed is invalid: {0}")]
     Seed(nkeys::error::Error),
 }
 
@@ -36,7 +36,7 @@ pub struct CredentialsFile {
     key: KeyPair,
 }
 
-/// What is looked at of a JWT's claims.
+/// The claims of the JWT that are used.
 #[derive(Debug, Deserialize)]
 struct Claims {
     name: Option<String>,
@@ -54,21 +54,21 @@ impl CredentialsFile {
         Self::parse(&std::fs::read_to_string(path)?)
     }
 
-    /// Takes what stands in a file.
+    /// Parses the contents of a file.
     ///
     /// # Errors
-    /// A part is missing, or the seed is none.
+    /// A part is missing, or the seed is invalid.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let jwt = part(text, JWT).ok_or(FileError::Missing(JWT))?.to_owned();
         let seed = part(text, SEED).ok_or(FileError::Missing(SEED))?;
         Ok(Self { jwt, key: KeyPair::from_seed(seed).map_err(FileError::Seed)? })
     }
 
-    /// The text of a file for a user's `jwt` and `seed`.
+    /// The contents of a file with a user's `jwt` and `seed`.
     pub fn text(jwt: &str, seed: &str) -> String {
         format!(
             "-----BEGIN {JWT}-----\n{jwt}\n------END {JWT}------\n\n\
-             The seed is a secret: whoever has it is this user.\n\n\
+             The seed is a secret: anyone who has it can act as this user.\n\n\
              -----BEGIN {SEED}-----\n{seed}\n------END {SEED}------\n"
         )
     }
@@ -78,15 +78,15 @@ impl CredentialsFile {
         &self.jwt
     }
 
-    /// Signs what the server wants signed.
+    /// Signs the server's nonce.
     ///
     /// # Errors
-    /// The key cannot sign, which one read from a seed always can.
+    /// The key cannot sign; a key read from a seed always can.
     pub fn sign(&self, nonce: &[u8]) -> Result<Vec<u8>, nkeys::error::Error> {
         self.key.sign(nonce)
     }
 
-    /// The name that the JWT is made out to. It is not checked who says so.
+    /// The user name in the JWT; `None` if it has none. The JWT's signature is not checked.
     pub fn user(&self) -> Option<String> {
         let claims = self.jwt.split('.').nth(1)?;
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_read_back() {
+    fn files_round_trip() {
         let key = KeyPair::new_user();
         let claims = URL_SAFE_NO_PAD.encode(r#"{"name":"h01"}"#);
         let text = CredentialsFile::text(&format!("e30.{claims}.x"), &key.seed().unwrap());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_parts_are_named() {
         for (text, why) in [
             ("", "it has no NATS USER JWT"),
             ("-----BEGIN NATS USER JWT-----\na.b.c\n", "it has no USER NKEY SEED"),

@@ -1,5 +1,5 @@
-//! How orchestrators and workers show NATS who they are, and know that it is NATS they speak to: credentials files, which
-//! are read at every connection so that new ones need no restart, certificates, and the user in a URL.
+//! How orchestrators and workers authenticate to NATS and verify its servers: credentials files, TLS certificates, and
+//! the user in a URL. Credentials files are read for every connection, so that new ones need no restart.
 
 mod access;
 mod connect_diagnostics;
@@ -15,7 +15,7 @@ pub use log_throttle::LogThrottle;
 #[cfg(feature = "cli")]
 pub use variables::without_empty_variables;
 
-/// The name in the credentials of orchestrators, as `os-upgrade nats-config` makes them.
+/// The user name in the orchestrators' credentials, as `os-upgrade nats-config` creates them.
 pub const ORCHESTRATOR: &str = "orchestrator";
-/// The name in the credentials by which it tells servers of accounts.
+/// The user name in the credentials with which `os-upgrade nats-config` pushes accounts to servers.
 pub const SYSTEM: &str = "system";

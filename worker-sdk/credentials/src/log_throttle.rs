@@ -1,37 +1,37 @@
-//! What would be said again and again, said seldom.
+//! Limits how often the same line is logged.
 
 use std::time::{Duration, Instant};
 
-/// Time between two lines of the log that say the same.
+/// Minimum time between two identical lines.
 const SAME_EVERY: Duration = Duration::from_mins(10);
-/// How many different lines there may be in that time: each attempt may fail in words of its own.
+/// Most different lines in that time: each attempt may fail with another text.
 const TEXTS_MAX: usize = 16;
 
-/// What has been said of late.
+/// The lines that were logged in the last 10 minutes.
 #[derive(Debug, Default)]
 pub struct LogThrottle {
-    said: Vec<(String, Instant)>,
+    logged: Vec<(String, Instant)>,
 }
 
 impl LogThrottle {
-    /// Whether `text` is to be said at `now`, which then counts as said: once, and then each 10 minutes.
+    /// Whether to log `text` now: at first, and then every 10 minutes. If so, it counts as logged at `now`.
     pub fn is_due(&mut self, text: &str, now: Instant) -> bool {
-        self.said.retain(|(_, at)| now.saturating_duration_since(*at) < SAME_EVERY);
-        if self.said.len() >= TEXTS_MAX || self.said.iter().any(|(said, _)| said == text) {
+        self.logged.retain(|(_, at)| now.saturating_duration_since(*at) < SAME_EVERY);
+        if self.logged.len() >= TEXTS_MAX || self.logged.iter().any(|(logged, _)| logged == text) {
             return false;
         }
-        self.said.push((text.to_owned(), now));
+        self.logged.push((text.to_owned(), now));
         true
     }
 
-    /// Whether anything has been said of late.
+    /// Whether no line counts as logged.
     pub fn is_silent(&self) -> bool {
-        self.said.is_empty()
+        self.logged.is_empty()
     }
 
-    /// Has everything said at once when it comes again.
+    /// Forgets what was logged, so that every text is due immediately.
     pub fn forget(&mut self) {
-        self.said.clear();
+        self.logged.clear();
     }
 }
 
@@ -40,10 +40,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_said_once_and_then_seldom() {
+    fn repeated_lines_are_limited() {
         let start = Instant::now();
-        let mut paced = LogThrottle::default();
-        let mut is_due = |text: &str, secs| paced.is_due(text, start + Duration::from_secs(secs));
+        let mut throttle = LogThrottle::default();
+        let mut is_due = |text: &str, secs| throttle.is_due(text, start + Duration::from_secs(secs));
         assert!(is_due("refused", 0));
         assert!(!is_due("refused", 1));
         // Two servers that fail in different ways.
@@ -54,9 +54,9 @@ mod tests {
         assert!(is_due("refused", 600));
         assert!(!is_due("not found", 601));
         assert!(is_due("not found", 602));
-        // Words that are others each time.
+        // A different text each time.
         assert_eq!((603..1200).filter(|secs| is_due(&secs.to_string(), *secs)).count(), TEXTS_MAX - 2);
-        paced.forget();
-        assert!(paced.is_due("refused", start + Duration::from_mins(20)));
+        throttle.forget();
+        assert!(throttle.is_due("refused", start + Duration::from_mins(20)));
     }
 }

@@ -1,9 +1,9 @@
-//! Variables of the environment that stand for options.
+//! Environment variables that set options.
 
 use clap::{Arg, Command};
 
-/// `command`, for which a variable that is empty is one that is not set. What has to be given keeps its variable: whoever
-/// reads it says better what is missing.
+/// `command`, changed so that an empty environment variable counts as unset. Required options keep their variable: the
+/// code that reads its value reports the missing value more precisely.
 pub fn without_empty_variables(command: Command) -> Command {
     command.mut_args(without_empty_variable).mut_subcommands(without_empty_variables)
 }

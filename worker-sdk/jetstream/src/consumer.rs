@@ -1,7 +1,7 @@
-//! The durable consumer by which a worker reads its host's commands.
+//! The durable consumer through which a worker reads its host's commands.
 //!
-//! A worker makes its own, unless its credentials do not let it: then it asks, and whoever speaks for the control stream
-//! makes it and answers.
+//! A worker creates its own consumer if its credentials allow it. Otherwise it sends a request, and the orchestrator
+//! (or the test kit in its place) creates the consumer and answers.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use async_nats::{Client, jetstream};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ConsumerAnswer, ConsumerRequest, HostName, subject};
 
-/// How long each of the two steps may take, the deletion of the consumer before and the creation.
+/// Time limit for each of two steps: deleting the existing consumer and creating the new one.
 const STEP_WITHIN: Duration = Duration::from_secs(5);
-/// The same for a worker that asks. Together it is less than it waits for the answer.
+/// The time limit when a worker has requested the consumer. Both steps together take less than the worker waits.
 const REQUESTED_STEP_WITHIN: Duration = Duration::from_secs(2);
 
-/// The consumer of `host` that `request` asks for.
+/// The configuration of the consumer that `request` asks for, for `host`.
 pub fn config(host: &HostName, request: &ConsumerRequest) -> Config {
     Config {
         durable_name: Some(subject::consumer(host)),
@@ -29,16 +29,16 @@ pub fn config(host: &HostName, request: &ConsumerRequest) -> Config {
         ack_wait: request.ack_wait(),
         max_ack_pending: 1,
         filter_subject: subject::command(host),
-        // One per host: replicated, thousands of them would each be a Raft group.
+        // There is one consumer per host; with replicas, each of thousands would be a Raft group.
         num_replicas: 1,
         ..Config::default()
     }
 }
 
-/// Makes the consumer of `host` on the control stream, in place of any that is there, within ten seconds.
+/// Creates the consumer of `host` on the control stream, replacing an existing one, within ten seconds.
 ///
 /// # Errors
-/// JetStream refuses, or does not answer.
+/// JetStream refuses or does not answer.
 pub async fn make<I>(
     control: &Stream<I>,
     host: &HostName,
@@ -53,7 +53,7 @@ async fn make_within<I>(
     host: &HostName,
     request: &ConsumerRequest,
 ) -> Result<PullConsumer, String> {
-    // It may not exist, or be on a node that is dead; neither keeps a new one from being made.
+    // The old consumer may not exist, or its node may be dead; a new one can be created in both cases.
     drop(tokio::time::timeout(step_within, control.delete_consumer(&subject::consumer(host))).await);
     match tokio::time::timeout(step_within, control.create_consumer(config(host, request))).await {
         Ok(created) => created.map_err(|error| with_causes(&error)),
@@ -61,10 +61,10 @@ async fn make_within<I>(
     }
 }
 
-/// The same for a worker that asks for it with `payload`, within four seconds.
+/// Creates the consumer that a worker requests with `payload`, as [`make`] does, but within four seconds.
 ///
 /// # Errors
-/// It is no request, or as [`make`].
+/// The payload is not a request, or JetStream refuses or does not answer.
 pub async fn make_requested(
     jetstream: &jetstream::Context,
     host: &HostName,
@@ -76,10 +76,10 @@ pub async fn make_requested(
     make_within(REQUESTED_STEP_WITHIN, &control, host, &request).await.map(drop)
 }
 
-/// Tells the worker that has sent `request` what came of it. One that does not hear of it asks again.
+/// Sends the outcome to the worker that sent `request`. A worker without an answer requests again.
 ///
 /// # Errors
-/// The client has been closed.
+/// The client is closed.
 pub async fn answer(
     client: &Client,
     request: async_nats::Message,

@@ -1,19 +1,20 @@
-//! What orchestrators, workers and the test kit make in JetStream alike: the streams that workers use, and the consumer
-//! that each of them has. Who makes them, and what is thought of those that are there, is not said here.
+//! The JetStream objects that orchestrators, workers and the test kit share: the streams that workers use, and one
+//! consumer per worker. Callers decide who creates them and which existing ones are acceptable.
 
 pub mod consumer;
 
 use async_nats::jetstream::stream::{Config, RetentionPolicy, StorageType};
 use os_upgrade_protocol::subject;
 
-/// Consumers that the control stream takes: one for each host, and the readers. nats-server 2.15 would stop at 1 000.
+/// Consumer limit of the control stream, which has one per host and those of readers. The default of nats-server 2.15
+/// would be 1 000.
 const CONSUMERS_MAX: i32 = 100_000;
-/// Consumers that each other stream takes.
+/// Consumer limit of each other stream.
 const READERS_MAX: i32 = 10_000;
-/// Versions kept of every host.
+/// Versions kept for each host.
 const VERSIONS_KEPT: i64 = 64;
 
-/// A stream of this name that keeps everything on `subjects`, on disk.
+/// A stream that keeps all messages on `subjects` on disk.
 pub fn stream(name: &str, subjects: &[&str]) -> Config {
     Config {
         name: name.to_owned(),
@@ -25,7 +26,7 @@ pub fn stream(name: &str, subjects: &[&str]) -> Config {
     }
 }
 
-/// The streams that workers use, with one copy each: commands and replies, versions, announcements.
+/// The streams that workers use, with one replica each: commands and replies, versions, announcements.
 pub fn worker_streams() -> [Config; 3] {
     [
         Config {

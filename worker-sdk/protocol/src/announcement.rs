@@ -1,4 +1,4 @@
-//! Announcements: a worker says that it serves a host.
+//! Announcements: a worker publishes which host it serves.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use crate::json::parse_bounded;
 use crate::limits::ANNOUNCEMENT_BYTES_MAX;
 use crate::{ApplicationName, GroupName, HostName, ParseError};
 
-/// What a worker says of itself on start and on change. Only `host` and `application` are required.
+/// What a worker publishes about itself when it starts and when something changes. Only `host` and `application` are
+/// required.
 ///
-/// The last one of each application and host counts; an empty payload on its subject withdraws it.
+/// The last announcement of each application and host counts; an empty payload on its subject removes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Announcement {
@@ -25,10 +26,10 @@ pub struct Announcement {
     /// The kernel's boot id, which changes with every boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// Addresses at which operators find the host.
+    /// Addresses at which operators can reach the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
-    /// Free labels, for selecting hosts.
+    /// Arbitrary labels, for selecting hosts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The FleetLock group whose slot the host needs; the site's default group when absent.
@@ -37,12 +38,12 @@ pub struct Announcement {
     /// The worker's clock when it announced itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<DateTime<Utc>>,
-    /// Whether it sends heartbeats: then silence means something from the start.
+    /// Whether it sends heartbeats. If so, missing heartbeats mean an unreachable host from the start.
     #[serde(default, skip_serializing_if = "is_false")]
     pub heartbeats: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 const fn is_false(value: &bool) -> bool {
     !*value
 }
@@ -66,7 +67,7 @@ impl Announcement {
     /// Reads an announcement from a message's payload.
     ///
     /// # Errors
-    /// A payload over [`ANNOUNCEMENT_BYTES_MAX`], or not an announcement of this protocol.
+    /// The payload is larger than [`ANNOUNCEMENT_BYTES_MAX`] or not an announcement of this protocol.
     pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
         parse_bounded(payload, ANNOUNCEMENT_BYTES_MAX)
     }
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shortest_and_the_full_one_round_trip() {
+    fn minimal_and_full_announcements_round_trip() {
         let short = r#"{"host":"h01","application":"os-upgrade-debian"}"#;
         let parsed = Announcement::parse(short.as_bytes()).unwrap();
         let expected = Announcement::new(
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_announcement() {
+    fn malformed_announcements_are_rejected() {
         for json in ["", "{}", r#"{"host":"h"}"#, r#"{"host":"","application":"a"}"#, r#"["h","a"]"#] {
             assert!(Announcement::parse(json.as_bytes()).is_err(), "{json}");
         }

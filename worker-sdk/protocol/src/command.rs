@@ -1,4 +1,4 @@
-//! Commands: what the orchestrator asks of a host.
+//! Commands from the orchestrator to a host.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,20 +10,20 @@ use crate::json::parse_bounded;
 use crate::limits::COMMAND_BYTES_MAX;
 use crate::{HostName, ParseError, RunId, time};
 
-/// What a command asks for, and what a reply answers.
+/// What a command requests; the reply repeats it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Get ready without changing what runs: download, simulate, check.
+    /// Get ready without changing the running system: download, simulate, check.
     Prepare,
     /// Change the system.
     Upgrade,
-    /// Boot the system anew.
+    /// Reboot the host.
     Reboot,
 }
 
 impl Action {
-    /// Every action, in the order in which a host meets them.
+    /// Every action, in the order in which a host receives them.
     pub const ALL: [Self; 3] = [Self::Prepare, Self::Upgrade, Self::Reboot];
 
     /// The word on the wire.
@@ -42,16 +42,16 @@ impl fmt::Display for Action {
     }
 }
 
-/// A command as it travels: `{"action":"upgrade","host":"h02","not-after":"2026-11-21T05:00:00Z"}`.
+/// A command as sent: `{"action":"upgrade","host":"h02","not-after":"2026-11-21T05:00:00Z"}`.
 ///
-/// `not-after` of `upgrade` and `reboot` is an extension and left out when there is none; of `prepare` it is
-/// always sent, empty when there is none.
+/// In `upgrade` and `reboot`, `not-after` is an extension and omitted when there is no deadline. In `prepare` it is
+/// always sent, and empty when there is no deadline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Command {
     /// To every host in `hosts`.
     Prepare {
-        /// The hosts meant.
+        /// The hosts that should prepare.
         hosts: Vec<HostName>,
         /// A worker that reads this later ignores it.
         #[serde(default, with = "time::not_after")]
@@ -59,7 +59,7 @@ pub enum Command {
     },
     /// To one host that is prepared.
     Upgrade {
-        /// The host meant.
+        /// The host that should upgrade.
         host: HostName,
         /// A worker that reads this later does not start.
         #[serde(default, with = "time::not_after", skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub enum Command {
     },
     /// To one host that answered `reboot-required`.
     Reboot {
-        /// The host meant.
+        /// The host that should reboot.
         host: HostName,
         /// A worker that reads this later does not start.
         #[serde(default, with = "time::not_after", skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The command that asks `host`, and no other, for `action`.
+    /// The command that requests `action` from `host` alone.
     pub fn for_host(action: Action, host: HostName, not_after: Option<DateTime<Utc>>) -> Self {
         match action {
             Action::Prepare => Self::Prepare { hosts: vec![host], not_after },
@@ -88,7 +88,7 @@ impl Command {
     /// Reads a command from a message's payload.
     ///
     /// # Errors
-    /// A payload over [`COMMAND_BYTES_MAX`], or not a command of this protocol.
+    /// The payload is larger than [`COMMAND_BYTES_MAX`] or not a command of this protocol.
     pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
         parse_bounded(payload, COMMAND_BYTES_MAX)
     }
@@ -98,7 +98,7 @@ impl Command {
         serde_json::to_vec(self).expect("a command has string keys and no fallible part")
     }
 
-    /// What is asked.
+    /// The requested action.
     pub fn action(&self) -> Action {
         match self {
             Self::Prepare { .. } => Action::Prepare,
@@ -107,7 +107,7 @@ impl Command {
         }
     }
 
-    /// The time after which it must not be started, if there is one.
+    /// The time after which the command must not be started; `None` when there is no deadline.
     pub fn not_after(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::Prepare { not_after, .. }
@@ -116,7 +116,7 @@ impl Command {
         }
     }
 
-    /// Whether `host` is meant.
+    /// Whether the command is addressed to `host`.
     pub fn names(&self, host: &HostName) -> bool {
         match self {
             Self::Prepare { hosts, .. } => hosts.contains(host),
@@ -125,17 +125,18 @@ impl Command {
     }
 }
 
-/// What tells a command from every other: `<run>/<host>/<action>/<attempt>` in the header
-/// [`COMMAND_ID`](crate::header::COMMAND_ID), with the host as a subject token. A resend keeps it; only a new attempt by retry policy raises `attempt`.
+/// The unique id of a command: `<run>/<host>/<action>/<attempt>` in the header
+/// [`COMMAND_ID`](crate::header::COMMAND_ID), with the host as a subject token. A resent command keeps its id; only a
+/// retry under the retry policy increases `attempt`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId {
     /// The run it belongs to.
     pub run: RunId,
     /// The host it goes to.
     pub host: HostName,
-    /// What it asks for.
+    /// The requested action.
     pub action: Action,
-    /// 1 for the first.
+    /// Number of the attempt, counted from 1.
     pub attempt: u32,
 }
 
@@ -145,7 +146,7 @@ impl fmt::Display for CommandId {
     }
 }
 
-/// A text is not the id of a command.
+/// The text is not a valid command id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not <run>/<host>/<action>/<attempt>")]
 pub struct CommandIdError(String);
@@ -186,9 +187,9 @@ mod tests {
         Utc.with_ymd_and_hms(2026, 11, 21, 5, 0, 0).unwrap()
     }
 
-    /// The payloads of the specification, key for key, and what they mean.
+    /// The payloads of the specification, key by key.
     #[test]
-    fn the_specifications_commands() {
+    fn specification_commands_round_trip() {
         let hosts = ["h01", "h02", "h03"].map(host).to_vec();
         for (json, command) in [
             (
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_with_a_deadline() {
+    fn commands_with_deadline_round_trip() {
         for (action, json) in [
             (Action::Prepare, r#"{"action":"prepare","hosts":["h1"],"not-after":"2026-11-21T05:00:00Z"}"#),
             (Action::Upgrade, r#"{"action":"upgrade","host":"h1","not-after":"2026-11-21T05:00:00Z"}"#),
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_command() {
+    fn malformed_commands_are_rejected() {
         for json in [
             "",
             "[]",

@@ -1,17 +1,17 @@
-//! Errors, told in one line.
+//! Errors formatted in one line.
 
 use std::error::Error;
 
-/// `error` and what it stems from, in one line. A cause that is told already is not repeated: many errors of libraries
-/// tell their source themselves.
+/// `error` and its sources, in one line. A source whose text is already included is not repeated: the errors of many
+/// libraries include their source.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let told = cause.to_string();
-        if !text.contains(&told) {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
             text.push_str(": ");
-            text.push_str(&told);
+            text.push_str(&cause_text);
         }
         source = cause.source();
     }
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_is_told_once() {
+    fn causes_are_not_repeated() {
         for (texts, expected) in [
             (&["no lease"][..], "no lease"),
             (&["no lease", "timed out", "reset by peer"], "no lease: timed out: reset by peer"),

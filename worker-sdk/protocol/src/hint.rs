@@ -1,4 +1,4 @@
-//! Hints: a worker at work is told that its run is stopping, and why. A hint withdraws nothing, and may not come.
+//! Hints inform a busy worker that its run is stopping, and why. A hint retracts no command, and it may be lost.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,19 +12,20 @@ use crate::limits::MESSAGE_BYTES_MAX;
 pub enum HintCause {
     /// An operator has cancelled it.
     Cancelled,
-    /// More hosts have failed than may.
+    /// More hosts have failed than the run allows.
     Failed,
-    /// It is not said, or not known here.
+    /// Absent, or a cause that this version does not know.
     #[default]
     #[serde(other)]
     Unsaid,
 }
 
-/// A hint, as it travels: `{"run":"r1","cause":"cancelled"}`.
+/// A hint as sent: `{"run":"r1","cause":"cancelled"}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Hint {
-    /// The run that is stopping; what is done for another one is not meant. Absent, whatever is under way is.
+    /// The run that is stopping; commands of other runs are not affected. When absent, the hint is for whatever is under
+    /// way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// Why it is stopping.
@@ -33,8 +34,8 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// Reads a hint. An empty payload, as older orchestrators send it, and any other that is none, say only that there
-    /// is one.
+    /// Reads a hint. An empty payload, as older orchestrators send, and an invalid one count as a hint without run and
+    /// cause.
     pub fn read(payload: &[u8]) -> Self {
         parse_bounded(payload, MESSAGE_BYTES_MAX).unwrap_or_default()
     }
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_as_documented() {
+    fn hints_match_the_documentation() {
         let run = RunId::new("r1").unwrap();
         for (cause, json) in [
             (HintCause::Cancelled, r#"{"run":"r1","cause":"cancelled"}"#),

@@ -1,4 +1,4 @@
-//! Reading JSON from outside.
+//! Parsing JSON from untrusted senders.
 
 use serde::Deserialize;
 use serde::de::Error as _;
@@ -6,7 +6,7 @@ use serde::de::Error as _;
 /// Why bytes from the bus are not a message of this protocol.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
-    /// The payload is larger than its kind may be.
+    /// The payload is larger than the limit for its kind.
     #[error("payload of {actual} bytes exceeds the limit of {limit}")]
     TooLarge {
         /// Size of the payload, in bytes.
@@ -17,7 +17,7 @@ pub enum ParseError {
     /// The payload is not JSON of the expected shape.
     #[error("payload is not a valid message")]
     Json(#[source] serde_json::Error),
-    /// The payload is well-formed JSON with a value that means nothing here.
+    /// The payload is well-formed JSON, but one of its values is not allowed.
     #[error("{0}")]
     Value(String),
 }
@@ -33,11 +33,11 @@ pub(crate) fn parse_bounded<'de, T: Deserialize<'de>>(
     object(payload).map_err(ParseError::Json)
 }
 
-/// Reads a JSON object. A list is refused, which would be taken for an object whose fields stand in order, and so is
-/// what is not UTF-8, which would be passed over in fields that are ignored.
+/// Reads a JSON object. Two things that serde accepts are rejected: a list, whose items would become the fields in
+/// their order, and invalid UTF-8 in ignored fields.
 ///
 /// # Errors
-/// It is not JSON, or not of the expected shape.
+/// The bytes are not JSON of the expected shape.
 pub fn object<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
     if json.trim_ascii_start().first() == Some(&b'[') {
         return Err(serde_json::Error::custom("an object is expected, not a list"));
@@ -57,10 +57,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_no_object() {
+    fn lists_are_rejected() {
         assert_eq!(object::<Pair>(br#" {"b":2,"a":1} "#).unwrap(), Pair { a: 1, b: 2 });
         for list in ["[1,2]", "\n [1,2]"] {
-            assert!(serde_json::from_slice::<Pair>(list.as_bytes()).is_ok(), "serde takes it");
+            assert!(serde_json::from_slice::<Pair>(list.as_bytes()).is_ok(), "serde accepts it");
             let error = object::<Pair>(list.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), "an object is expected, not a list");
         }
@@ -68,9 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_utf_8_too() {
+    fn ignored_fields_must_be_utf_8() {
         let json = b"{\"a\":1,\"b\":2,\"c\":\"\xe3\"}";
-        assert!(serde_json::from_slice::<Pair>(json).is_ok(), "serde takes it");
+        assert!(serde_json::from_slice::<Pair>(json).is_ok(), "serde accepts it");
         assert!(object::<Pair>(json).is_err());
     }
 }

@@ -1,10 +1,10 @@
 //! The wire between the orchestrator and its workers: message types, stream and subject names, headers, limits.
 //!
-//! Both sides use this crate, and a worker in another language needs no more than what it writes down.
-//! Nothing here does I/O, and nothing here decides anything.
+//! Both sides use this crate, and it defines everything that a worker in another language needs.
+//! It does no I/O and makes no decisions.
 //!
 //! Payloads are those of Avassa's "OS upgrade management"; fields beyond that document are extensions that a
-//! plain worker may leave out and must ignore. Unknown fields are ignored in both directions.
+//! plain worker may omit and must ignore. Unknown fields are ignored in both directions.
 
 pub mod announcement;
 pub mod command;

@@ -1,28 +1,28 @@
-//! The largest message of each kind that either side reads, in bytes unless the name says otherwise.
+//! The largest message of each kind that either side reads, in bytes.
 
 /// A command; `prepare` may name many hosts.
 pub const COMMAND_BYTES_MAX: usize = 1024 * 1024;
-/// A reply. Its message is cut to [`MESSAGE_BYTES_MAX`] when sent, so anything near this bound is not ours.
+/// A reply. Workers truncate its message to [`MESSAGE_BYTES_MAX`], so no real reply comes near this limit.
 pub const REPLY_BYTES_MAX: usize = 64 * 1024;
 /// A worker's announcement.
 pub const ANNOUNCEMENT_BYTES_MAX: usize = 16 * 1024;
 /// A map of package versions.
 pub const VERSIONS_BYTES_MAX: usize = 256 * 1024;
-/// What a worker says of how far it is, as a message.
+/// A progress message.
 pub const PROGRESS_BYTES_MAX: usize = 4 * 1024;
-/// The text in it.
+/// The text of a progress message.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 256;
 /// The message in a reply, and any reason shown to an operator.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// The name of a host, an application or a group, before it is encoded.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// `text` cut to [`MESSAGE_BYTES_MAX`] bytes at a character boundary, with an ellipsis where something was cut.
+/// `text` truncated to [`MESSAGE_BYTES_MAX`] bytes at a character boundary, ending in an ellipsis if truncated.
 pub fn bounded_message(text: &str) -> String {
     bounded(text, MESSAGE_BYTES_MAX)
 }
 
-/// `text` cut to `bytes_max` in the same way; that is 3 at least.
+/// `text` truncated to `bytes_max` bytes, at least 3, at a character boundary, ending in an ellipsis if truncated.
 pub fn bounded(text: &str, bytes_max: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= bytes_max {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_messages_are_cut_at_a_character_boundary() {
+    fn long_messages_end_at_character_boundary() {
         let cut = bounded_message(&"ä".repeat(MESSAGE_BYTES_MAX));
         assert!(cut.len() <= MESSAGE_BYTES_MAX, "{} bytes", cut.len());
         assert!(cut.ends_with("ä…"));

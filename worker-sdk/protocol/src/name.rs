@@ -1,7 +1,7 @@
-//! Names of hosts, worker applications and groups, and their form as one token of a NATS subject.
+//! Names of hosts, worker applications and groups, and their encoding as one token of a NATS subject.
 //!
 //! A token keeps `[A-Za-z0-9_-]` and percent-encodes every other byte, because `.`, `*`, `>` and white space have
-//! a meaning in subjects: `h1.example.com` travels as `h1%2Eexample%2Ecom`.
+//! a meaning in subjects: `h1.example.com` becomes `h1%2Eexample%2Ecom`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::NAME_BYTES_MAX;
 
-/// Every byte that a subject token may not hold as it is.
+/// The bytes that are escaped in a subject token.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
 
-/// Why a text is not a name.
+/// Why a text is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The name is empty.
@@ -24,13 +24,13 @@ pub enum NameError {
     /// The name is longer than [`NAME_BYTES_MAX`].
     #[error("a name of {0} bytes exceeds the limit of {NAME_BYTES_MAX}")]
     TooLong(usize),
-    /// The name holds a control character.
+    /// The name contains a control character.
     #[error("a name must not hold control characters")]
     ControlCharacter,
     /// The subject token is not the percent-encoding of a name.
     #[error("{0:?} is not a percent-encoded name")]
     BadToken(String),
-    /// The group breaks the pattern that FleetLock gives for groups.
+    /// The group does not match the pattern that FleetLock prescribes.
     #[error("a group must match ^[a-zA-Z0-9.-]+$")]
     BadGroup,
 }
@@ -69,7 +69,7 @@ fn decode_token(token: &str) -> Result<String, NameError> {
         return Err(bad());
     }
     let decoded = percent_decode_str(token).decode_utf8().map_err(|_| bad())?;
-    // A stray `%` survives decoding as it is; encoded properly it would have been `%25`.
+    // Decoding keeps a stray `%` unchanged; a proper encoding has `%25` instead.
     let escapes = token.matches('%').count();
     if decoded.len() + 2 * escapes != token.len() {
         return Err(bad());
@@ -87,13 +87,16 @@ macro_rules! name {
         pub struct $name(std::sync::Arc<str>);
 
         impl $name {
-            /// Takes `text` as a name, or says why it is none.
+            /// Parses `text` as a name.
+            ///
+            /// # Errors
+            /// See [`NameError`].
             pub fn new(text: &str) -> Result<Self, NameError> {
                 $check(text)?;
                 Ok(Self(text.into()))
             }
 
-            /// The name as it was given.
+            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -103,7 +106,10 @@ macro_rules! name {
                 token(&self.0)
             }
 
-            /// Reads the name back from a token; escapes in lower case are taken too.
+            /// Decodes a token; lower-case escapes are accepted too.
+            ///
+            /// # Errors
+            /// See [`NameError`].
             pub fn from_token(token: &str) -> Result<Self, NameError> {
                 Self::new(&decode_token(token)?)
             }
@@ -140,7 +146,7 @@ macro_rules! name {
 }
 
 name!(
-    /// The name of a host, as its worker and the operators know it.
+    /// The name of a host, as its worker announces it and operators use it.
     HostName,
     check
 );
@@ -150,7 +156,7 @@ name!(
     check
 );
 name!(
-    /// The name of a FleetLock group, which shares one semaphore. It also matches `^[a-zA-Z0-9.-]+$`.
+    /// The name of a FleetLock group, whose members share one semaphore. It also matches `^[a-zA-Z0-9.-]+$`.
     GroupName,
     check_group
 );
@@ -162,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_of_awkward_hosts() {
+    fn special_characters_are_escaped() {
         for (name, token) in [
             ("h01", "h01"),
             ("h1.example.com", "h1%2Eexample%2Ecom"),
@@ -181,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_name() {
+    fn invalid_names_and_tokens_are_rejected() {
         assert_eq!(HostName::new(""), Err(NameError::Empty));
         assert_eq!(HostName::new(&"x".repeat(256)), Err(NameError::TooLong(256)));
         assert_eq!(HostName::new("a\nb"), Err(NameError::ControlCharacter));
@@ -194,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_survives_its_token(text in "\\PC{1,60}") {
+        fn names_round_trip_through_tokens(text in "\\PC{1,60}") {
             let host = HostName::new(&text).unwrap();
             let token = host.token();
             prop_assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-%".contains(&b)));

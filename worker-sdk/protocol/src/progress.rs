@@ -1,4 +1,4 @@
-//! Progress: how far a host is with the command under way.
+//! Progress of a host with the command under way.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,12 @@ use crate::ParseError;
 use crate::json::parse_bounded;
 use crate::limits::{PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX, bounded};
 
-/// How far a host is, as it travels: `{"command":17,"percent":40,"text":"unpacking linux-image-amd64"}`.
+/// A progress message as sent: `{"command":17,"percent":40,"text":"unpacking linux-image-amd64"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The stream sequence of the command that it is about.
+    /// The stream sequence of the command under way.
     pub command: u64,
-    /// How much is done, 0 to 100; absent when that is not known.
+    /// How much is done, 0 to 100; absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
     /// What is being done; at most [`PROGRESS_TEXT_BYTES_MAX`] bytes.
@@ -20,15 +20,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress as it may be sent: what is too much is cut.
+    /// Creates progress; `percent` is limited to 100 and `text` is truncated.
     pub fn new(command: u64, percent: impl Into<Option<u8>>, text: &str) -> Self {
         Self { command, percent: percent.into(), text: text.to_owned() }.bounded()
     }
 
-    /// Reads progress from a message's payload; what is too much is cut.
+    /// Reads progress from a message's payload, with the same limits as [`Self::new`].
     ///
     /// # Errors
-    /// A payload over [`PROGRESS_BYTES_MAX`], or not progress of this protocol.
+    /// The payload is larger than [`PROGRESS_BYTES_MAX`] or not progress of this protocol.
     pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
         parse_bounded(payload, PROGRESS_BYTES_MAX).map(Self::bounded)
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_cut() {
+    fn progress_is_bounded() {
         let json = r#"{"command":17,"percent":40,"text":"unpacking"}"#;
         let progress = Progress::parse(json.as_bytes()).unwrap();
         assert_eq!(progress, Progress::new(17, 40, "unpacking"));

@@ -1,4 +1,4 @@
-//! Replies: what a worker answers to a command.
+//! Replies of a worker to commands.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,26 +9,26 @@ use crate::{Action, ParseError};
 const DONE: &str = "done";
 const REBOOT_REQUIRED: &str = "reboot-required";
 
-/// How a command went: the `result` field.
+/// The outcome of a command, in the `result` field of its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Outcome {
     /// `done`.
     Done,
-    /// `reboot-required`; it has this meaning in a reply to `upgrade` only.
+    /// `reboot-required`; it has this meaning only in a reply to `upgrade`.
     RebootRequired,
-    /// Any other text, which is the error message, at most 4 KiB.
+    /// Any other text: the error message, at most 4 KiB.
     Error(String),
 }
 
 impl Outcome {
-    /// A failure with `message`, altered where it could be taken for a success.
+    /// A failure with `message`, changed where it could be mistaken for success.
     pub fn error(message: &str) -> Self {
         let message = message.trim();
-        let taken_for_success = [DONE, REBOOT_REQUIRED].iter().any(|word| message.eq_ignore_ascii_case(word));
+        let reads_as_success = [DONE, REBOOT_REQUIRED].iter().any(|word| message.eq_ignore_ascii_case(word));
         if message.is_empty() {
             Self::Error("failed without a message".to_owned())
-        } else if taken_for_success {
+        } else if reads_as_success {
             Self::Error(format!("error: {message}"))
         } else {
             Self::Error(bounded_message(message))
@@ -61,12 +61,12 @@ impl From<Outcome> for String {
     }
 }
 
-/// A reply as it travels: `{"action":"upgrade","result":"done"}`. The host is the last token of its subject.
+/// A reply as sent: `{"action":"upgrade","result":"done"}`. The host is the last token of the subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
-    /// What was asked.
+    /// The requested action.
     pub action: Action,
-    /// How it went.
+    /// Its outcome.
     pub result: Outcome,
 }
 
@@ -74,7 +74,7 @@ impl Reply {
     /// Reads a reply from a message's payload.
     ///
     /// # Errors
-    /// A payload over [`REPLY_BYTES_MAX`], or not a reply of this protocol.
+    /// The payload is larger than [`REPLY_BYTES_MAX`] or not a reply of this protocol.
     pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
         parse_bounded(payload, REPLY_BYTES_MAX)
     }
@@ -90,9 +90,9 @@ mod tests {
     use super::*;
     use crate::limits::MESSAGE_BYTES_MAX;
 
-    /// The payloads of the specification, key for key.
+    /// The payloads of the specification, key by key.
     #[test]
-    fn the_specifications_replies() {
+    fn specification_replies_round_trip() {
         for (json, action, result) in [
             (r#"{"action":"prepare","result":"done"}"#, Action::Prepare, Outcome::Done),
             (r#"{"action":"upgrade","result":"done"}"#, Action::Upgrade, Outcome::Done),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_never_taken_for_success() {
+    fn errors_never_read_as_success() {
         for text in ["done", "Done", " reboot-required\n", "", "  "] {
             let outcome = Outcome::error(text);
             assert!(matches!(Outcome::from(String::from(outcome.clone())), Outcome::Error(_)), "{text:?}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_reply() {
+    fn malformed_replies_are_rejected() {
         for json in [
             "",
             "null",

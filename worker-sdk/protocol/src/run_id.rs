@@ -1,4 +1,4 @@
-//! The id of a run: what ties commands, replies and history together.
+//! The id of a run, which links commands, replies and history.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 /// Longest id, in bytes.
 const RUN_ID_BYTES_MAX: usize = 64;
 
-/// A text is not the id of a run.
+/// The text is not a valid run id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a run id is 1 to {RUN_ID_BYTES_MAX} characters of [A-Za-z0-9_-]")]
 pub struct RunIdError;
 
-/// The id of a run: 1 to 64 characters of `[A-Za-z0-9_-]`; ids given later sort later. Cheap to clone.
+/// The id of a run: 1 to 64 characters of `[A-Za-z0-9_-]`; later ids sort later. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Cow<'_, str>", into = "String")]
 pub struct RunId(Arc<str>);
 
 impl RunId {
-    /// Takes `text` as an id.
+    /// Parses `text` as an id.
     pub fn new(text: &str) -> Result<Self, RunIdError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if text.is_empty() || text.len() > RUN_ID_BYTES_MAX || !text.bytes().all(allowed) {

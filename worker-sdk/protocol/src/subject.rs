@@ -24,13 +24,13 @@ pub const VERSIONS: &str = "os-upgrade:versions.*";
 pub const WORKERS: &str = "os-upgrade:workers.*.*";
 /// Matches every heartbeat (core NATS).
 pub const PRESENCES: &str = "os-upgrade.presence.*";
-/// Matches what every host says of how far it is (core NATS).
+/// Matches the progress of every host (core NATS).
 pub const PROGRESSES: &str = "os-upgrade.progress.*";
 /// Matches the heartbeats of the orchestrator's instances (core NATS).
 pub const INSTANCES: &str = "os-upgrade.instance.*";
-/// Matches the requests for a consumer (core NATS).
+/// Matches every consumer request (core NATS).
 pub const CONSUMER_REQUESTS: &str = "os-upgrade.consumer.*";
-/// The prefix of JetStream's API, in place of `$JS.API`, for a host with an account of its own.
+/// The prefix of the JetStream API, instead of `$JS.API`, for a host with its own account.
 pub const JETSTREAM_PREFIX: &str = "os-upgrade.js";
 /// Facts, in the journal.
 pub const JOURNAL_FACT: &str = "os-upgrade:journal.fact";
@@ -49,7 +49,7 @@ const REQUEST_PREFIX: &str = "os-upgrade.request.";
 const INSTANCE_PREFIX: &str = "os-upgrade.instance.";
 const SITE_PREFIX: &str = "os-upgrade.site.";
 
-/// The commands of `host`; a host's worker consumes this one subject.
+/// The commands to `host`; its worker consumes this one subject.
 pub fn command(host: &HostName) -> String {
     format!("{COMMAND_PREFIX}{}", host.token())
 }
@@ -74,23 +74,23 @@ pub fn presence(host: &HostName) -> String {
     format!("{PRESENCE_PREFIX}{}", host.token())
 }
 
-/// How far `host` is with the command under way (core NATS).
+/// The progress of `host` with the command under way (core NATS).
 pub fn progress(host: &HostName) -> String {
     format!("{PROGRESS_PREFIX}{}", host.token())
 }
 
-/// "Stop what you are doing if you can", to a running handler on `host` (core NATS).
+/// Hints to a running handler on `host` that it should stop if it can (core NATS).
 pub fn hint(host: &HostName) -> String {
     format!("{HINT_PREFIX}{}", host.token())
 }
 
-/// Asks the orchestrator for the consumer of `host` (core NATS).
+/// Requests to the orchestrator for the consumer of `host` (core NATS).
 pub fn consumer_request(host: &HostName) -> String {
     format!("{CONSUMER_REQUEST_PREFIX}{}", host.token())
 }
 
-/// Requests to one process of the orchestrator: `instance` is its name across restarts, `nonce` its own (core NATS).
-/// Only orchestrators may publish there.
+/// Requests to one process of the orchestrator (core NATS): `instance` is the name it keeps across restarts, `nonce`
+/// is unique to the process. Only orchestrators may publish there.
 pub fn request(instance: &str, nonce: &str) -> String {
     format!("{REQUEST_PREFIX}{}.{}", token(instance), token(nonce))
 }
@@ -103,7 +103,7 @@ pub fn instance(instance: &str) -> String {
 /// Requests to the orchestrator of the site `name` (core NATS). Only orchestrators may publish there.
 ///
 /// # Errors
-/// It is not the name of a site: 1 to 255 bytes of UTF-8 without control characters.
+/// `name` is not a valid site name: 1 to 255 bytes of UTF-8 without control characters.
 pub fn site(name: &str) -> Result<String, NameError> {
     check(name)?;
     Ok(format!("{SITE_PREFIX}{}", token(name)))
@@ -114,7 +114,7 @@ pub fn consumer(host: &HostName) -> String {
     format!("worker-{}", host.token())
 }
 
-/// What a message on the control stream is, by its subject.
+/// The kind of a message on the control stream, derived from its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlSubject {
     /// A command to this host.
@@ -126,10 +126,10 @@ pub enum ControlSubject {
 }
 
 impl ControlSubject {
-    /// Reads a subject of the control stream; `None` for one that this protocol does not have.
+    /// Parses a subject of the control stream; `None` for a subject that is not part of this protocol.
     ///
     /// # Errors
-    /// The token of the host is not the encoding of a name.
+    /// The host's token is not an encoded name.
     pub fn parse(subject: &str) -> Result<Option<Self>, NameError> {
         if let Some(token) = subject.strip_prefix(COMMAND_PREFIX) {
             HostName::from_token(token).map(Self::Command).map(Some)
@@ -141,22 +141,22 @@ impl ControlSubject {
     }
 }
 
-/// The host of a subject of [`VERSIONS`].
+/// The host in a subject that matches [`VERSIONS`].
 pub fn versions_host(subject: &str) -> Result<HostName, NameError> {
     host_after(VERSIONS_PREFIX, subject)
 }
 
-/// The host of a subject of [`PRESENCES`].
+/// The host in a subject that matches [`PRESENCES`].
 pub fn presence_host(subject: &str) -> Result<HostName, NameError> {
     host_after(PRESENCE_PREFIX, subject)
 }
 
-/// The host of a subject of [`PROGRESSES`].
+/// The host in a subject that matches [`PROGRESSES`].
 pub fn progress_host(subject: &str) -> Result<HostName, NameError> {
     host_after(PROGRESS_PREFIX, subject)
 }
 
-/// The application and the host of a subject of [`WORKERS`].
+/// The application and the host in a subject that matches [`WORKERS`].
 pub fn worker_parts(subject: &str) -> Result<(ApplicationName, HostName), NameError> {
     let bad = || NameError::BadToken(subject.to_owned());
     let (application, host) =
@@ -164,7 +164,7 @@ pub fn worker_parts(subject: &str) -> Result<(ApplicationName, HostName), NameEr
     Ok((ApplicationName::from_token(application)?, HostName::from_token(host)?))
 }
 
-/// The host of a subject of [`CONSUMER_REQUESTS`].
+/// The host in a subject that matches [`CONSUMER_REQUESTS`].
 pub fn consumer_request_host(subject: &str) -> Result<HostName, NameError> {
     host_after(CONSUMER_REQUEST_PREFIX, subject)
 }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_as_documented() {
+    fn subjects_match_the_documentation() {
         let host = HostName::new("h1.example.com").unwrap();
         assert_eq!(command(&host), "os-upgrade:control.command.h1%2Eexample%2Ecom");
         assert_eq!(hint(&host), "os-upgrade.hint.h1%2Eexample%2Ecom");

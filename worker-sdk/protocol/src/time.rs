@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// `time` as it stands in messages.
+/// `time` in the format of messages.
 pub fn format(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
@@ -14,7 +14,7 @@ pub(crate) mod not_after {
     use chrono::{DateTime, Datelike, Utc};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    #[expect(clippy::ref_option, reason = "the signature serde asks for")]
+    #[expect(clippy::ref_option, reason = "the signature that serde requires")]
     pub(crate) fn serialize<S: Serializer>(
         time: &Option<DateTime<Utc>>,
         serializer: S,
@@ -31,7 +31,7 @@ pub(crate) mod not_after {
         }
         let bad = |why: &str| D::Error::custom(format!("not-after {text:?}: {why}"));
         let time = DateTime::parse_from_rfc3339(&text).map_err(|error| bad(&error.to_string()))?.to_utc();
-        // An offset may lead beyond the years that can be written again.
+        // Converted to UTC, a time with an offset can fall outside the years that RFC 3339 can express.
         if (0..=9999).contains(&time.year()) { Ok(Some(time)) } else { Err(bad("year out of range in UTC")) }
     }
 }

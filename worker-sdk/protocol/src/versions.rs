@@ -1,4 +1,4 @@
-//! Versions: what a host runs, package by package.
+//! Versions of the packages that a host runs.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::ParseError;
 use crate::json::parse_bounded;
 use crate::limits::VERSIONS_BYTES_MAX;
 
-/// A flat JSON object, package to version: `{"linux":"6.12.9","os-release":"13.2"}`.
+/// A flat JSON object that maps packages to versions: `{"linux":"6.12.9","os-release":"13.2"}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Versions(pub BTreeMap<String, String>);
 
 impl Versions {
-    /// Reads versions from a message's payload. Numbers and booleans are taken as their text.
+    /// Reads versions from a message's payload. Numbers and booleans are converted to text.
     ///
     /// # Errors
-    /// A payload over [`VERSIONS_BYTES_MAX`], not a JSON object, or one with nested or null values.
+    /// The payload is larger than [`VERSIONS_BYTES_MAX`], is not a JSON object, or has nested or null values.
     pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
         let object: BTreeMap<String, Value> = parse_bounded(payload, VERSIONS_BYTES_MAX)?;
         let text = |(package, version): (String, Value)| match version {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flat_objects_only() {
+    fn only_flat_objects_are_versions() {
         let versions = Versions::parse(br#"{"linux":"6.12","build":7,"lts":true}"#).unwrap();
         assert_eq!(
             String::from_utf8(versions.to_payload()).unwrap(),

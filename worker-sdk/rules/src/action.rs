@@ -1,11 +1,11 @@
-//! What the rules ask their executor to do.
+//! Actions that the rules request from their executor.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::RunId;
 
 use crate::{HandlerCall, Note, StateFile};
 
-/// One thing to do. Actions are to be begun in the order in which they are returned.
+/// One action. The executor begins actions in the order in which they are returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Replace the state file, durably; answered by `StateSaved` or `StateSaveFailed`.
@@ -23,9 +23,9 @@ pub enum Action {
         /// Where the acknowledgement goes.
         subject: String,
     },
-    /// Say that a command is still being worked on; best effort, not answered.
+    /// Report that a command is still under way; best effort, not answered.
     InProgress {
-        /// Where the sign of life goes.
+        /// Where the report goes.
         subject: String,
     },
     /// Ask the handler for the versions and the stream for the last published ones; answered by `VersionsRead`.
@@ -37,11 +37,11 @@ pub enum Action {
         /// The flat JSON object.
         payload: Vec<u8>,
     },
-    /// Tell the operator; not answered.
+    /// Log a message for the operator; not answered.
     Log(Note),
 }
 
-/// A reboot to start, and what its handler is told.
+/// A reboot to start, and the context for its handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebootCall {
     /// Stream sequence of the command that it serves.
@@ -50,7 +50,7 @@ pub struct RebootCall {
     pub run: Option<RunId>,
     /// The end of the run, if there is one.
     pub not_after: Option<DateTime<Utc>>,
-    /// An earlier attempt at the same reboot may have been made.
+    /// The same reboot may have been attempted before.
     pub resume: bool,
 }
 
@@ -63,6 +63,6 @@ pub struct OutgoingReply {
     pub subject: String,
     /// The JSON of the reply.
     pub payload: Vec<u8>,
-    /// Names and values.
+    /// Header names and values.
     pub headers: Vec<(&'static str, String)>,
 }

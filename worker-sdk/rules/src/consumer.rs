@@ -1,4 +1,4 @@
-//! From where a worker's consumer reads its commands.
+//! Where a worker's consumer starts to read its commands.
 
 use chrono::{DateTime, Utc};
 
@@ -9,23 +9,23 @@ use crate::Position;
 pub enum DeliverFrom {
     /// The first one at or after this stream sequence.
     Sequence(u64),
-    /// The last message of the worker's subject, if there is one, and then what comes.
+    /// The last message on the worker's subject, if there is one, and then all later ones.
     LastOfSubject,
 }
 
-/// The stream as it stands when the consumer is created.
+/// The stream at the time the consumer is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamState {
-    /// When the stream was made.
+    /// When the stream was created.
     pub created: DateTime<Utc>,
     /// Its last sequence.
     pub last_sequence: u64,
 }
 
-/// Where to start, given what the worker has settled.
+/// Where to start, given the last position that the worker has settled.
 ///
-/// A consumer started beyond the end of its stream silently skips what comes next, so a position that the stream has
-/// not reached (it has lost messages) counts as none, as does one in an earlier stream of the same name.
+/// A consumer that starts beyond the end of its stream silently skips the next messages. So a position beyond the end
+/// (the stream has lost messages) is ignored, as is one in an earlier stream of the same name.
 pub fn deliver_from(settled: Option<Position>, stream: StreamState) -> DeliverFrom {
     match settled {
         Some(position)
@@ -37,57 +37,57 @@ pub fn deliver_from(settled: Option<Position>, stream: StreamState) -> DeliverFr
     }
 }
 
-/// A host's consumer as the server shows it.
+/// A host's consumer as the server reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsumerState {
-    /// Whether it is configured as the worker would.
+    /// Whether it has the configuration that the worker would give it.
     pub as_configured: bool,
-    /// The stream sequence that it delivered last.
+    /// The stream sequence of the last message that it delivered.
     pub delivered: u64,
     /// Everything up to this stream sequence is acknowledged.
     pub ack_floor: u64,
-    /// How many messages are delivered and not acknowledged; at most one, the last that was delivered.
+    /// How many messages are delivered but not acknowledged: at most one, the last one delivered.
     pub pending: usize,
 }
 
-/// The command under way, and up to where commands are settled, by the state file.
+/// What the state file contains about commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Up to where commands are settled.
+    /// The position up to which commands are settled.
     pub settled: Option<Position>,
     /// The stream sequence of the command under way.
     pub current: Option<u64>,
 }
 
-/// What to do about the consumer that is there, or not.
+/// Whether to keep the existing consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plan {
-    /// It is the right one.
+    /// Keep the existing consumer.
     Keep,
-    /// One is to be made, instead of any that is there.
+    /// Create a consumer and replace an existing one.
     Make(DeliverFrom),
 }
 
-/// Up to where commands may have been given to another process when `existing` is opened, or another made in its place; see
-/// [`crate::Received::opened_at`].
+/// The stream sequence up to which commands may have been delivered to another process before this one opens `existing`
+/// or replaces it; see [`crate::Received::opened_at`].
 pub fn opened_at(existing: Option<ConsumerState>, stream: StreamState) -> u64 {
     existing.map_or(stream.last_sequence, |existing| existing.delivered.max(stream.last_sequence))
 }
 
-/// Whether the consumer that is there serves, or from where a new one has to deliver.
+/// Whether the existing consumer can be used, or from where a new one must deliver.
 ///
-/// It does not when it is not the one that the worker would make, or of another stream, or does not remember the
-/// worker's acknowledgements: a server that was killed forgets the last ones, and would deliver what is settled, and
-/// nothing else until that has timed out. Nor does one that delivered to a process which died before it began: made
-/// anew, it delivers the command now, and not only when its acknowledgement has timed out.
+/// It is replaced when its configuration differs, when it belongs to another stream, or when it has lost
+/// acknowledgements: a server that was killed forgets the last ones and would redeliver a settled command, and nothing
+/// else until that command's acknowledgement times out. It is also replaced when it delivered a command to a process
+/// that died before it began: a new consumer delivers that command now instead of after its acknowledgement times out.
 pub fn plan(existing: Option<ConsumerState>, standing: Standing, stream: StreamState) -> Plan {
-    let anew = Plan::Make(deliver_from(standing.settled, stream));
-    let Some(existing) = existing else { return anew };
+    let replace = Plan::Make(deliver_from(standing.settled, stream));
+    let Some(existing) = existing else { return replace };
     let usable = existing.as_configured
         && existing.delivered <= stream.last_sequence
         && standing.settled.is_none_or(|settled| existing.ack_floor >= settled.sequence);
     if !usable {
-        return anew;
+        return replace;
     }
     if existing.pending == 0 || standing.current == Some(existing.delivered) {
         return Plan::Keep;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_consumer_is_kept() {
+    fn usable_consumers_are_kept() {
         let time = |second| DateTime::from_timestamp(second, 0).unwrap();
         let settled = |sequence| Some(Position { sequence, published: time(100) });
         let stream = StreamState { created: time(0), last_sequence: 9 };
@@ -119,7 +119,7 @@ mod tests {
             (existing(7, 4, 1), standing(settled(4), None), from(5)),
             // It has forgotten that 4 was acknowledged.
             (existing(4, 2, 1), standing(settled(4), None), from(5)),
-            // Of a stream that went further.
+            // It belongs to a longer stream.
             (existing(10, 10, 0), standing(None, None), last),
         ] {
             assert_eq!(plan(existing, standing, stream), expected, "{existing:?} {standing:?}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_that_is_not_of_this_stream_counts_as_none() {
+    fn positions_of_other_streams_are_ignored() {
         let time = |second| DateTime::from_timestamp(second, 0).unwrap();
         let at = |sequence, second| Some(Position { sequence, published: time(second) });
         for (settled, created, last_sequence, expected) in [

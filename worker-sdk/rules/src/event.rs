@@ -1,4 +1,4 @@
-//! What the executor tells the rules.
+//! Events that the executor reports to the rules.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::Versions;
@@ -10,9 +10,9 @@ use crate::{BootId, HandlerResult, StateFile};
 pub enum Event {
     /// The process has started; always the first event.
     Started {
-        /// What the state file held.
+        /// The contents of the state file.
         loaded: Loaded,
-        /// The present boot of the host.
+        /// The current boot of the host.
         boot_id: BootId,
     },
     /// The stream has delivered a command.
@@ -24,9 +24,9 @@ pub enum Event {
         /// What it returned.
         result: HandlerResult,
     },
-    /// The state file is durably what was last asked for.
+    /// The last requested state is durably saved.
     StateSaved,
-    /// The state file may be the previous one still.
+    /// The state file could not be saved; the previous one may still be in place.
     StateSaveFailed {
         /// Why, for the operator.
         error: String,
@@ -36,7 +36,7 @@ pub enum Event {
         /// Stream sequence of the command that it answers.
         sequence: u64,
     },
-    /// The stream has not confirmed the reply; it may have stored it all the same.
+    /// The stream has not confirmed the reply, but may have stored it.
     ReplyFailed {
         /// Stream sequence of the command that it answers.
         sequence: u64,
@@ -59,16 +59,16 @@ pub enum Event {
     RebootReturned {
         /// Stream sequence of the command.
         sequence: u64,
-        /// Why the reboot could not be started.
+        /// `Ok` when the reboot is under way, or why it could not be started.
         result: Result<(), String>,
     },
-    /// The boot id, read anew; needed while a reboot is awaited, harmless otherwise.
+    /// The current boot id; needed while a reboot is awaited, harmless otherwise.
     BootIdRead(BootId),
-    /// What the host runs, and what was last published about it.
+    /// The versions that the host runs, and those last published.
     VersionsRead {
         /// From the handler.
         running: Result<Versions, String>,
-        /// From the stream; `None` when nothing was ever published.
+        /// From the stream; `None` when none were ever published.
         published: Result<Option<Versions>, String>,
     },
     /// The stream has stored the versions.
@@ -78,45 +78,45 @@ pub enum Event {
         /// Why, for the operator.
         error: String,
     },
-    /// The handler says that versions have changed.
+    /// The handler reports that versions have changed.
     VersionsChanged,
-    /// The connection to NATS is back: what waits for a retry need not wait longer.
+    /// The connection to NATS is restored, so pending retries need not wait any longer.
     Reconnected,
-    /// Time has passed.
+    /// Time has passed; see [`crate::limits::TICK_EVERY`].
     Tick,
 }
 
-/// What was found where the state file should be.
+/// The state file at start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loaded {
     /// No file: a new host, or one whose worker keeps its state only until the next boot.
     Nothing,
-    /// A good file.
+    /// A valid file.
     File(Box<StateFile>),
-    /// Something that cannot be read as the state of this host; the executor has kept a copy of it aside.
+    /// A file that cannot be read as the state of this host; the executor has kept a copy of it.
     Corrupt {
         /// What is wrong with it.
         error: String,
     },
 }
 
-/// A command as delivered.
+/// A delivered command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// Its stream sequence.
     pub sequence: u64,
     /// When the stream stored it.
     pub published: DateTime<Utc>,
-    /// How often it has been delivered, this time included.
+    /// How often this consumer has delivered it, including this time.
     pub delivered: u64,
-    /// Up to where the stream had come when this process opened its consumer. What stood there then may have been given to
-    /// another process, and begun by it, whatever `delivered` says: a consumer that is made anew counts anew.
+    /// The stream's last sequence when this process opened its consumer. Commands up to there may have been delivered to
+    /// another process and begun by it, even if `delivered` is 1: a new consumer counts from 1.
     pub opened_at: u64,
     /// The subject it was published on.
     pub subject: String,
     /// Where its acknowledgement goes.
     pub ack_subject: String,
-    /// Its `Os-Upgrade-Run` header, as it stands there.
+    /// Its `Os-Upgrade-Run` header, unparsed.
     pub run_header: Option<String>,
     /// Its payload.
     pub payload: Vec<u8>,

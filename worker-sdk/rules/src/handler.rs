@@ -1,21 +1,21 @@
-//! The handlers: which there are, what each is told, and what it returns.
+//! The handlers, their arguments and their results.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::RunId;
 
-/// A handler that the rules may ask for.
+/// A handler that the rules can request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {
     /// Get ready.
     Prepare,
     /// Change the system.
     Upgrade,
-    /// Look whether the host is well after a reboot.
+    /// Check whether the host is healthy after a reboot.
     Health,
 }
 
 impl Call {
-    /// The word for logs.
+    /// The name in logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Prepare => "prepare",
@@ -25,7 +25,7 @@ impl Call {
     }
 }
 
-/// A handler to run, and what it is told.
+/// A handler to run, and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandlerCall {
     /// Stream sequence of the command that it serves.
@@ -36,22 +36,22 @@ pub struct HandlerCall {
     pub run: Option<RunId>,
     /// The end of the run, if there is one.
     pub not_after: Option<DateTime<Utc>>,
-    /// The same work may have been begun before and been cut off.
+    /// The same work may have been begun before and cut off.
     pub resume: bool,
-    /// The host has booted since the work was begun.
+    /// The host has rebooted since the work was begun.
     pub rebooted: bool,
 }
 
-/// How an upgrade that went well ends.
+/// The result of a successful upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upgraded {
     /// Nothing is left to do.
     Done,
-    /// The host must be rebooted for it to take effect.
+    /// The host must reboot for the upgrade to take effect.
     RebootRequired,
 }
 
-/// What a handler returned; errors are messages for the operator.
+/// The result of a handler; errors are messages for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandlerResult {
     /// Of `prepare`.

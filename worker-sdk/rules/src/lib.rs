@@ -1,11 +1,11 @@
-//! The rules of a worker, without any I/O: what a worker does with a command, and in which order, whatever crashes.
+//! The rules of a worker, without any I/O: what a worker does with a command and in which order, whatever crashes.
 //!
 //! [`WorkerLogic`] takes an [`Event`] and the time, and returns [`Action`]s; it reads no clock, no file and no
 //! network. A thin executor (the SDK's driver, or a simulator) carries the actions out and reports back with events.
 //!
-//! The order that everything hangs on: the state file is saved, *then* the handler runs or the host reboots; the
+//! Everything depends on this order: the state file is saved, *then* the handler runs or the host reboots; the
 //! outcome is saved, *then* the reply is published; the stream has stored the reply, *then* the command is
-//! acknowledged. So the process may die between any two actions, and the next one goes on from the file.
+//! acknowledged. So the process may die between any two actions, and the next process continues from the file.
 
 pub mod action;
 pub mod consumer;

@@ -2,27 +2,27 @@
 
 use chrono::TimeDelta;
 
-/// How long the stream waits for a sign of life before it delivers a command again.
+/// How long the stream waits for an acknowledgement or a progress report before it delivers a command again.
 pub const ACK_WAIT: TimeDelta = TimeDelta::seconds(30);
-/// How often a command under way is reported as such; a third of [`ACK_WAIT`].
+/// The interval of progress reports for a command under way; a third of [`ACK_WAIT`].
 pub const IN_PROGRESS_EVERY: TimeDelta = TimeDelta::seconds(10);
-/// How often the executor must hand in a tick, at least.
+/// The longest interval between ticks from the executor.
 pub const TICK_EVERY: TimeDelta = TimeDelta::seconds(1);
-/// How often one handler is started for one command before the command is answered with an error. An upgrade that
-/// reboots the host each time it is resumed would otherwise never end.
+/// How often a handler is started for one command before the command is answered with an error. Otherwise an upgrade
+/// that reboots the host each time it is resumed would never end.
 pub const HANDLER_STARTS_MAX: u32 = 10;
 /// How often a reboot is tried while the boot id stays the same.
 pub const REBOOT_ATTEMPTS_MAX: u32 = 3;
-/// How long a reboot that was started may take to end this process, unless configured otherwise.
+/// How long a started reboot may take to end this process, unless configured otherwise.
 pub const REBOOT_WAIT_DEFAULT: TimeDelta = TimeDelta::minutes(5);
-/// How often saving the state file is tried before the worker goes on without starting anything.
+/// How often saving the state file is tried before the worker continues without starting anything.
 pub const SAVE_ATTEMPTS_MAX: u32 = 5;
-/// How often an acknowledgement is tried; after that, redelivery brings the command back and it is acknowledged then.
+/// How often an acknowledgement is tried; after that, the command is acknowledged when it is redelivered.
 pub const ACK_ATTEMPTS_MAX: u32 = 5;
-/// The longest pause between two tries of one thing.
+/// The longest pause between two attempts.
 pub const BACKOFF_MAX: TimeDelta = TimeDelta::seconds(30);
 
-/// The pause after try number `attempt` (1 for the first): 1 s, doubled each time, up to [`BACKOFF_MAX`].
+/// The pause after attempt number `attempt`, counted from 1: 1 s, doubled each time, up to [`BACKOFF_MAX`].
 pub fn backoff(attempt: u32) -> TimeDelta {
     let doublings = attempt.saturating_sub(1).min(5);
     TimeDelta::seconds(1 << doublings).min(BACKOFF_MAX)
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_their_bound() {
+    fn pauses_double_up_to_limit() {
         let seconds: Vec<i64> =
             [0, 1, 2, 3, 4, 5, 6, 7, u32::MAX].map(|attempt| backoff(attempt).num_seconds()).to_vec();
         assert_eq!(seconds, [1, 1, 2, 4, 8, 16, 30, 30, 30]);

@@ -1,4 +1,4 @@
-//! What the rules have to say to an operator, typed: every decision, and every reason for doing nothing.
+//! Typed log messages of the rules: every decision, and every reason for doing nothing.
 
 use std::fmt;
 
@@ -7,42 +7,42 @@ use os_upgrade_protocol::{Action, HostName, RunId};
 
 use crate::Call;
 
-/// How much an operator should care.
+/// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For those who look into the worker itself.
+    /// For debugging the worker itself.
     Debug,
     /// The course of an upgrade.
     Info,
-    /// Something is not as it should be, and has been dealt with.
+    /// Something went wrong and has been handled.
     Warn,
-    /// Someone should look.
+    /// An operator should investigate.
     Error,
 }
 
 /// Why a command is acknowledged without being executed or answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DropReason {
-    /// It came on another host's subject.
+    /// It was received on another host's subject.
     OtherSubject(String),
     /// It is not a command of the protocol.
     Malformed(String),
     /// It does not name this host.
     OtherHost(HostName),
-    /// Its time is over.
+    /// Its `not-after` has passed.
     Expired(DateTime<Utc>),
     /// No `prepare` has been executed since the last `upgrade`.
     NotPrepared,
     /// The last `prepare` belongs to another run.
     PreparedForOtherRun(RunId),
-    /// The time of the `prepare` it builds on is over.
+    /// The `not-after` of the `prepare` it builds on has passed.
     PrepareExpired(DateTime<Utc>),
 }
 
 impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OtherSubject(subject) => write!(f, "it came on {subject:?}"),
+            Self::OtherSubject(subject) => write!(f, "it was received on {subject:?}"),
             Self::Malformed(error) => write!(f, "it is not a command: {error}"),
             Self::OtherHost(host) => write!(f, "it does not name {host}"),
             Self::Expired(at) => write!(f, "its not-after, {at}, has passed"),
@@ -56,13 +56,13 @@ impl fmt::Display for DropReason {
 /// Why an event changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
-    /// Nothing is done before `Started`.
+    /// Events before `Started` are ignored.
     NotStarted,
-    /// `Started` came before.
+    /// A second `Started`.
     AlreadyStarted,
-    /// The event answers nothing that was asked.
+    /// The event answers no pending action.
     Unexpected(&'static str),
-    /// The event speaks of a command that is not under way.
+    /// The event refers to a command that is not under way.
     OtherCommand(u64),
 }
 
@@ -70,8 +70,8 @@ impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotStarted => f.write_str("the worker has not started"),
-            Self::AlreadyStarted => f.write_str("the worker has started already"),
-            Self::Unexpected(event) => write!(f, "{event} answers nothing that was asked"),
+            Self::AlreadyStarted => f.write_str("the worker has already started"),
+            Self::Unexpected(event) => write!(f, "{event} answers no pending action"),
             Self::OtherCommand(sequence) => write!(f, "command {sequence} is not under way"),
         }
     }
@@ -79,29 +79,29 @@ impl fmt::Display for Ignored {
 
 /// One message to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of the message that Display gives")]
+#[expect(missing_docs, reason = "the fields are the variables of the message that Display writes")]
 pub enum Note {
     /// An event changed nothing.
     Ignored(Ignored),
     /// A command was acknowledged without being executed or answered.
     Dropped { sequence: u64, reason: DropReason },
-    /// The run header cannot be an id, so the command counts as one without.
+    /// The run header is not a valid id, so the command is treated as one without a run.
     RunHeaderIgnored { sequence: u64 },
     /// A command is begun.
     Begun { sequence: u64, action: Action },
-    /// A command that a crash or a restart cut off is taken up again.
+    /// A command that a crash or a restart cut off is resumed.
     Resumed { sequence: u64, action: Action, attempt: u32 },
-    /// A command came again after its answer was stored.
+    /// A command was delivered again after its answer was stored.
     AlreadySettled { sequence: u64 },
     /// The command under way was delivered again.
     Redelivered { sequence: u64, delivered: u64 },
-    /// A command came while another is under way; it waits.
+    /// A command was delivered while another is under way; it waits.
     Held { sequence: u64, behind: u64 },
     /// A handler failed.
     HandlerFailed { call: Call, error: String },
     /// The outcome is known and will be answered.
     Answered { sequence: u64, action: Action, result: String },
-    /// No reboot was asked for by this run's upgrade, so it counts as done.
+    /// This run's upgrade required no reboot, so the reboot counts as done.
     RebootNotDue { sequence: u64 },
     /// The boot id has changed.
     Rebooted { sequence: u64 },
@@ -115,14 +115,14 @@ pub enum Note {
     ReplyFailed { sequence: u64, attempt: u32, error: String },
     /// The acknowledgement was not confirmed.
     AckFailed { sequence: u64, attempt: u32, error: String, giving_up: bool },
-    /// Versions are as they were last published.
+    /// Versions are unchanged since they were last published.
     VersionsUnchanged,
     /// Versions could not be read or published; tried again later.
     VersionsFailed { error: String, attempt: u32 },
 }
 
 impl Note {
-    /// How much an operator should care.
+    /// The severity of the message.
     pub const fn level(&self) -> Level {
         match self {
             Self::Ignored(_) | Self::VersionsUnchanged | Self::Redelivered { .. } => Level::Debug,
@@ -160,14 +160,14 @@ impl fmt::Display for Note {
                 write!(f, "command {sequence} is acknowledged and not executed: {reason}")
             }
             Self::RunHeaderIgnored { sequence } => {
-                write!(f, "the run header of command {sequence} is not an id and is ignored")
+                write!(f, "the run header of command {sequence} is not a valid id and is ignored")
             }
             Self::Begun { sequence, action } => write!(f, "{action} (command {sequence}) begins"),
             Self::Resumed { sequence, action, attempt } => {
-                write!(f, "{action} (command {sequence}) was cut off and is taken up, attempt {attempt}")
+                write!(f, "{action} (command {sequence}) was cut off and is resumed, attempt {attempt}")
             }
             Self::AlreadySettled { sequence } => {
-                write!(f, "command {sequence} is settled already and is acknowledged again")
+                write!(f, "command {sequence} is already settled and is acknowledged again")
             }
             Self::Redelivered { sequence, delivered } => {
                 write!(f, "command {sequence} is under way and was delivered again, {delivered} times so far")
@@ -181,7 +181,7 @@ impl fmt::Display for Note {
             }
             Self::RebootNotDue { sequence } => write!(
                 f,
-                "reboot (command {sequence}): no reboot is due, so it counts as done if the host is well"
+                "reboot (command {sequence}): no reboot is due, so it counts as done if the host is healthy"
             ),
             Self::Rebooted { sequence } => {
                 write!(f, "reboot (command {sequence}): the host has rebooted")
@@ -191,7 +191,7 @@ impl fmt::Display for Note {
             }
             Self::StateFileCorrupt { error } => write!(
                 f,
-                "the state file cannot be used and is kept aside ({error}); \
+                "the state file cannot be used, a copy is kept ({error}); \
                  no upgrade or reboot before the next prepare"
             ),
             Self::SaveFailed { attempt, error, giving_up } => write!(

@@ -1,4 +1,4 @@
-//! The state file: what a worker remembers across crashes and reboots. Reading and writing it is the executor's.
+//! The state file: what a worker remembers across crashes and reboots. The executor reads and writes it.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, HostName, Outcome, RunId, json};
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 /// The format that this version writes, and the only one that it reads.
 const FORMAT: u32 = 1;
-/// No state file of ours is larger, in bytes.
+/// The largest state file that is read, in bytes.
 pub const STATE_FILE_BYTES_MAX: usize = 64 * 1024;
 
-/// What tells one boot of a host from the next, such as the kernel's `/proc/sys/kernel/random/boot_id`.
+/// An id that differs for each boot of a host, such as the kernel's `/proc/sys/kernel/random/boot_id`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BootId(pub String);
 
-/// A command's place in the stream. Its time belongs to it: a stream that was made anew, or that has lost messages,
-/// gives a sequence a second time.
+/// A command's position in the stream. It includes the time, because a stream that was created again or has lost
+/// messages assigns the same sequence a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The stream sequence.
@@ -25,7 +25,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Whether `other` is no later than this in the same stream.
+    /// Whether `other` is not later than `self`, in the same stream.
     pub fn covers(&self, other: Self) -> bool {
         other.sequence <= self.sequence && other.published <= self.published
     }
@@ -40,7 +40,7 @@ pub struct Prepared {
     /// Its run, if it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// No upgrade is started after this.
+    /// No upgrade is started after this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<DateTime<Utc>>,
 }
@@ -54,14 +54,14 @@ pub struct RebootDue {
     /// Its run, if it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// No reboot is started after this.
+    /// No reboot is started after this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<DateTime<Utc>>,
-    /// The boot in which it answered; once the host runs another, the reboot has happened.
+    /// The boot in which it answered; once the boot id differs, the host has rebooted.
     pub boot_id: BootId,
 }
 
-/// How far a command has come. Saved before what it names is begun.
+/// The phase of a command. It is saved before the named work begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Phase {
@@ -74,14 +74,14 @@ pub enum Phase {
     },
     /// The reboot may have been started.
     Rebooting {
-        /// The boot that is to end.
+        /// The boot that the reboot ends.
         boot_id: BootId,
     },
     /// The health handler may run.
     Checking,
     /// The outcome is known; the reply may have been stored, and the command acknowledged.
     Answered {
-        /// What the reply says.
+        /// The outcome in the reply.
         outcome: Outcome,
     },
 }
@@ -90,12 +90,12 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Current {
-    /// Its place in the stream.
+    /// Its position in the stream.
     #[serde(flatten)]
     pub position: Position,
-    /// Where its acknowledgement goes, also from a later connection.
+    /// Where its acknowledgement goes; also valid for a later connection.
     pub ack_subject: String,
-    /// What it asks for.
+    /// The requested action.
     pub action: Action,
     /// Its run, if it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,9 +103,9 @@ pub struct Current {
     /// The earlier of its own `not-after` and that of the `prepare` it builds on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<DateTime<Utc>>,
-    /// How far it has come.
+    /// How far it has got.
     pub phase: Phase,
-    /// How often what the phase names has been begun, the one about to begin included.
+    /// How often the phase's work has been begun, including the attempt about to begin.
     pub attempts: u32,
 }
 
@@ -114,9 +114,9 @@ pub struct Current {
 #[serde(rename_all = "kebab-case")]
 pub struct StateFile {
     format: u32,
-    /// Whose state this is.
+    /// The host whose state this is.
     pub host: HostName,
-    /// Every command up to here is settled: answered and acknowledged, or dropped.
+    /// Every command up to this position is settled: answered and acknowledged, or dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Position>,
     /// The prepare that an upgrade may build on.
@@ -139,7 +139,7 @@ pub enum StateFileError {
     /// Not JSON of the expected shape.
     #[error("it is not a state file")]
     Json(#[source] serde_json::Error),
-    /// Larger than any state file.
+    /// Larger than [`STATE_FILE_BYTES_MAX`].
     #[error("it has {0} bytes, more than any state file")]
     TooLarge(usize),
     /// Written by another version.
@@ -167,7 +167,7 @@ impl StateFile {
     /// Reads the state of `host`.
     ///
     /// # Errors
-    /// The bytes are damaged, of another format, or the state of another host.
+    /// The bytes are damaged, have another format, or are the state of another host.
     pub fn parse(bytes: &[u8], host: &HostName) -> Result<Self, StateFileError> {
         #[derive(Deserialize)]
         struct Head {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_state_file() {
+    fn invalid_state_files_are_rejected() {
         let good = String::from_utf8(full(Phase::Preparing).to_bytes()).unwrap();
         let parse = |text: &str| StateFile::parse(text.as_bytes(), &host());
         assert!(matches!(parse(""), Err(StateFileError::Json(_))));

@@ -1,4 +1,4 @@
-//! When versions are read and published. Independent of commands: nothing waits for it.
+//! When versions are read and published, independently of commands.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, Versions, subject};
@@ -7,7 +7,7 @@ use crate::Action;
 use crate::limits::backoff;
 use crate::note::{Ignored, Note};
 
-/// What is under way about versions.
+/// The current step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Idle,
@@ -16,25 +16,25 @@ enum Step {
     Waiting(DateTime<Utc>),
 }
 
-/// Compares what runs with what was published, one comparison at a time.
+/// Compares the running versions with the published ones, one comparison at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct VersionsLogic {
     step: Step,
-    /// Something may have changed since the comparison under way began.
-    again: bool,
+    /// Versions may have changed since the current comparison began, so another one follows.
+    recheck: bool,
     attempt: u32,
 }
 
 impl VersionsLogic {
     pub(crate) const fn new() -> Self {
-        Self { step: Step::Idle, again: false, attempt: 0 }
+        Self { step: Step::Idle, recheck: false, attempt: 0 }
     }
 
-    /// Something may have changed.
+    /// Compares versions, which may have changed.
     pub(crate) fn check(&mut self, out: &mut Vec<Action>) {
         match self.step {
             Step::Idle | Step::Waiting(_) => self.read(out),
-            Step::Reading | Step::Publishing => self.again = true,
+            Step::Reading | Step::Publishing => self.recheck = true,
         }
     }
 
@@ -60,7 +60,7 @@ impl VersionsLogic {
             (Ok(running), Ok(published)) => (running, published),
             (Err(error), _) | (_, Err(error)) => return self.failed(now, error, out),
         };
-        // A worker that knows of no versions has nothing to say, unless something else stands there.
+        // A worker that knows no versions publishes none, unless some were published before.
         if published.unwrap_or_default() == running {
             out.push(Action::Log(Note::VersionsUnchanged));
             return self.finished(out);
@@ -87,13 +87,13 @@ impl VersionsLogic {
 
     fn read(&mut self, out: &mut Vec<Action>) {
         self.step = Step::Reading;
-        self.again = false;
+        self.recheck = false;
         out.push(Action::ReadVersions);
     }
 
     fn finished(&mut self, out: &mut Vec<Action>) {
         self.attempt = 0;
-        if self.again {
+        if self.recheck {
             self.read(out);
         } else {
             self.step = Step::Idle;

@@ -1,4 +1,4 @@
-//! The state file, replies and acknowledgements: each confirmed before the next, each tried again when it fails.
+//! The state file, replies and acknowledgements: each is confirmed before the next and retried when it fails.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Outcome, Reply, header, subject};
@@ -12,7 +12,7 @@ use crate::{Action, OutgoingReply};
 const CURRENT: &str = "an answer belongs to a current command";
 
 impl WorkerLogic {
-    /// Saves the state; once it is saved, what it names is begun.
+    /// Saves the state; once it is saved, its phase begins.
     pub(super) fn save(&mut self, out: &mut Vec<Action>) {
         self.save_attempt(1, out);
     }
@@ -51,7 +51,7 @@ impl WorkerLogic {
         }
     }
 
-    /// The disk takes nothing: starts nothing, but tells the outcome, so that the run learns of it.
+    /// Continues without a saved state: starts nothing, but replies with the error, so that the run learns of it.
     fn proceed_unsaved(&mut self, now: DateTime<Utc>, error: &str, out: &mut Vec<Action>) {
         let Some(current) = &self.file.current else {
             return self.idle(now, out);
@@ -59,7 +59,7 @@ impl WorkerLogic {
         match current.phase {
             Phase::Preparing | Phase::Upgrading { .. } | Phase::Rebooting { .. } => {
                 let message = format!("the worker cannot save its state file: {error}");
-                self.note_outcome(Outcome::error(&message), out);
+                self.record_outcome(Outcome::error(&message), out);
                 self.reply(1, out);
             }
             Phase::Checking | Phase::Answered { .. } => self.proceed(now, out),
@@ -116,7 +116,7 @@ impl WorkerLogic {
             return ignore(Ignored::OtherCommand(sequence), out);
         }
         out.push(Action::Log(Note::ReplyFailed { sequence, attempt, error }));
-        // Without a bound on their number: without its reply the run waits in vain.
+        // Attempts are not limited: without the reply the run would wait until its end.
         let at = now + backoff(attempt);
         self.activity = Activity::ReplyRetry { attempt, at };
     }
@@ -128,7 +128,7 @@ impl WorkerLogic {
     }
 
     pub(super) fn acked(&mut self, sequence: u64, out: &mut Vec<Action>) {
-        // Of a command dropped or settled before; nothing waits for it.
+        // The command was dropped or settled before; nothing waits for its acknowledgement.
         if !self.is_current(sequence) {
             return;
         }
@@ -154,7 +154,7 @@ impl WorkerLogic {
     ) {
         let attempt = match self.activity {
             Activity::Acking { attempt } if self.is_current(sequence) => attempt,
-            // Of a command dropped or settled before: redelivery brings it back.
+            // The command was dropped or settled before: it is acknowledged again when it is redelivered.
             Activity::NotStarted
             | Activity::Idle
             | Activity::Saving { .. }
@@ -179,7 +179,7 @@ impl WorkerLogic {
         }
     }
 
-    /// The reply is stored and the command acknowledged as well as may be.
+    /// Settles the current command: its reply is stored, and it is acknowledged or will be redelivered.
     fn settle(&mut self, out: &mut Vec<Action>) {
         let current = self.file.current.take().expect(CURRENT);
         self.file.settled = Some(current.position);

@@ -1,9 +1,9 @@
-//! The logic of a worker: events in, actions out. The parent holds the state and hands each event to the part that
-//! knows about it: `receive` decides about commands, `work` about handlers and reboots, `delivery` about the
-//! state file, replies and acknowledgements.
+//! The logic of a worker: events in, actions out. This module holds the state and passes each event to one of its
+//! parts: `receive` decides about commands, `work` about handlers and reboots, `delivery` about the state file,
+//! replies and acknowledgements.
 //!
-//! What is under way is derived from the state file: after each successful save `WorkerLogic::proceed` looks at the
-//! saved phase and begins what it names. A restart does the same with the file it finds.
+//! The work under way is derived from the state file: after each successful save `WorkerLogic::proceed` begins the
+//! saved phase. A restart does the same with the existing file.
 
 mod delivery;
 mod receive;
@@ -18,18 +18,18 @@ use crate::state_file::{BootId, Phase, Position, StateFile};
 use crate::versions::VersionsLogic;
 use crate::{Action, Call, Event, Loaded, Received};
 
-/// What a worker is.
+/// The configuration of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
     /// The host it serves.
     pub host: HostName,
     /// The application it is an instance of.
     pub application: ApplicationName,
-    /// How long a reboot that was started may take to end this process.
+    /// How long a started reboot may take to end this process.
     pub reboot_wait: TimeDelta,
 }
 
-/// What the logic waits for; the typed reason why nothing else happens.
+/// What the logic waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Activity {
     /// `Started`.
@@ -38,59 +38,59 @@ pub enum Activity {
     Idle,
     /// The state file to be saved.
     Saving {
-        /// Which try this is.
+        /// Number of this attempt, counted from 1.
         attempt: u32,
     },
     /// The time to try again to save the state file.
     SaveRetry {
-        /// How many tries failed.
+        /// How many attempts failed.
         attempt: u32,
-        /// When.
+        /// When to try again.
         at: DateTime<Utc>,
     },
     /// A handler to return.
     Handling(Call),
     /// The host to reboot.
     Rebooting {
-        /// Since when.
+        /// When the reboot was started.
         since: DateTime<Utc>,
     },
     /// The stream to store the reply.
     Replying {
-        /// Which try this is.
+        /// Number of this attempt, counted from 1.
         attempt: u32,
     },
     /// The time to publish the reply again.
     ReplyRetry {
-        /// How many tries failed.
+        /// How many attempts failed.
         attempt: u32,
-        /// When.
+        /// When to try again.
         at: DateTime<Utc>,
     },
     /// The server to confirm the acknowledgement.
     Acking {
-        /// Which try this is.
+        /// Number of this attempt, counted from 1.
         attempt: u32,
     },
     /// The time to acknowledge again.
     AckRetry {
-        /// How many tries failed.
+        /// How many attempts failed.
         attempt: u32,
-        /// When.
+        /// When to try again.
         at: DateTime<Utc>,
     },
 }
 
-/// A worker without its I/O. See the crate's head for the order it keeps.
+/// A worker without its I/O. The crate's documentation describes the order of its actions.
 #[derive(Debug, Clone)]
 pub struct WorkerLogic {
     config: WorkerConfig,
     boot_id: BootId,
-    /// What the file holds, or will hold once the save under way is done.
+    /// The contents of the file, once the save under way is done.
     file: StateFile,
     activity: Activity,
-    /// A command that came while another is under way. One place suffices: the consumer delivers one at a time, and
-    /// a second one only when someone deletes the first from the stream or makes the consumer anew.
+    /// A command that was delivered while another is under way. One place suffices: the consumer delivers one command
+    /// at a time, and a second one only when the first is deleted from the stream or the consumer is created again.
     held: Option<Received>,
     in_progress_at: DateTime<Utc>,
     versions: VersionsLogic,
@@ -115,7 +115,7 @@ impl WorkerLogic {
         &self.activity
     }
 
-    /// Up to where commands are settled; a consumer made anew starts after it.
+    /// The position up to which commands are settled; a new consumer starts after it.
     pub const fn settled(&self) -> Option<Position> {
         self.file.settled
     }
@@ -125,7 +125,7 @@ impl WorkerLogic {
         &self.file
     }
 
-    /// Takes one event and returns what is to be done now.
+    /// Handles one event and returns the actions to carry out now.
     pub fn handle(&mut self, now: DateTime<Utc>, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
         if self.activity == Activity::NotStarted && !matches!(event, Event::Started { .. }) {
@@ -175,7 +175,7 @@ impl WorkerLogic {
             }
             Loaded::Corrupt { error } => {
                 out.push(Action::Log(Note::StateFileCorrupt { error }));
-                // Saved at once: the next start must not take the missing memory for a new host's.
+                // Saved immediately, so that the next start does not mistake this host for a new one.
                 self.file.distrusted = true;
                 self.save(out);
             }
@@ -183,7 +183,7 @@ impl WorkerLogic {
         self.versions.check(out);
     }
 
-    /// Takes up what the file says was under way.
+    /// Resumes the command that was under way according to the file.
     fn resume(&mut self, out: &mut Vec<Action>) {
         let Some(current) = &self.file.current else {
             return;
@@ -201,7 +201,7 @@ impl WorkerLogic {
         }
     }
 
-    /// Begins what the saved phase names.
+    /// Begins the saved phase.
     fn proceed(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
         let Some(current) = &self.file.current else {
             return self.idle(now, out);
@@ -229,7 +229,7 @@ impl WorkerLogic {
             Activity::SaveRetry { attempt, at } if at <= now => self.save_attempt(attempt + 1, out),
             Activity::ReplyRetry { attempt, at } if at <= now => self.reply(attempt + 1, out),
             Activity::AckRetry { attempt, at } if at <= now => self.ack(attempt + 1, out),
-            Activity::Rebooting { since } => self.reboot_awaited(now, since, out),
+            Activity::Rebooting { since } => self.check_reboot_wait(now, since, out),
             Activity::SaveRetry { .. }
             | Activity::ReplyRetry { .. }
             | Activity::AckRetry { .. }
@@ -243,7 +243,7 @@ impl WorkerLogic {
     }
 
     fn reconnected(&mut self, out: &mut Vec<Action>) {
-        // The stream of versions may be another, in which nothing stands yet.
+        // The versions stream may have been created again and be empty.
         self.versions.check(out);
         match self.activity {
             Activity::ReplyRetry { attempt, .. } => self.reply(attempt + 1, out),
@@ -259,7 +259,7 @@ impl WorkerLogic {
         }
     }
 
-    /// Keeps the server from delivering again what is under way or held.
+    /// Keeps the server from redelivering the command under way and the one that waits.
     fn report_progress(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
         let since = now - self.in_progress_at;
         // A clock set back must not silence the worker.
@@ -285,7 +285,7 @@ fn ignore(reason: Ignored, out: &mut Vec<Action>) {
     out.push(Action::Log(Note::Ignored(reason)));
 }
 
-/// Whether the time for starting something is over.
-fn past(now: DateTime<Utc>, not_after: Option<DateTime<Utc>>) -> bool {
+/// Whether `not_after` has passed.
+fn has_passed(now: DateTime<Utc>, not_after: Option<DateTime<Utc>>) -> bool {
     not_after.is_some_and(|not_after| now > not_after)
 }

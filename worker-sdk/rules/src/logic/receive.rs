@@ -1,29 +1,29 @@
-//! What becomes of a command that was delivered.
+//! Decides about each delivered command.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{self as protocol, Command, Outcome, RunId, limits, subject};
 
-use super::{Activity, WorkerLogic, past};
+use super::{Activity, WorkerLogic, has_passed};
 use crate::note::{DropReason, Note};
 use crate::state_file::{Current, Phase, Position, RebootDue};
 use crate::{Action, Received};
 
-/// Told instead of a guess when the state file was lost to damage.
+/// The answer to `reboot` after the state file was damaged.
 const DISTRUSTED: &str =
-    "the worker's state file could not be read, so it is not known whether the host has rebooted";
+    "the worker's state file could not be read, so it is unknown whether the host has rebooted";
 
-/// Why an `upgrade` came to a worker that has prepared nothing for it.
+/// Possible reasons why a worker without a matching `prepare` receives an `upgrade`.
 const UNPREPARED: &str =
     "this worker has done nothing: its state was lost since, or another worker serves this host as well";
 
-/// What is to be done about a command.
+/// The decision about a command.
 enum Verdict {
-    /// Acknowledge it, and nothing else.
+    /// Only acknowledge it.
     Drop(DropReason),
-    /// Save this phase, then begin it.
+    /// Save this phase and `not-after`, then begin the phase.
     Begin(Phase, Option<DateTime<Utc>>),
-    /// Answer at once.
+    /// Answer immediately.
     Answer(Outcome),
 }
 
@@ -37,7 +37,7 @@ impl WorkerLogic {
         }
         if let Some(current) = &mut self.file.current {
             if current.position == position {
-                // A consumer made anew delivers it under another ack subject; the old one may be dead.
+                // A new consumer delivers it with another ack subject; the old subject may no longer work.
                 current.ack_subject = received.ack_subject;
                 out.push(Action::Log(Note::Redelivered {
                     sequence: position.sequence,
@@ -55,7 +55,7 @@ impl WorkerLogic {
         self.decide(now, &received, out);
     }
 
-    /// The command under way came again. If only its acknowledgement is missing, the server has lost it.
+    /// The command under way was delivered again. If it only lacks its acknowledgement, the server has lost that.
     fn redelivered(&mut self, out: &mut Vec<Action>) {
         match self.activity {
             Activity::Acking { .. } | Activity::AckRetry { .. } => self.ack(1, out),
@@ -85,7 +85,7 @@ impl WorkerLogic {
         let (phase, not_after, outcome) = match self.judge(now, received, &command, run.as_ref(), out) {
             Verdict::Drop(reason) => return self.drop_received(received, reason, out),
             Verdict::Begin(phase, not_after) => (phase, not_after, None),
-            // The phase is a placeholder: answering replaces it.
+            // The phase is a placeholder; `answer` replaces it.
             Verdict::Answer(outcome) => (Phase::Checking, command.not_after(), Some(outcome)),
         };
         let action = command.action();
@@ -128,12 +128,12 @@ impl WorkerLogic {
         out: &mut Vec<Action>,
     ) -> Verdict {
         let not_after = command.not_after();
-        if let Some(at) = not_after.filter(|_| past(now, not_after)) {
+        if let Some(at) = not_after.filter(|_| has_passed(now, not_after)) {
             return Verdict::Drop(DropReason::Expired(at));
         }
         match command.action() {
             protocol::Action::Prepare => {
-                // From here on no upgrade builds on what was prepared before, nor a reboot on its upgrade.
+                // From here on no upgrade builds on the earlier prepare, and no reboot on its upgrade.
                 self.file.prepared = None;
                 self.file.reboot_due = None;
                 Verdict::Begin(Phase::Preparing, not_after)
@@ -151,9 +151,9 @@ impl WorkerLogic {
         run: Option<&RunId>,
     ) -> Verdict {
         let unprepared = |reason: DropReason| {
-            // Who names a run has prepared this host for it: silence would leave it waiting for the whole of the run. Where
-            // this very command may have been begun, an answer would speak for a host that is at work.
-            if run.is_some() && received.is_untouched() && !self.file.distrusted {
+            // A controller that names a run has sent a prepare for it; without an answer it would wait until the end of
+            // the run. But if this command may have been begun already, an answer could contradict the work under way.
+            if run.is_some() && received.is_first_delivery() && !self.file.distrusted {
                 return Verdict::Answer(Outcome::error(&format!("{reason}; {UNPREPARED}")));
             }
             Verdict::Drop(reason)
@@ -163,7 +163,7 @@ impl WorkerLogic {
             return unprepared(DropReason::PreparedForOtherRun(other));
         }
         let prepared_until = prepared.not_after;
-        if let Some(at) = prepared_until.filter(|_| past(now, prepared_until)) {
+        if let Some(at) = prepared_until.filter(|_| has_passed(now, prepared_until)) {
             return Verdict::Drop(DropReason::PrepareExpired(at));
         }
         let not_after = earlier(not_after, prepared_until);
@@ -185,7 +185,7 @@ impl WorkerLogic {
             return Verdict::Answer(Outcome::error(DISTRUSTED));
         }
         let boot_id = self.boot_id.clone();
-        // Due: by this run's upgrade, and in a boot that has not ended since.
+        // A reboot is due if this run's upgrade required it and the host has not rebooted since.
         let due: Option<&RebootDue> = self
             .file
             .reboot_due
@@ -195,7 +195,7 @@ impl WorkerLogic {
             out.push(Action::Log(Note::RebootNotDue { sequence }));
             return Verdict::Begin(Phase::Checking, not_after);
         };
-        if let Some(at) = due.not_after.filter(|_| past(now, due.not_after)) {
+        if let Some(at) = due.not_after.filter(|_| has_passed(now, due.not_after)) {
             return Verdict::Drop(DropReason::PrepareExpired(at));
         }
         let not_after = earlier(not_after, due.not_after);
@@ -204,20 +204,20 @@ impl WorkerLogic {
 
     fn drop_received(&mut self, received: &Received, reason: DropReason, out: &mut Vec<Action>) {
         out.push(Action::Log(Note::Dropped { sequence: received.sequence, reason }));
-        // Not saved: after a crash the command is dropped again, or the next save has covered it.
+        // Not saved: after a crash the command is dropped again, unless a later save has included it.
         self.file.settled = Some(received.position());
         out.push(received.ack());
     }
 }
 
 impl Received {
-    /// Its place in the stream.
+    /// Its position in the stream.
     pub const fn position(&self) -> Position {
         Position { sequence: self.sequence, published: self.published }
     }
 
-    /// Whether certainly nobody was given it before.
-    const fn is_untouched(&self) -> bool {
+    /// Whether it was certainly never delivered before.
+    const fn is_first_delivery(&self) -> bool {
         self.delivered == 1 && self.sequence > self.opened_at
     }
 
@@ -236,10 +236,10 @@ impl Received {
     }
 }
 
-/// The run that `known` names, if both name one and they differ. Commands without headers belong to any.
-fn other_run(known: Option<&RunId>, asked: Option<&RunId>) -> Option<RunId> {
-    match (known, asked) {
-        (Some(known), Some(asked)) if known != asked => Some(known.clone()),
+/// The known run, if both runs are given and differ. Commands without a run header match any run.
+fn other_run(known: Option<&RunId>, requested: Option<&RunId>) -> Option<RunId> {
+    match (known, requested) {
+        (Some(known), Some(requested)) if known != requested => Some(known.clone()),
         (Some(_) | None, Some(_) | None) => None,
     }
 }

@@ -1,9 +1,9 @@
-//! Handlers and reboots: when they are begun, begun again, and what their results mean.
+//! Handlers and reboots: when they are started and restarted, and what their results mean.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{self as protocol, Outcome};
 
-use super::{Activity, WorkerLogic, ignore, past};
+use super::{Activity, WorkerLogic, has_passed, ignore};
 use crate::limits::{HANDLER_STARTS_MAX, REBOOT_ATTEMPTS_MAX};
 use crate::note::{DropReason, Ignored, Note};
 use crate::state_file::{BootId, Current, Phase, Prepared, RebootDue};
@@ -12,7 +12,7 @@ use crate::{Action, Call, HandlerCall, HandlerResult, RebootCall, Upgraded};
 const CURRENT: &str = "work is done on a current command only";
 
 impl WorkerLogic {
-    /// The handler's phase was cut off; counts the new start and saves it.
+    /// Restarts the handler of a phase that was cut off: counts the new start and saves it.
     pub(super) fn begin_again(&mut self, out: &mut Vec<Action>) {
         let current = self.file.current.as_mut().expect(CURRENT);
         if current.attempts >= HANDLER_STARTS_MAX {
@@ -31,18 +31,18 @@ impl WorkerLogic {
 
     /// Runs the handler of the saved phase.
     ///
-    /// An upgrade or a health check that was begun is seen to its end even past `not-after`: a host left half
-    /// upgraded is worse than a late answer. A prepare changes nothing, so it is not taken up again then.
+    /// An upgrade or a health check that was begun is finished even after `not-after`: a half-upgraded host is worse
+    /// than a late answer. A prepare changes nothing, so it is not resumed after `not-after`.
     pub(super) fn run(&mut self, now: DateTime<Utc>, call: Call, out: &mut Vec<Action>) {
         let current = self.file.current.as_ref().expect(CURRENT);
         let resume = current.attempts > 1;
-        let seen_to_its_end = match call {
+        let must_finish = match call {
             Call::Prepare => false,
             Call::Upgrade => resume,
             Call::Health => true,
         };
-        if let Some(at) = current.not_after.filter(|_| past(now, current.not_after))
-            && !seen_to_its_end
+        if let Some(at) = current.not_after.filter(|_| has_passed(now, current.not_after))
+            && !must_finish
         {
             return self.drop_current(DropReason::Expired(at), out);
         }
@@ -65,7 +65,7 @@ impl WorkerLogic {
     pub(super) fn reboot(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
         let current = self.file.current.as_ref().expect(CURRENT);
         let resume = current.attempts > 1;
-        if let Some(at) = current.not_after.filter(|_| past(now, current.not_after)) {
+        if let Some(at) = current.not_after.filter(|_| has_passed(now, current.not_after)) {
             if resume {
                 let message = "the host did not reboot before not-after";
                 return self.answer(Outcome::error(message), out);
@@ -101,7 +101,7 @@ impl WorkerLogic {
         self.answer(outcome, out);
         match action {
             protocol::Action::Prepare => {}
-            // What an upgrade that failed half-way left behind is worth knowing, too.
+            // Also after a failure: the upgrade may have changed some packages.
             protocol::Action::Upgrade | protocol::Action::Reboot => self.versions.check(out),
         }
     }
@@ -119,13 +119,13 @@ impl WorkerLogic {
             return ignore(Ignored::OtherCommand(sequence), out);
         }
         match result {
-            // Now the reboot has to end this process; the tick bounds the wait.
+            // Now the reboot should end this process; ticks limit the wait.
             Ok(()) => {}
             Err(error) => self.answer(Outcome::error(&error), out),
         }
     }
 
-    /// The host may have rebooted under a worker that runs elsewhere.
+    /// Handles a boot id; it may have changed if the worker does not run on the host itself.
     pub(super) fn boot_id_read(&mut self, boot_id: BootId, out: &mut Vec<Action>) {
         self.boot_id = boot_id;
         let Activity::Rebooting { .. } = self.activity else {
@@ -142,7 +142,12 @@ impl WorkerLogic {
         }
     }
 
-    pub(super) fn reboot_awaited(&mut self, now: DateTime<Utc>, since: DateTime<Utc>, out: &mut Vec<Action>) {
+    pub(super) fn check_reboot_wait(
+        &mut self,
+        now: DateTime<Utc>,
+        since: DateTime<Utc>,
+        out: &mut Vec<Action>,
+    ) {
         let waited = now - since;
         if waited < TimeDelta::zero() {
             self.activity = Activity::Rebooting { since: now };
@@ -173,14 +178,14 @@ impl WorkerLogic {
         self.save(out);
     }
 
-    /// The outcome of the current command is known: notes what follows from it, saves, and then replies.
+    /// Answers the current command: records the outcome and its consequences and saves them; the reply follows.
     pub(super) fn answer(&mut self, outcome: Outcome, out: &mut Vec<Action>) {
-        self.note_outcome(outcome, out);
+        self.record_outcome(outcome, out);
         self.save(out);
     }
 
     /// Writes the outcome into the state, without saving it.
-    pub(super) fn note_outcome(&mut self, outcome: Outcome, out: &mut Vec<Action>) {
+    pub(super) fn record_outcome(&mut self, outcome: Outcome, out: &mut Vec<Action>) {
         let file = &mut self.file;
         let current = file.current.as_mut().expect(CURRENT);
         out.push(Action::Log(Note::Answered {
@@ -203,7 +208,7 @@ impl WorkerLogic {
         current.phase = Phase::Answered { outcome };
     }
 
-    /// Gives the current command up without an answer.
+    /// Drops the current command without an answer.
     fn drop_current(&mut self, reason: DropReason, out: &mut Vec<Action>) {
         let current = self.file.current.take().expect(CURRENT);
         let sequence = current.position.sequence;

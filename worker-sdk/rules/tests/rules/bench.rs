@@ -1,4 +1,4 @@
-//! What the tables are written in: a worker with its disk, events by name, and actions as lines.
+//! Helpers for the table tests: a worker with its disk, functions that create events, and actions as lines.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{ApplicationName, HostName, subject};
@@ -15,7 +15,7 @@ pub(crate) fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
 }
 
-/// A worker at one moment, and what its disk holds.
+/// A worker with its disk and clock.
 pub(crate) struct Bench {
     pub(crate) logic: WorkerLogic,
     pub(crate) saved: Option<Vec<u8>>,
@@ -45,7 +45,7 @@ impl Bench {
         actions.iter().filter_map(line).collect()
     }
 
-    /// The process dies and starts anew, in this boot.
+    /// The process dies and starts again, in this boot.
     pub(crate) fn restart(&mut self, boot: &str) -> Vec<String> {
         self.logic = Self::logic();
         let loaded = self.saved.as_deref().map_or(Loaded::Nothing, |bytes| {
@@ -55,7 +55,7 @@ impl Bench {
     }
 }
 
-/// An action in one line; versions are another table's.
+/// An action in one line; `None` for actions about versions, which have their own test.
 pub(crate) fn line(action: &Action) -> Option<String> {
     Some(match action {
         Action::SaveState(file) => match &file.current {
@@ -145,10 +145,10 @@ pub(crate) fn acked(sequence: u64) -> Event {
     Event::Acked { sequence }
 }
 
-/// What happens, and what must follow.
+/// An input and the expected actions.
 pub(crate) enum Step {
     On(Event, &'static [&'static str]),
-    /// Time passes, in seconds, and then a tick.
+    /// A number of seconds pass, then a tick.
     After(i64, &'static [&'static str]),
     Restart(&'static str, &'static [&'static str]),
 }
@@ -176,7 +176,7 @@ pub(crate) fn check_on(bench: &mut Bench, steps: Vec<Step>) {
     }
 }
 
-/// A prepare that went well, and is settled.
+/// A prepare that succeeded and is settled.
 pub(crate) fn prepared() -> Vec<Step> {
     vec![
         On(prepare(1), &["log prepare (command 1) begins", "save preparing #1"]),
@@ -192,7 +192,7 @@ pub(crate) fn prepared() -> Vec<Step> {
     ]
 }
 
-/// ... and an upgrade that asks for a reboot.
+/// As [`prepared`], and an upgrade that requires a reboot.
 pub(crate) fn upgraded_and_settled() -> Vec<Step> {
     let mut steps = prepared();
     steps.extend([
@@ -210,7 +210,7 @@ pub(crate) fn upgraded_and_settled() -> Vec<Step> {
     steps
 }
 
-/// ... and a reboot that is under way.
+/// As [`upgraded_and_settled`], and a reboot that is under way.
 pub(crate) fn rebooting() -> Vec<Step> {
     let mut steps = upgraded_and_settled();
     steps.extend([

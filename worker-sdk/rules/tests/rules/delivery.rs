@@ -7,7 +7,7 @@ use os_upgrade_worker_rules::{Action, Event, HandlerResult, Loaded};
 use crate::bench::*;
 
 #[test]
-fn a_full_disk_starts_nothing_and_is_told() {
+fn full_disk_starts_nothing_and_is_reported() {
     let fail = || Event::StateSaveFailed { error: "disk full".to_owned() };
     check(then(
         prepared(),
@@ -34,7 +34,7 @@ fn a_full_disk_starts_nothing_and_is_told() {
 }
 
 #[test]
-fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
+fn reply_attempts_are_unlimited_and_acks_limited() {
     let mut bench = Bench::new();
     bench.take(started(Loaded::Nothing, "boot-1"));
     let mut steps = prepared();
@@ -48,7 +48,7 @@ fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
         let lines = bench.take(Event::Tick);
         assert_eq!(lines, ["in-progress a1", r#"reply {"action":"prepare","result":"done"}"#]);
     }
-    // The connection is back: no need to wait for the pause to end.
+    // The connection is restored, which ends the pause.
     assert_eq!(bench.take(Event::Reconnected), [""; 0]);
     let away = || Event::ReplyFailed { sequence: 1, error: "away".to_owned() };
     bench.take(away());
@@ -61,7 +61,7 @@ fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
         bench.now += TimeDelta::seconds(30);
         assert_eq!(bench.take(Event::Tick), ["in-progress a1", "ack a1"]);
     }
-    // It comes again, under another subject: that one works if any does.
+    // It is redelivered with another ack subject, which is used from now on.
     let Event::CommandReceived(mut received) = prepare(1) else {
         unreachable!("prepare() makes commands");
     };
@@ -83,20 +83,19 @@ fn replies_are_published_until_stored_and_acks_a_bounded_number_of_times() {
 }
 
 #[test]
-fn a_corrupt_state_file_fails_closed_until_the_next_prepare() {
+fn corrupt_state_file_fails_closed_until_prepare() {
     let mut bench = Bench::new();
     let loaded = Loaded::Corrupt { error: "torn".to_owned() };
     assert_eq!(
         bench.take(started(loaded, "boot-1")),
         [
-            "log the state file cannot be used and is kept aside (torn); no upgrade or reboot before the \
+            "log the state file cannot be used, a copy is kept (torn); no upgrade or reboot before the \
              next prepare",
             "save idle"
         ]
     );
     bench.take(SAVED);
-    let unknown =
-        "the worker's state file could not be read, so it is not known whether the host has rebooted";
+    let unknown = "the worker's state file could not be read, so it is unknown whether the host has rebooted";
     // Also after a restart.
     assert_eq!(bench.restart("boot-1"), [""; 0]);
     let lines = bench.take(reboot(1));
@@ -124,7 +123,7 @@ fn a_corrupt_state_file_fails_closed_until_the_next_prepare() {
 }
 
 #[test]
-fn a_command_behind_one_under_way_waits() {
+fn second_command_waits_for_the_first() {
     let mut steps = prepared();
     steps.truncate(2);
     steps.extend([
@@ -143,7 +142,7 @@ fn a_command_behind_one_under_way_waits() {
 }
 
 #[test]
-fn a_stream_made_anew_is_not_taken_for_the_old_one() {
+fn recreated_stream_is_recognized_as_new() {
     let mut bench = Bench::new();
     bench.take(started(Loaded::Nothing, "boot-1"));
     check_on(&mut bench, upgraded_and_settled());
@@ -159,13 +158,13 @@ fn a_stream_made_anew_is_not_taken_for_the_old_one() {
 }
 
 #[test]
-fn what_answers_nothing_changes_nothing() {
+fn unexpected_events_change_nothing() {
     check(vec![
-        On(SAVED, &["log nothing to do: StateSaved answers nothing that was asked"]),
-        On(stored(7), &["log nothing to do: ReplyStored answers nothing that was asked"]),
+        On(SAVED, &["log nothing to do: StateSaved answers no pending action"]),
+        On(stored(7), &["log nothing to do: ReplyStored answers no pending action"]),
         On(acked(7), &[]),
-        On(upgraded(7), &["log nothing to do: HandlerFinished answers nothing that was asked"]),
-        On(started(Loaded::Nothing, "boot-1"), &["log nothing to do: the worker has started already"]),
+        On(upgraded(7), &["log nothing to do: HandlerFinished answers no pending action"]),
+        On(started(Loaded::Nothing, "boot-1"), &["log nothing to do: the worker has already started"]),
     ]);
     let mut logic = Bench::logic();
     let lines: Vec<String> = logic.handle(at(0), prepare(1)).iter().filter_map(line).collect();
@@ -180,7 +179,7 @@ fn versions_are_published_when_they_differ() {
     let read = |running, published| Event::VersionsRead { running, published };
 
     assert_eq!(take(started(Loaded::Nothing, "boot-1")), [Action::ReadVersions]);
-    // Something changes meanwhile: one more look afterwards.
+    // Versions change during the comparison: another comparison follows.
     assert_eq!(take(Event::VersionsChanged), []);
     let publish = Action::PublishVersions {
         subject: "os-upgrade:versions.h1".to_owned(),
@@ -193,7 +192,7 @@ fn versions_are_published_when_they_differ() {
         take(read(Ok(new.clone()), Ok(Some(new.clone())))).iter().filter_map(line).collect();
     assert_eq!(lines, ["log versions are as last published"]);
 
-    // A failure is tried again.
+    // A failure is retried.
     assert_eq!(take(Event::VersionsChanged), [Action::ReadVersions]);
     assert_eq!(take(read(Err("no script".to_owned()), Ok(None))).len(), 1);
     bench.now += TimeDelta::seconds(1);
@@ -201,10 +200,10 @@ fn versions_are_published_when_they_differ() {
     // A worker that knows no versions publishes none.
     let nothing = read(Ok(Versions::default()), Ok(None));
     assert_eq!(bench.logic.handle(bench.now, nothing).len(), 1);
-    // What stands there may have been lost with the connection.
+    // The published versions may have been lost while disconnected.
     let mut take = |event| bench.logic.handle(bench.now, event);
     assert_eq!(take(Event::Reconnected), [Action::ReadVersions]);
-    // Also while it is compared with what stood there before, or put there.
+    // Also when the connection is restored during a comparison or a publish.
     assert_eq!(take(Event::Reconnected), []);
     let published = versions(r#"{"linux":"6.1"}"#);
     let actions = take(read(Ok(published.clone()), Ok(Some(published.clone()))));

@@ -1,16 +1,16 @@
 //! Random histories: whatever fails or crashes in whatever order, the worker keeps its promises (`world.rs` checks
-//! them at each action), and once nothing fails any more everything ends.
+//! them at each action), and once nothing fails any more every command is settled.
 
 use os_upgrade_protocol::Action;
 use proptest::prelude::*;
 
-use crate::world::{Luck, World};
+use crate::world::{Execution, World};
 
 #[derive(Debug, Clone)]
 enum Op {
     Send(Action, Option<i64>, Option<u8>),
     Deliver,
-    Act(Luck),
+    Act(Execution),
     ActOn(u8),
     Finish { well: bool, reboot_required: bool },
     Pass(i64),
@@ -22,11 +22,11 @@ fn op() -> impl Strategy<Value = Op> {
     let action = prop_oneof![Just(Action::Prepare), Just(Action::Upgrade), Just(Action::Reboot)];
     let seconds = prop_oneof![2 => Just(None), 2 => Just(Some(1000)), 1 => (-2..30i64).prop_map(Some)];
     let run = prop_oneof![Just(None), Just(Some(1)), Just(Some(2))];
-    let luck = prop_oneof![6 => Just(Luck::Well), 1 => Just(Luck::Badly), 1 => Just(Luck::AnswerLost)];
+    let execution = prop_oneof![6 => Just(Execution::Succeeds), 1 => Just(Execution::Fails), 1 => Just(Execution::AnswerLost)];
     prop_oneof![
         2 => (action, seconds, run).prop_map(|(action, seconds, run)| Op::Send(action, seconds, run)),
         3 => Just(Op::Deliver),
-        6 => luck.prop_map(Op::Act),
+        6 => execution.prop_map(Op::Act),
         6 => (2..8u8).prop_map(Op::ActOn),
         4 => (prop::bool::weighted(0.8), any::<bool>())
             .prop_map(|(well, reboot_required)| Op::Finish { well, reboot_required }),
@@ -36,7 +36,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A whole run, among which the random operations fall; by chance alone few histories would get that far.
+/// Either a whole run with random operations in between, because few purely random histories get that far, or random
+/// operations only.
 fn history() -> impl Strategy<Value = Vec<Op>> {
     let noise = || prop::collection::vec(op(), 0..6);
     let step = |action| {
@@ -54,14 +55,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn the_promises_hold_whatever_crashes(history in history()) {
+    fn promises_hold_despite_crashes(history in history()) {
         let mut world = World::new();
         for op in history {
             match op {
                 Op::Send(action, seconds, run) => world.send(action, seconds, run),
                 Op::Deliver => world.deliver(),
-                Op::Act(luck) => world.act(luck),
-                Op::ActOn(times) => (0..times).for_each(|_| world.act(Luck::Well)),
+                Op::Act(execution) => world.act(execution),
+                Op::ActOn(times) => (0..times).for_each(|_| world.act(Execution::Succeeds)),
                 Op::Finish { well, reboot_required } => world.finish(well, reboot_required),
                 Op::Pass(seconds) => world.pass(seconds),
                 Op::Crash => world.crash(),

@@ -1,11 +1,11 @@
-//! Reboots: known by the boot id, bounded, checked.
+//! Reboots: detected by the boot id, limited in number, followed by a health check.
 
 use os_upgrade_worker_rules::{BootId, Event, HandlerResult};
 
 use crate::bench::*;
 
 #[test]
-fn a_reboot_is_known_by_the_boot_id_and_checked() {
+fn reboot_is_detected_by_boot_id() {
     check(then(
         rebooting(),
         vec![
@@ -19,11 +19,11 @@ fn a_reboot_is_known_by_the_boot_id_and_checked() {
             On(stored(3), &["ack a3"]),
             On(acked(3), &["save idle"]),
             On(SAVED, &[]),
-            // A second reboot command of the run finds none due.
+            // For the run's second reboot command no reboot is due.
             On(
                 reboot(4),
                 &[
-                    "log reboot (command 4): no reboot is due, so it counts as done if the host is well",
+                    "log reboot (command 4): no reboot is due, so it counts as done if the host is healthy",
                     "log reboot (command 4) begins",
                     "save checking #1",
                 ],
@@ -33,7 +33,7 @@ fn a_reboot_is_known_by_the_boot_id_and_checked() {
 }
 
 #[test]
-fn a_worker_elsewhere_sees_the_boot_id_change() {
+fn remote_worker_sees_boot_id_change() {
     check(then(
         rebooting(),
         vec![
@@ -47,7 +47,7 @@ fn a_worker_elsewhere_sees_the_boot_id_change() {
 }
 
 #[test]
-fn a_sick_host_after_its_reboot_is_an_error() {
+fn failed_health_check_is_an_error() {
     check(then(
         rebooting(),
         vec![
@@ -67,7 +67,7 @@ fn a_sick_host_after_its_reboot_is_an_error() {
 }
 
 #[test]
-fn a_reboot_that_never_happens_is_tried_three_times() {
+fn missing_reboot_is_tried_three_times() {
     check(then(
         rebooting(),
         vec![
@@ -93,7 +93,7 @@ fn a_reboot_that_never_happens_is_tried_three_times() {
 }
 
 #[test]
-fn a_reboot_is_not_tried_again_after_not_after() {
+fn reboot_is_not_retried_after_not_after() {
     check(then(
         rebooting(),
         vec![
@@ -117,7 +117,7 @@ fn a_reboot_is_not_tried_again_after_not_after() {
 }
 
 #[test]
-fn a_reboot_that_cannot_be_started_is_an_error() {
+fn failure_to_start_reboot_is_an_error() {
     let mut steps = rebooting();
     steps.pop();
     let failed = Event::RebootReturned { sequence: 3, result: Err("no".to_owned()) };

@@ -5,42 +5,42 @@ use os_upgrade_worker_rules::{Event, HandlerResult, Loaded, Received, Upgraded};
 use crate::bench::*;
 
 #[test]
-fn an_upgrade_that_was_cut_off_is_resumed_and_told_of_the_boot() {
+fn interrupted_upgrade_resumes_with_boot_information() {
     let mut steps = prepared();
     steps.extend([
         On(upgrade(2), &["log upgrade (command 2) begins", "save upgrading #1"]),
         On(SAVED, &["run upgrade"]),
         Restart(
             "boot-1",
-            &["log upgrade (command 2) was cut off and is taken up, attempt 2", "save upgrading #2"],
+            &["log upgrade (command 2) was cut off and is resumed, attempt 2", "save upgrading #2"],
         ),
         On(SAVED, &["run upgrade resume"]),
-        // The stream delivers it again meanwhile; nothing is executed twice.
+        // The stream redelivers it in the meantime; nothing is executed twice.
         On(upgrade(2), &["log command 2 is under way and was delivered again, 1 times so far"]),
-        // Past not-after it is seen to its end all the same.
+        // It is finished even after not-after.
         After(601, &["in-progress a2"]),
         Restart(
             "boot-2",
-            &["log upgrade (command 2) was cut off and is taken up, attempt 3", "save upgrading #3"],
+            &["log upgrade (command 2) was cut off and is resumed, attempt 3", "save upgrading #3"],
         ),
         On(SAVED, &["run upgrade resume rebooted"]),
         On(
             finished(2, HandlerResult::Upgrade(Ok(Upgraded::Done))),
             &["log upgrade (command 2) is answered: done", "save answered done #3"],
         ),
-        // The file is written, then the process dies: the same reply, no handler.
+        // The process dies after the save: the same reply is sent, and no handler runs.
         Restart("boot-2", &[r#"reply {"action":"upgrade","result":"done"}"#]),
         Restart("boot-2", &[r#"reply {"action":"upgrade","result":"done"}"#]),
         On(stored(2), &["ack a2"]),
         On(acked(2), &["save idle"]),
         On(SAVED, &[]),
-        On(upgrade(2), &["log command 2 is settled already and is acknowledged again", "ack a2"]),
+        On(upgrade(2), &["log command 2 is already settled and is acknowledged again", "ack a2"]),
     ]);
     check(steps);
 }
 
 #[test]
-fn an_upgrade_that_is_always_cut_off_ends() {
+fn interrupted_upgrade_starts_are_bounded() {
     let mut bench = Bench::new();
     bench.take(started(Loaded::Nothing, "boot-1"));
     check_on(&mut bench, prepared());
@@ -59,14 +59,14 @@ fn an_upgrade_that_is_always_cut_off_ends() {
 }
 
 #[test]
-fn a_prepare_that_was_cut_off_is_resumed_until_not_after() {
+fn interrupted_prepare_resumes_until_not_after() {
     let begin = || {
         vec![
             On(prepare(1), &["log prepare (command 1) begins", "save preparing #1"]),
             On(SAVED, &["run prepare"]),
             Restart(
                 "boot-1",
-                &["log prepare (command 1) was cut off and is taken up, attempt 2", "save preparing #2"],
+                &["log prepare (command 1) was cut off and is resumed, attempt 2", "save preparing #2"],
             ),
         ]
     };
@@ -89,7 +89,7 @@ fn a_prepare_that_was_cut_off_is_resumed_until_not_after() {
 }
 
 #[test]
-fn what_is_dropped_and_why() {
+fn dropped_commands_have_a_reason() {
     let expired = r#"{"action":"prepare","hosts":["h1"],"not-after":"2027-01-15T07:59:59Z"}"#;
     let other = r#"{"action":"prepare","hosts":["h2"],"not-after":""}"#;
     let reason = |event: Event| {
@@ -102,8 +102,8 @@ fn what_is_dropped_and_why() {
     };
     assert_eq!(reason(command(1, "", expired)), "its not-after, 2027-01-15 07:59:59 UTC, has passed");
     assert_eq!(reason(command(1, "", other)), "it does not name h1");
-    let upgrade_of_no_run = command(1, "", r#"{"action":"upgrade","host":"h1"}"#);
-    assert_eq!(reason(upgrade_of_no_run), "no prepare was executed since the last upgrade");
+    let upgrade_without_run = command(1, "", r#"{"action":"upgrade","host":"h1"}"#);
+    assert_eq!(reason(upgrade_without_run), "no prepare was executed since the last upgrade");
     assert_eq!(reason(command(1, "", r#"{"action":"reboot","host":"h2"}"#)), "it does not name h1");
     assert!(reason(command(1, "", "nonsense")).starts_with("it is not a command: payload is not"));
     assert!(reason(command(1, "", r#"{"action":"explode"}"#)).contains("unknown variant `explode`"));
@@ -112,7 +112,7 @@ fn what_is_dropped_and_why() {
 }
 
 #[test]
-fn an_upgrade_needs_a_prepare_of_its_run_and_time() {
+fn upgrade_needs_a_current_prepare_of_its_run() {
     check(then(
         upgraded_and_settled(),
         vec![On(
@@ -153,9 +153,9 @@ fn an_upgrade_needs_a_prepare_of_its_run_and_time() {
     ));
 }
 
-/// An answer would speak for a host that may be at work.
+/// An answer could contradict another worker that may have begun the upgrade.
 #[test]
-fn an_unprepared_upgrade_that_somebody_may_have_begun_is_only_acknowledged() {
+fn possibly_begun_unprepared_upgrade_gets_no_answer() {
     let answers = |loaded: Loaded, change: fn(&mut Received)| {
         let mut bench = Bench::new();
         bench.take(started(loaded, "boot-1"));
@@ -169,21 +169,21 @@ fn an_unprepared_upgrade_that_somebody_may_have_begun_is_only_acknowledged() {
     assert!(answers(Loaded::Nothing, |received| received.opened_at = 6));
     assert!(
         !answers(Loaded::Nothing, |received| received.delivered = 2),
-        "given to another by this consumer"
+        "this consumer may have delivered it to another worker"
     );
     assert!(
         !answers(Loaded::Nothing, |received| received.opened_at = 7),
-        "perhaps by one that was there before"
+        "an earlier consumer may have delivered it"
     );
-    assert!(!answers(Loaded::Nothing, |received| received.run_header = None), "another controller's");
+    assert!(!answers(Loaded::Nothing, |received| received.run_header = None), "another controller sent it");
     assert!(
         !answers(Loaded::Corrupt { error: "cut off".to_owned() }, |_| {}),
-        "nothing is known of what was begun"
+        "this worker may have begun it"
     );
 }
 
 #[test]
-fn commands_without_headers_belong_together() {
+fn commands_without_run_match_any_run() {
     check(then(
         prepared(),
         vec![
@@ -197,7 +197,7 @@ fn commands_without_headers_belong_together() {
 }
 
 #[test]
-fn time_may_run_out_while_the_state_is_saved() {
+fn not_after_is_checked_again_after_saving() {
     check(then(
         prepared(),
         vec![

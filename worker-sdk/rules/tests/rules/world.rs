@@ -1,4 +1,4 @@
-//! A stream, a disk, a host and a worker that may die between any two actions; and the independent checks.
+//! A simulated stream, disk, host and worker that may die between any two actions, with independent checks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,13 +19,12 @@ struct Sent {
     acked: bool,
 }
 
-/// How something that was asked for goes.
+/// How the execution of an action ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Luck {
-    Well,
-    /// It fails.
-    Badly,
-    /// It is done, but the answer is lost and a failure is reported.
+pub(crate) enum Execution {
+    Succeeds,
+    Fails,
+    /// The action is carried out, but its confirmation is lost and a failure is reported.
     AnswerLost,
 }
 
@@ -39,9 +38,9 @@ pub(crate) struct World {
     todo: VecDeque<Action>,
     handler: Option<HandlerCall>,
     reboot: Option<RebootCall>,
-    /// A save has failed at some time, so an outcome may have been told that the disk does not know.
+    /// A save has failed at some time, so a reply may contain an outcome that is not on disk.
     save_failed: bool,
-    // What the checks remember.
+    // State of the checks.
     replies: BTreeMap<u64, Vec<u8>>,
     begun: BTreeSet<u64>,
     upgrades_started: BTreeSet<u64>,
@@ -86,7 +85,7 @@ impl World {
         );
     }
 
-    /// The consumer delivers the first command that is not acknowledged, perhaps once more.
+    /// The consumer delivers the first command that is not acknowledged, possibly again.
     pub(crate) fn deliver(&mut self) {
         let Some((sequence, sent)) = self.stream.iter_mut().find(|(_, sent)| !sent.acked) else {
             return;
@@ -110,7 +109,7 @@ impl World {
         self.take(Event::Tick);
     }
 
-    /// The process dies, and starts again.
+    /// The process dies and starts again.
     pub(crate) fn crash(&mut self) {
         self.logic = logic(&self.host);
         self.todo.clear();
@@ -119,7 +118,7 @@ impl World {
         self.start();
     }
 
-    /// The host goes down, and comes up.
+    /// The host reboots.
     pub(crate) fn boot(&mut self) {
         self.boot += 1;
         self.crash();
@@ -141,7 +140,7 @@ impl World {
         self.todo.extend(actions);
     }
 
-    /// Nothing is started after its time; what may have been started before is seen to its end.
+    /// Nothing is started after its `not-after`; work that may have been started before is finished.
     fn check_time(&self, action: &Action) {
         let starts = |call: &HandlerCall| match call.call {
             Call::Prepare => true,
@@ -162,27 +161,27 @@ impl World {
     }
 
     /// Carries out the next action.
-    pub(crate) fn act(&mut self, luck: Luck) {
+    pub(crate) fn act(&mut self, execution: Execution) {
         let Some(action) = self.todo.pop_front() else {
             return;
         };
-        let error = "bad luck".to_owned();
+        let error = "injected failure".to_owned();
         match action {
-            Action::SaveState(file) => self.save(&file, luck),
+            Action::SaveState(file) => self.save(&file, execution),
             Action::Run(call) => self.run(call),
             Action::Reboot(call) => {
                 self.check_reboot(&call);
                 self.reboot = Some(call);
             }
-            Action::Reply(reply) => self.reply(reply, luck),
+            Action::Reply(reply) => self.reply(reply, execution),
             Action::Ack { sequence, subject } => {
-                if luck != Luck::Badly {
+                if execution != Execution::Fails {
                     self.check_ack(sequence, &subject);
                     self.stream.get_mut(&sequence).unwrap().acked = true;
                 }
-                self.take(match luck {
-                    Luck::Well => Event::Acked { sequence },
-                    Luck::Badly | Luck::AnswerLost => Event::AckFailed { sequence, error },
+                self.take(match execution {
+                    Execution::Succeeds => Event::Acked { sequence },
+                    Execution::Fails | Execution::AnswerLost => Event::AckFailed { sequence, error },
                 });
             }
             Action::ReadVersions => {
@@ -192,30 +191,30 @@ impl World {
         }
     }
 
-    fn save(&mut self, file: &StateFile, luck: Luck) {
-        if luck != Luck::Badly {
+    fn save(&mut self, file: &StateFile, execution: Execution) {
+        if execution != Execution::Fails {
             self.disk = Some(file.to_bytes());
         }
-        if luck == Luck::Well {
+        if execution == Execution::Succeeds {
             self.take(Event::StateSaved);
         } else {
             self.save_failed = true;
-            let error = "bad luck".to_owned();
+            let error = "injected failure".to_owned();
             self.take(Event::StateSaveFailed { error });
         }
     }
 
-    fn reply(&mut self, reply: OutgoingReply, luck: Luck) {
+    fn reply(&mut self, reply: OutgoingReply, execution: Execution) {
         let sequence = reply.sequence;
-        if luck != Luck::Badly {
+        if execution != Execution::Fails {
             let payload = reply.payload.clone();
             let first = self.replies.entry(sequence).or_insert(reply.payload);
             assert!(self.save_failed || *first == payload, "two answers to command {sequence}");
         }
-        let error = "bad luck".to_owned();
-        self.take(match luck {
-            Luck::Well => Event::ReplyStored { sequence },
-            Luck::Badly | Luck::AnswerLost => Event::ReplyFailed { sequence, error },
+        let error = "injected failure".to_owned();
+        self.take(match execution {
+            Execution::Succeeds => Event::ReplyStored { sequence },
+            Execution::Fails | Execution::AnswerLost => Event::ReplyFailed { sequence, error },
         });
     }
 
@@ -239,7 +238,7 @@ impl World {
     fn check_reboot(&mut self, call: &RebootCall) {
         self.begun.insert(call.sequence);
         let file = self.on_disk();
-        let due = file.reboot_due.expect("a reboot that no upgrade asked for");
+        let due = file.reboot_due.expect("a reboot that no upgrade required");
         assert_eq!(due.boot_id, BootId(self.boot.to_string()), "a second reboot");
         let current = file.current.expect("a reboot that was not saved");
         assert_eq!(current.phase, Phase::Rebooting { boot_id: due.boot_id });
@@ -251,11 +250,11 @@ impl World {
     fn check_ack(&self, sequence: u64, subject: &str) {
         assert!(subject.starts_with(&format!("ack.{sequence}.")));
         let sent = &self.stream[&sequence];
-        // A prepare that was cut off and whose time then ran out is given up.
-        let given_up = sent.action == protocol::Action::Prepare
+        // A prepare that was cut off before its `not-after` passed is dropped.
+        let dropped = sent.action == protocol::Action::Prepare
             && sent.not_after.is_some_and(|not_after| self.now > not_after);
         assert!(
-            !self.begun.contains(&sequence) || self.replies.contains_key(&sequence) || given_up,
+            !self.begun.contains(&sequence) || self.replies.contains_key(&sequence) || dropped,
             "command {sequence} was acknowledged before its reply was stored"
         );
     }
@@ -286,11 +285,11 @@ impl World {
         }
     }
 
-    /// Nothing fails any more: everything must come to its end.
+    /// From here on nothing fails, so every command must be settled.
     pub(crate) fn heal(&mut self) {
         for _ in 0..10_000 {
             if !self.todo.is_empty() {
-                self.act(Luck::Well);
+                self.act(Execution::Succeeds);
             } else if self.handler.is_some() {
                 self.finish(true, false);
             } else if self.reboot.is_some() {
