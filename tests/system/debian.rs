@@ -106,7 +106,7 @@ async fn a_reboot_is_asked_for_when_a_package_does() {
     let mut host = host(&server, &tree, &[]).await;
     host.start();
     assert_eq!(run(&host, "run-1").await, "reboot-required");
-    host.await_log("a reboot is required: /run/reboot-required was made by foo").await;
+    host.await_log("a reboot is required: /run/reboot-required was created by foo").await;
     // A system that this machine does not run cannot be rebooted, which is said.
     let reboot = host.send("run-1", &host.reboot()).await;
     let result = host.result_of(reboot).await;

@@ -36,7 +36,7 @@ async fn each_source_that_fails_is_named() {
     Archive::add_source(&tree, "http://127.0.0.1:1/debian");
     Archive::add_source(&tree, "copy:/srv/nothing");
     let result = preparation_of(&host, "run-1").await;
-    let unreachable = "http://127.0.0.1:1/debian cannot be reached; look at the network, the proxy and the source's address: ";
+    let unreachable = "http://127.0.0.1:1/debian cannot be reached; check the network, the proxy and the source's address: ";
     assert!(result.contains(unreachable), "{result}");
     assert!(result.contains("copy:/srv/nothing"), "{result}");
     assert!(!result.contains("copy:/srv/archive"), "{result}");
@@ -130,7 +130,7 @@ async fn a_boot_disk_without_room_for_another_kernel_is_found_before_anything_is
     let result = preparation_of(&host, "run-1").await;
     assert!(result.starts_with("the disk is too full: the upgrade needs 1.0 MB in "), "{result}");
     assert!(
-        result.contains("/boot and leaves 1.0 MB free as --free-space says, and 1.8 MB are free"),
+        result.contains("/boot, --free-space requires 1.0 MB free afterwards, and 1.8 MB are free"),
         "{result}"
     );
     assert_eq!(tree.package("foo"), "ii 1.0");
@@ -173,7 +173,7 @@ async fn a_package_that_cannot_be_configured_is_named_with_what_it_said() {
     let mut host = host(&server, &tree, &[]).await;
     host.start();
     let failed = "the upgrade failed: package foo: installed foo package post-installation script subprocess returned \
-                  error exit status 3; it said: no gizmo here";
+                  error exit status 3; it printed: no gizmo here";
     assert_eq!(run(&host, "run-1").await, failed);
     assert_eq!(tree.package("foo"), "iF 2.0");
 
@@ -224,7 +224,7 @@ async fn somebody_else_who_uses_dpkg_is_waited_for_and_named() {
     patient.start();
     patient.prepared("run-2").await;
     let upgrade = patient.send("run-2", &patient.upgrade()).await;
-    patient.await_log("waits for /var/lib/dpkg/lock-frontend, held by process ").await;
+    patient.await_log("waiting for /var/lib/dpkg/lock-frontend, held by process ").await;
     drop(held);
     assert_eq!(patient.result_of(upgrade).await, "done");
     assert_eq!(tree.package("foo"), "ii 2.0");
@@ -268,7 +268,7 @@ async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
     tree.write("/go", "");
     host.start();
     assert_eq!(host.result_of(upgrade).await, "done");
-    host.await_log("an earlier installation did not end").await;
+    host.await_log("an earlier installation did not finish").await;
     assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
     assert_eq!(host.replies_to(upgrade).await, 1);
 }
@@ -323,7 +323,7 @@ async fn what_is_only_recommended_comes_also_after_a_cut() {
     tree.write("/go", "");
     host.start();
     assert_eq!(host.result_of(upgrade).await, "done");
-    host.await_log("installs what was prepared and is still missing: extra").await;
+    host.await_log("installing prepared packages that are still missing: extra").await;
     assert_eq!(tree.package("extra"), "ii 1.0");
     assert!(tree.must(&["apt-mark", "showauto"]).contains("extra"));
 }
@@ -339,7 +339,7 @@ async fn an_upgrade_goes_on_without_its_worker_and_is_not_begun_twice() {
     begun(&tree, 1).await;
     host.kill();
     host.start();
-    host.await_log("waits for what an earlier worker began").await;
+    host.await_log("waiting for what an earlier worker began").await;
     // Asked to end, as when its own package is upgraded.
     host.terminate().await;
     host.start();

@@ -1,4 +1,4 @@
-//! Putting a worker together.
+//! Configures and starts a worker.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::{BootIdSource, Error, VersionsNotifier, Worker, bus};
 const STATE_DIR_DEFAULT: &str = "/var/lib/os-upgrade-worker";
 const MACHINE_ID: &str = "/etc/machine-id";
 
-/// Everything that a worker needs to know, with defaults where they make sense.
+/// The configuration of a worker.
 #[derive(Debug)]
 pub struct WorkerBuilder {
     host: HostName,
@@ -43,7 +43,7 @@ enum Nats {
 }
 
 impl WorkerBuilder {
-    /// A worker of `application` for `host`. It needs a NATS URL or client as well.
+    /// A worker of `application` for `host`. A NATS URL or client is also required.
     pub fn new(host: &str, application: &str) -> Result<Self, Error> {
         Ok(Self {
             host: HostName::new(host).map_err(|source| Error::Name { of: "host", source })?,
@@ -62,31 +62,31 @@ impl WorkerBuilder {
         })
     }
 
-    /// Connects to `url`, `nats://[user:password@]host[:port]`, or several with commas between; a user without a
-    /// password is a token. The server need not be there yet, and may go away at any time.
+    /// Connects to `url`, `nats://[user:password@]host[:port]`, or to several separated by commas; a user without a
+    /// password is a token. The server may be unreachable, at the start and at any later time.
     #[must_use]
     pub fn nats_url(mut self, url: &str) -> Self {
         self.nats = Nats::Url(url.to_owned());
         self
     }
 
-    /// Shows these credentials to the servers of [`Self::nats_url`]: a file as `os-upgrade nats-config host` makes it.
-    /// It is read anew at every connection, so it can be replaced while the worker runs.
+    /// Presents these credentials to the servers of [`Self::nats_url`]: a file as `os-upgrade nats-config host` creates it.
+    /// It is read for every connection, so it can be replaced while the worker runs.
     #[must_use]
     pub fn credentials(mut self, file: impl Into<PathBuf>) -> Self {
         self.access.credentials = Some(file.into());
         self
     }
 
-    /// Trusts the authorities in this PEM file, instead of the system's, for the servers of [`Self::nats_url`], and
-    /// speaks to them by TLS only.
+    /// Trusts the certificate authorities in this PEM file, instead of the system's, for the servers of
+    /// [`Self::nats_url`], and requires TLS.
     #[must_use]
     pub fn tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.access.ca = Some(file.into());
         self
     }
 
-    /// Shows this certificate, with its private key, both PEM files, to the servers of [`Self::nats_url`].
+    /// Presents this client certificate to the servers of [`Self::nats_url`]. It and its private key are PEM files.
     #[must_use]
     pub fn tls_certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.access.certificate = Some(certificate.into());
@@ -94,57 +94,57 @@ impl WorkerBuilder {
         self
     }
 
-    /// Uses this client, which should reconnect without a bound, and ping its server every few seconds, so that it
-    /// notices one that hangs.
+    /// Uses this client. It should reconnect without a limit, and ping its server every few seconds to notice one that
+    /// hangs.
     #[must_use]
     pub fn nats_client(mut self, client: Client) -> Self {
         self.nats = Nats::Client(client);
         self
     }
 
-    /// The FleetLock group whose slot the host needs; the site's default group otherwise.
+    /// Sets the FleetLock group whose slot the host needs; the site's default group by default.
     #[must_use]
     pub fn group(mut self, group: GroupName) -> Self {
         self.group = Some(group);
         self
     }
 
-    /// A label, for selecting hosts.
+    /// Adds a label, for selecting hosts.
     #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// An address at which operators find the host.
+    /// Adds an address at which operators can reach the host.
     #[must_use]
     pub fn address(mut self, address: &str) -> Self {
         self.addresses.push(address.to_owned());
         self
     }
 
-    /// Where the state is kept; it must survive a reboot. `/var/lib/os-upgrade-worker` by default.
+    /// Sets the directory of the state file, which must survive a reboot; `/var/lib/os-upgrade-worker` by default.
     #[must_use]
     pub fn state_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.state_dir = directory.into();
         self
     }
 
-    /// Where the boot id comes from; this machine's kernel by default.
+    /// Sets the source of the boot id; this machine's kernel by default.
     #[must_use]
     pub fn boot_id(mut self, source: BootIdSource) -> Self {
         self.boot_id = source;
         self
     }
 
-    /// How long a reboot may take to end this process before it is started again; five minutes by default.
+    /// Sets how long a reboot may take to end this process before it is tried again; five minutes by default.
     #[must_use]
     pub const fn reboot_wait(mut self, wait: Duration) -> Self {
         self.reboot_wait = wait;
         self
     }
 
-    /// Ends the worker when cancelled. Here that is when Ctrl-C is pressed:
+    /// Ends the worker when `token` is cancelled, in this example when Ctrl-C is pressed:
     ///
     /// ```no_run
     /// use os_upgrade_worker_sdk::{CancellationToken, Error, WorkerBuilder};
@@ -161,15 +161,14 @@ impl WorkerBuilder {
     /// }
     /// ```
     ///
-    /// Then nothing new is begun, a handler under way is asked to stop, and what was cut
-    /// off is taken up at the next start.
+    /// Then nothing new is begun, a handler under way is asked to stop, and the next start resumes work that was cut off.
     #[must_use]
     pub fn shutdown(mut self, token: CancellationToken) -> Self {
         self.shutdown = token;
         self
     }
 
-    /// For saying, from outside a handler, that versions have changed.
+    /// A notifier for changed versions, for use outside of handlers.
     pub fn versions_notifier(&self) -> VersionsNotifier {
         self.versions.clone()
     }
@@ -177,8 +176,8 @@ impl WorkerBuilder {
     /// Serves the host until the shutdown token is cancelled.
     ///
     /// # Errors
-    /// The worker cannot start: its state directory, boot id or NATS URL cannot be used. Once it has started, nothing
-    /// but the token ends it.
+    /// The worker cannot start: its state directory, boot id or NATS URL cannot be used. Once it has started, only the
+    /// token ends it.
     pub async fn run<W: Worker>(self, worker: W) -> Result<(), Error> {
         let boot_id = self.boot_id.read()?;
         let store = Store::open(&self.state_dir, &self.host)?;

@@ -1,8 +1,8 @@
-//! NATS: connecting, the state of the connection, and confirmed publishing. Nothing is handed to the client while it
-//! is disconnected, because it would keep that and send it late.
+//! NATS: connecting, the state of the connection, and confirmed publishing. Nothing is passed to the client while it
+//! is disconnected, because it would buffer messages and send them late.
 //!
-//! A host may have an account of its own, whose credentials let it do nothing but what a worker must. JetStream is then
-//! another account's: what may be asked of it has subjects of its own, and consumers are made by the orchestrator.
+//! A host may have its own account, whose permissions are limited to what a worker needs. JetStream then belongs to
+//! another account: the permitted requests are imported under their own subjects, and the orchestrator creates consumers.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,25 +25,25 @@ use tracing::{debug, info, warn};
 
 use crate::Error;
 
-/// How long a request may take before it has failed.
+/// Time limit for a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often the connection is looked at; a reconnect is noticed this late.
+/// How often the state of the connection is checked; a reconnect is noticed with this delay.
 const LINK_CHECK_EVERY: Duration = Duration::from_millis(200);
-/// The same until the first connection: a worker that starts waits for nothing else.
-const LINK_AWAITED_EVERY: Duration = Duration::from_millis(20);
-/// How often a stream that is not there is looked for.
+/// How often it is checked until the first connection, which a starting worker waits for.
+const FIRST_LINK_CHECK_EVERY: Duration = Duration::from_millis(20);
+/// How often a missing stream is looked up.
 const STREAM_CHECK_EVERY: Duration = Duration::from_millis(500);
-/// How often the server is asked whether it is still there. One that hangs keeps its connections, and is given up when
-/// it has left the third such question open; without this that took two to three minutes.
+/// How often the server is pinged. A server that hangs keeps its connections open; the client gives up after three
+/// unanswered pings. With the client's default that takes two to three minutes.
 const PING_EVERY: Duration = Duration::from_secs(5);
-/// The longest pause between two tries to connect.
+/// The longest pause between two attempts to connect.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// The connection at one moment.
+/// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) connected: bool,
-    /// Rises with every connection.
+    /// Increases with every connection.
     pub(crate) epoch: u64,
 }
 
@@ -52,19 +52,19 @@ pub(crate) struct Link {
 pub(crate) struct Bus {
     client: Client,
     jetstream: jetstream::Context,
-    /// JetStream as a host with an account of its own reaches it.
+    /// JetStream under the imported subjects, for a host with its own account.
     imported: jetstream::Context,
     is_imported: Arc<AtomicBool>,
-    /// What was published last by [`Self::publish_remembered`], by subject.
+    /// The last message that [`Self::publish_remembered`] has published, by subject.
     published: Arc<Mutex<HashMap<String, Remembered>>>,
     link: watch::Sender<Link>,
 }
 
-/// What a worker has published.
+/// A published message.
 #[derive(Debug, Clone)]
 struct Remembered {
     payload: Bytes,
-    /// When the stream that has it was created: one that was made anew does not.
+    /// When its stream was created: a stream that was created again no longer has the message.
     stream_created: SystemTime,
 }
 
@@ -78,12 +78,12 @@ impl Bus {
         Self { client, jetstream, imported, is_imported: Arc::default(), published: Arc::default(), link }
     }
 
-    /// Whether JetStream is another account's, so that consumers are the orchestrator's to make.
+    /// Whether JetStream belongs to another account, so that the orchestrator must create consumers.
     pub(crate) fn is_imported(&self) -> bool {
         self.is_imported.load(Ordering::Relaxed)
     }
 
-    /// Has the orchestrator make the consumer of `host` anew.
+    /// Requests that the orchestrator creates or replaces the consumer of `host`.
     pub(crate) async fn request_consumer(
         &self,
         host: &HostName,
@@ -91,7 +91,9 @@ impl Bus {
     ) -> Result<(), String> {
         let answer = self.client.request(subject::consumer_request(host), request.to_payload().into());
         let answer = self.bounded(answer).await.map_err(|error| {
-            format!("no orchestrator makes the consumer, or the credentials are not those of {host}: {error}")
+            format!(
+                "no orchestrator creates the consumer, or the credentials are not those of {host}: {error}"
+            )
         })?;
         ConsumerAnswer::parse(&answer.payload)?.into_result()
     }
@@ -100,7 +102,7 @@ impl Bus {
     pub(crate) async fn watch_link(self) {
         loop {
             let has_been_connected = self.link.borrow().epoch > 0;
-            let pause = if has_been_connected { LINK_CHECK_EVERY } else { LINK_AWAITED_EVERY };
+            let pause = if has_been_connected { LINK_CHECK_EVERY } else { FIRST_LINK_CHECK_EVERY };
             tokio::time::sleep(pause).await;
             let link = link_of(&self.client);
             self.link.send_if_modified(|known| {
@@ -119,7 +121,7 @@ impl Bus {
         self.client.connection_state() == State::Connected
     }
 
-    /// Publishes, and returns once the stream has stored it.
+    /// Publishes a message and returns once the stream has stored it.
     pub(crate) async fn publish_stored(
         &self,
         subject: String,
@@ -133,8 +135,8 @@ impl Bus {
         .await
     }
 
-    /// The same for what [`Self::last_payload`] is asked for later. `stream` is the one of `subject`, as it was found
-    /// just before.
+    /// As [`Self::publish_stored`], and remembers the message for [`Self::last_payload`]. `stream` is the stream of
+    /// `subject`, looked up just before.
     pub(crate) async fn publish_remembered(
         &self,
         stream: &Stream,
@@ -147,15 +149,15 @@ impl Bus {
         Ok(())
     }
 
-    /// Acknowledges through `subject`, which may come from an earlier connection, and has it confirmed.
+    /// Acknowledges a command through `subject`, which may be from an earlier connection, and waits for confirmation.
     pub(crate) async fn ack(&self, subject: String) -> Result<(), String> {
         let ack = Bytes::from_static(b"+ACK");
         self.bounded(self.client.request(subject, ack)).await.map(drop)
     }
 
-    /// Publishes without a confirmation, if there is a connection.
+    /// Publishes a message without confirmation, if connected.
     pub(crate) async fn send(&self, subject: String, payload: Bytes) {
-        // An error is that of a client being closed; what is sent here may get lost anyway.
+        // The only errors are those of a missing connection or a closed client; the message may be lost anyway.
         let _ = self.bounded(self.client.publish(subject, payload)).await;
     }
 
@@ -163,15 +165,16 @@ impl Bus {
         self.client.subscribe(subject).await.map_err(|error| with_causes(&error))
     }
 
-    /// The payload of the last message on `subject` in `stream`, as it was found just now; `None` if there is none.
+    /// The payload of the last message on `subject` in `stream`, which was looked up just before; `None` if there is none.
     ///
-    /// A host with an account of its own may not read it back: whoever may read one message of a stream may read all of
-    /// them. For such a host it is what this process has published there by [`Self::publish_remembered`].
+    /// A host with its own account may not read it back, because the permission to read one message of a stream applies
+    /// to all of them. For such a host it is the last message that this process has published with
+    /// [`Self::publish_remembered`].
     pub(crate) async fn last_payload(&self, stream: &Stream, subject: &str) -> Result<Option<Bytes>, String> {
         if self.is_imported() {
             let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
-            let there = published.get(subject).filter(|last| last.stream_created == created(stream));
-            return Ok(there.map(|last| last.payload.clone()));
+            let last = published.get(subject).filter(|last| last.stream_created == created(stream));
+            return Ok(last.map(|last| last.payload.clone()));
         }
         let last = async {
             match stream.get_last_raw_message_by_subject(subject).await {
@@ -183,17 +186,17 @@ impl Bus {
         self.bounded(last).await
     }
 
-    /// Waits until the stream is there; the orchestrator creates it, never a worker.
+    /// Waits until the stream exists; only the orchestrator creates it.
     pub(crate) async fn await_stream(&self, name: &str) -> Stream {
-        let mut told = LogThrottle::default();
+        let mut throttle = LogThrottle::default();
         loop {
             self.await_connection().await;
             let imported = self.is_imported();
             let jetstream = if imported { &self.imported } else { &self.jetstream };
             let error = match tokio::time::timeout(REQUEST_TIMEOUT, jetstream.get_stream(name)).await {
                 Ok(Ok(stream)) => {
-                    if !told.is_silent() {
-                        info!(stream = name, "the stream is there");
+                    if !throttle.is_silent() {
+                        info!(stream = name, "the stream exists");
                     }
                     return stream;
                 }
@@ -202,14 +205,16 @@ impl Bus {
                     if !imported && is_code(&error.kind(), ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT) =>
                 {
                     if !self.is_imported.swap(true, Ordering::Relaxed) {
-                        info!("JetStream is another account's, as the credentials of a host have it");
+                        info!(
+                            "JetStream belongs to another account, as is usual for the credentials of a host"
+                        );
                     }
                     continue;
                 }
                 Ok(Err(error)) => with_causes(&error),
                 Err(_) => "no answer".to_owned(),
             };
-            if told.is_due(&error, Instant::now()) {
+            if throttle.is_due(&error, Instant::now()) {
                 warn!(stream = name, "waiting for the stream, which the orchestrator creates: {error}");
             }
             tokio::time::sleep(STREAM_CHECK_EVERY).await;
@@ -222,7 +227,7 @@ impl Bus {
         let _ = link.wait_for(|link| link.connected).await;
     }
 
-    /// Carries out `request` unless disconnected, within the time that a request has.
+    /// Carries out `request`, within [`REQUEST_TIMEOUT`], unless disconnected.
     async fn bounded<T, E: std::error::Error>(
         &self,
         request: impl Future<Output = Result<T, E>>,
@@ -237,16 +242,17 @@ impl Bus {
     }
 }
 
-/// Connects as the URL says. The first connection is retried, too, and so this returns at once.
+/// Connects to the servers of `url`. Returns immediately, because the first connection is retried too.
 pub(crate) async fn connect(
     url: &str,
     access: Access,
     application: &ApplicationName,
     host: &HostName,
 ) -> Result<Client, Error> {
-    // What other names there are is a site's choice; these have an orchestrator's rights, and no host's.
-    let is_no_host = |user: &String| [ORCHESTRATOR, SYSTEM].contains(&user.as_str()) && user != host.as_str();
-    if let Some(user) = access.user().filter(is_no_host) {
+    // Other user names are a site's choice. Users with these names have no host's permissions.
+    let is_reserved =
+        |user: &String| [ORCHESTRATOR, SYSTEM].contains(&user.as_str()) && user != host.as_str();
+    if let Some(user) = access.user().filter(is_reserved) {
         return Err(Error::OthersCredentials { user, host: host.clone() });
     }
     let name = header::worker_producer(application, host);
@@ -255,7 +261,7 @@ pub(crate) async fn connect(
     options.connect(addresses).await.map_err(|error| Error::Connect(error.into()))
 }
 
-/// The servers that the URL names, and how to connect to them; `host` is the one whose credentials are to be shown.
+/// The servers in `url`, and the options for connecting to them; `host` is the host whose credentials are expected.
 pub(crate) fn options(
     url: &str,
     access: Access,
@@ -281,33 +287,33 @@ pub(crate) fn options(
             (Duration::from_millis(10) * 2_u32.pow(doublings)).min(RECONNECT_PAUSE_MAX)
         });
     let host = host.cloned();
-    let trouble = Arc::new(ConnectDiagnostics::new(Program::Worker, access.clone()));
-    let of_attempts = Arc::clone(&trouble);
+    let diagnostics = Arc::new(ConnectDiagnostics::new(Program::Worker, access.clone()));
+    let attempt_diagnostics = Arc::clone(&diagnostics);
     let options = options
-        // It chooses no server. No other place is shown why an attempt failed.
+        // The callback chooses no server; it is the only place where the client reports why an attempt failed.
         .reconnect_to_server_callback(move |servers, _| {
-            let trouble = Arc::clone(&of_attempts);
+            let diagnostics = Arc::clone(&attempt_diagnostics);
             async move {
-                if let Some(text) = trouble.before_attempt(&servers).await {
+                if let Some(text) = diagnostics.before_attempt(&servers).await {
                     warn!("NATS: {text}");
                 }
                 None
             }
         })
         .event_callback(move |event| {
-            log(&event, trouble.of_event(&event));
+            log(&event, diagnostics.of_event(&event));
             if let (async_nats::Event::Connected, Some(host)) = (&event, &host) {
-                warn_of_others(&access, host);
+                warn_if_not_for_host(&access, host);
             }
             std::future::ready(())
         });
     Ok((addresses.into_iter().map(address_for_client).collect(), options))
 }
 
-/// What the client says of its connection, and what is to be told about that if it is trouble.
-fn log(event: &async_nats::Event, trouble: Option<String>) {
+/// Logs an event of the client, or `diagnosis` instead.
+fn log(event: &async_nats::Event, diagnosis: Option<String>) {
     use async_nats::Event;
-    match (event, trouble) {
+    match (event, diagnosis) {
         (_, Some(text)) => warn!("NATS: {text}"),
         (Event::Connected, None) => info!("connected to NATS"),
         (Event::ServerError(_) | Event::ClientError(_), None) => debug!("NATS: {event}"),
@@ -322,12 +328,13 @@ fn log(event: &async_nats::Event, trouble: Option<String>) {
     }
 }
 
-/// A name is only what somebody wrote there, so that it may be right; the server says what its holder may do.
-fn warn_of_others(access: &Access, host: &HostName) {
+/// Warns if the user name in the credentials is not the host's. That is no error: the name can be chosen freely, and only
+/// the server decides about permissions.
+fn warn_if_not_for_host(access: &Access, host: &HostName) {
     if let Some(user) = access.user().filter(|user| user != host.as_str()) {
         warn!(
-            "the NATS credentials are made out to {user}: if they are not those of {host}, put those there that \
-             `os-upgrade nats-config host {host}` makes"
+            "the user name in the NATS credentials is {user}: if they are not those of {host}, replace them with those that \
+             `os-upgrade nats-config host {host}` creates"
         );
     }
 }

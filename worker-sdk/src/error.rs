@@ -1,4 +1,4 @@
-//! Why a worker cannot run at all. What goes wrong with a command is answered or logged instead.
+//! Errors because of which a worker cannot run. Errors of a command are answered or logged instead.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,18 +8,18 @@ use os_upgrade_protocol::{HostName, NameError};
 /// Why a worker cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name is none.
+    /// A name is invalid.
     #[error("the name of the {of} cannot be used")]
     Name {
-        /// What it was to be the name of.
+        /// What has the name: `host` or `application`.
         of: &'static str,
-        /// Why it is none.
+        /// Why it is invalid.
         source: NameError,
     },
     /// The state directory cannot be used.
     #[error("cannot use the state directory {path}")]
     StateDir {
-        /// The directory or the file in it.
+        /// The directory, or a file in it.
         path: PathBuf,
         /// What went wrong.
         #[source]
@@ -28,13 +28,13 @@ pub enum Error {
     /// Another process serves this host from the same state directory.
     #[error("another worker holds {path}; one host has one worker")]
     StateDirLocked {
-        /// The lock.
+        /// The lock file.
         path: PathBuf,
     },
     /// The boot id cannot be read.
     #[error("cannot read the boot id from {path}")]
     BootId {
-        /// Where it should stand.
+        /// The file with the boot id.
         path: PathBuf,
         /// What went wrong.
         #[source]
@@ -43,30 +43,30 @@ pub enum Error {
     /// Neither a NATS URL nor a client was given.
     #[error("neither a NATS URL nor a client was given")]
     NoNats,
-    /// The NATS URL is none.
+    /// The NATS URL is invalid.
     #[error("the NATS URL cannot be used: {0}")]
     NatsUrl(String),
-    /// The credentials are an orchestrator's or the system account's, which no worker may have.
+    /// The credentials are those of an orchestrator or the system account, which no worker may have.
     #[error(
         "the NATS credentials are those of {user}, not of {host}: give those that `os-upgrade nats-config host {host}` \
-         makes"
+         creates"
     )]
     OthersCredentials {
-        /// Whose they are.
+        /// The user name in the credentials.
         user: String,
-        /// Whose they should be.
+        /// The worker's host.
         host: HostName,
     },
-    /// What is given for NATS, credentials or certificates, cannot be used.
+    /// The NATS credentials or certificates cannot be used.
     #[error(transparent)]
     Access(#[from] os_upgrade_credentials::Error),
-    /// The client could not be set up; an unreachable server is not an error but waited for.
+    /// The client cannot be set up. An unreachable server is not an error: the worker waits for it.
     #[error("cannot set up the NATS client")]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// Whether what the worker was given is wrong, so that it fails again until somebody has changed that.
+    /// Whether the worker's configuration is wrong, so that it fails again until the configuration is changed.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Name { .. } | Self::NoNats | Self::NatsUrl(_) | Self::OthersCredentials { .. } => true,

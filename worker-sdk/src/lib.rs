@@ -1,4 +1,4 @@
-//! The worker side of OS upgrades: what runs on each host and carries out `prepare`, `upgrade` and `reboot`.
+//! The worker side of OS upgrades: the program on each host that carries out `prepare`, `upgrade` and `reboot`.
 //!
 //! ```no_run
 //! use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Worker, WorkerBuilder};
@@ -22,15 +22,15 @@
 //! # }
 //! ```
 //!
-//! Implement [`Worker`] and hand it to [`WorkerBuilder::run`]; `examples/` go from the smallest to a full one. The library
-//! keeps all rules of the protocol: a command is executed once whatever crashes, nothing starts after its time, the
-//! host reboots only when its upgrade asked for it, and no reply is lost while NATS is away.
+//! Implement [`Worker`] and pass it to [`WorkerBuilder::run`]; `examples/` range from a minimal worker to a full one. The
+//! library enforces all rules of the protocol: a command is executed once whatever crashes, nothing starts after its
+//! `not-after`, the host reboots only when its upgrade required it, and no reply is lost while NATS is away.
 //!
-//! What is logged while a handler runs is in a span `command` with the host, the run, the action and the command's
+//! Log lines written while a handler runs are in a span `command` with the host, the run, the action and the command's
 //! stream sequence.
 //!
-//! The decisions are in `os-upgrade-worker-rules`, without any I/O; here is what carries them out: the state
-//! directory (`store`), NATS (`bus`), and the loop between them (`driver`).
+//! The decisions are in `os-upgrade-worker-rules`, without any I/O. This crate carries them out: the state directory
+//! (`store`), NATS (`bus`), and the loop between them (`driver`).
 //!
 //! With the feature `testing`, the module `testing` checks any worker, in any language, against all these rules.
 

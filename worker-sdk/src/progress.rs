@@ -1,5 +1,5 @@
-//! How far the command under way is: the last thing said, sent at most once a second, and again from time to time for
-//! orchestrators that have just started.
+//! Progress of the command under way: the latest report is sent at most once a second, and repeated for orchestrators
+//! that have just started.
 
 use std::time::Duration;
 
@@ -10,50 +10,51 @@ use crate::bus::Bus;
 
 /// The shortest time between two messages.
 const SEND_EVERY: Duration = Duration::from_secs(1);
-/// How often the same is sent again.
+/// How often an unchanged report is sent again.
 const REPEAT_EVERY: Duration = Duration::from_secs(10);
 
-/// What there is to tell; nothing while no command is under way.
+/// The latest progress report. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgressReporter {
+    /// The stream sequence of the command; 0 outside of a command.
     command: u64,
-    told: watch::Sender<Option<Progress>>,
+    latest: watch::Sender<Option<Progress>>,
 }
 
 impl ProgressReporter {
-    /// For the command with this stream sequence, of which nothing has been told yet.
-    pub(crate) fn of(&self, command: u64) -> Self {
+    /// A reporter for the command with this stream sequence; an earlier command's report is cleared.
+    pub(crate) fn for_command(&self, command: u64) -> Self {
         self.clear();
-        Self { command, told: self.told.clone() }
+        Self { command, latest: self.latest.clone() }
     }
 
-    /// Nothing is to be told any more.
+    /// Clears the report when no command is under way any more.
     pub(crate) fn clear(&self) {
-        self.told.send_if_modified(|told| told.take().is_some());
+        self.latest.send_if_modified(|latest| latest.take().is_some());
     }
 
-    pub(crate) fn say(&self, percent: Option<u8>, text: &str) {
-        // Outside of a command, as in `versions`, there is nobody to whom it would mean anything.
+    pub(crate) fn report(&self, percent: Option<u8>, text: &str) {
+        // Outside of a command, as in `versions`, there is no progress to report.
         if self.command > 0 {
-            self.told.send_replace(Some(Progress::new(self.command, percent, text)));
+            self.latest.send_replace(Some(Progress::new(self.command, percent, text)));
         }
     }
 }
 
-/// Sends what is told; never returns.
+/// Sends the reports; never returns.
 pub(crate) async fn run(bus: Bus, host: HostName, reporter: ProgressReporter) {
     let subject = subject::progress(&host);
-    let mut told = reporter.told.subscribe();
+    let mut latest = reporter.latest.subscribe();
     loop {
-        let progress = told.borrow_and_update().clone();
+        let progress = latest.borrow_and_update().clone();
         let Some(progress) = progress else {
             // The sender lives in `reporter`, so this cannot fail.
-            let _ = told.changed().await;
+            let _ = latest.changed().await;
             continue;
         };
         bus.send(subject.clone(), progress.to_payload().into()).await;
         tokio::time::sleep(SEND_EVERY).await;
-        // Either way it is time for the next one.
-        let _ = tokio::time::timeout(REPEAT_EVERY, told.changed()).await;
+        // A new report and the timeout both mean that it is time to send.
+        let _ = tokio::time::timeout(REPEAT_EVERY, latest.changed()).await;
     }
 }

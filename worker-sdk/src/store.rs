@@ -21,7 +21,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Makes the directory if need be, and locks the host's state in it.
+    /// Creates the directory if necessary, and locks the host's state in it.
     pub(crate) fn open(directory: &Path, host: &HostName) -> Result<Self, Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -47,32 +47,32 @@ impl Store {
         })
     }
 
-    /// Reads the state file; one that cannot be used is kept aside.
+    /// Reads the state file; a corrupt one is copied to `<host>.json.corrupt`.
     pub(crate) fn load(&self) -> Result<Loaded, Error> {
         let bytes = match fs::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Loaded::Nothing),
-            // Not corrupt but unreadable: the next start may read it, so nothing is put in its place.
+            // Not corrupt but unreadable: the next start may be able to read it, so it is not replaced.
             Err(source) => return Err(self.failed(source)),
         };
         match StateFile::parse(&bytes, &self.host) {
             Ok(file) => Ok(Loaded::File(Box::new(file))),
             Err(error) => {
-                // A copy: the file itself stays until the next save replaces it, so a crash in between leads here again.
-                let aside = self.path.with_extension("json.corrupt");
-                fs::copy(&self.path, &aside).map_err(|source| self.failed(source))?;
+                // The corrupt file stays until the next save replaces it, so a restart before that leads here again.
+                let copy = self.path.with_extension("json.corrupt");
+                fs::copy(&self.path, &copy).map_err(|source| self.failed(source))?;
                 let error = format!("{}: {error}", self.path.display());
                 Ok(Loaded::Corrupt { error })
             }
         }
     }
 
-    /// Replaces the state file so that either the old or the new one is there whatever fails, and the new one once
-    /// this has returned `Ok`.
+    /// Replaces the state file atomically: whatever fails, the old or the new one exists. After `Ok` the new one is
+    /// durable.
     pub(crate) fn save(&self, state: &StateFile) -> io::Result<()> {
-        let named =
+        let with_path =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display()));
-        self.replace(state).map_err(named)
+        self.replace(state).map_err(with_path)
     }
 
     fn replace(&self, state: &StateFile) -> io::Result<()> {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_loaded() {
+    fn saved_state_is_loaded() {
         let directory = tempfile::tempdir().unwrap();
         let nested = directory.path().join("a/b");
         let store = Store::open(&nested, &host()).unwrap();
@@ -111,22 +111,22 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_file_is_kept_aside() {
+    fn corrupt_file_is_copied() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), &host()).unwrap();
         let path = directory.path().join("h1%2Eexample%2Ecom.json");
         fs::write(&path, "{\"format\": 1, \"ho").unwrap();
         assert!(matches!(store.load().unwrap(), Loaded::Corrupt { .. }));
-        let aside = directory.path().join("h1%2Eexample%2Ecom.json.corrupt");
-        assert_eq!(fs::read(aside).unwrap(), fs::read(&path).unwrap());
-        // Until something is saved, it stays corrupt.
+        let copy = directory.path().join("h1%2Eexample%2Ecom.json.corrupt");
+        assert_eq!(fs::read(copy).unwrap(), fs::read(&path).unwrap());
+        // It stays corrupt until the next save.
         assert!(matches!(store.load().unwrap(), Loaded::Corrupt { .. }));
         store.save(&StateFile::new(host())).unwrap();
         assert!(matches!(store.load().unwrap(), Loaded::File(_)));
     }
 
     #[test]
-    fn what_cannot_be_saved_is_named() {
+    fn save_errors_name_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let nested = directory.path().join("state");
         let store = Store::open(&nested, &host()).unwrap();

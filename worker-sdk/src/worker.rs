@@ -1,4 +1,4 @@
-//! What a user of the library implements, and what it is told.
+//! The trait that a user of the library implements, and the context that its methods receive.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::progress::ProgressReporter;
 
-/// How long the clock is trusted to go on as it does.
-const CLOCK_LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often the clock is read while waiting for a time, in case it is set.
+const CLOCK_CHECK_EVERY: Duration = Duration::from_secs(10);
 
-/// What a handler returns; any error that can be displayed is turned into one with `?`.
+/// The result of a handler; `?` converts any displayable error.
 pub type HandlerResult<T = ()> = Result<T, HandlerError>;
 
-/// Why a handler failed: the message that the operator will read, of which the reply keeps the first 4 KiB.
+/// Why a handler failed: a message for the operator. The reply contains its first 4 KiB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandlerError(String);
 
@@ -36,19 +36,19 @@ impl HandlerError {
 
 impl<E: Display> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        // The alternate form of error types that have one tells their sources, too.
+        // The alternate form of some error types includes their sources.
         Self(format!("{error:#}"))
     }
 }
 
 /// The work on one host. Write the methods as `async fn`.
 ///
-/// At most one of `prepare`, `upgrade`, `reboot` and `health` runs at a time; `versions` may run beside them.
-/// A handler that panics has failed.
+/// At most one of `prepare`, `upgrade`, `reboot` and `health` runs at a time; `versions` may run concurrently.
+/// A panic in a handler counts as a failure.
 pub trait Worker: Send + Sync + 'static {
-    /// Gets ready without changing what runs: downloads, simulates, checks. Does nothing by default.
+    /// Gets ready without changing the running system: downloads, simulates, checks. Does nothing by default.
     ///
-    /// It may be begun again after a cut; see [`Context::is_resumed`].
+    /// It may be called again after it was cut off; see [`Context::is_resumed`].
     fn prepare(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send {
         let _ = context;
         std::future::ready(Ok(()))
@@ -56,28 +56,28 @@ pub trait Worker: Send + Sync + 'static {
 
     /// Changes the system. It may reboot the host itself: it is then called again after the boot.
     ///
-    /// When [`Context::is_resumed`], an earlier call may have been cut off at any point, also before its first step
-    /// or after its last: look how far it came, and finish it.
+    /// When [`Context::is_resumed`], an earlier call may have been cut off at any point, even before its first step
+    /// or after its last: check how far it got, and finish the upgrade.
     fn upgrade(&self, context: &Context) -> impl Future<Output = HandlerResult<Upgraded>> + Send;
 
-    /// Starts the reboot of the host and returns, or waits to be ended by it. Called only when `upgrade` answered
-    /// [`Upgraded::RebootRequired`]. Fails by default.
+    /// Starts the reboot of the host, and returns or waits until the reboot ends the process. Called only when `upgrade`
+    /// returned [`Upgraded::RebootRequired`]. Fails by default.
     ///
-    /// If this process is still there and the boot id the same after the reboot wait, it is called again, three
-    /// times in all.
+    /// If this process still runs and the boot id is unchanged after the reboot wait, it is called again, up to three
+    /// times in total.
     fn reboot(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send {
         let _ = context;
         std::future::ready(Err("this worker cannot reboot its host".into()))
     }
 
-    /// Looks whether the host is well after a reboot. Always well by default.
+    /// Checks whether the host is healthy after a reboot. Always succeeds by default.
     fn health(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send {
         let _ = context;
         std::future::ready(Ok(()))
     }
 
-    /// What the host runs, package by package. Asked at the start, after each upgrade and reboot, when a connection that
-    /// was lost is back, and when a [`VersionsNotifier`] says so; published when it differs from what was last published.
+    /// Returns the versions of the host's packages. Called at start, after each upgrade and reboot, after a reconnect, and
+    /// when a [`VersionsNotifier`] is notified. The versions are published when they differ from the last published ones.
     /// Empty by default.
     fn versions(&self, context: &Context) -> impl Future<Output = HandlerResult<Versions>> + Send {
         let _ = context;
@@ -85,7 +85,7 @@ pub trait Worker: Send + Sync + 'static {
     }
 }
 
-/// What a handler is told.
+/// The context of a handler's call.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub(crate) host: HostName,
@@ -93,7 +93,7 @@ pub struct Context {
     pub(crate) not_after: Option<DateTime<Utc>>,
     pub(crate) resumed: bool,
     pub(crate) rebooted: bool,
-    /// `not_after` was over when the handler was started, to see to its end what was begun.
+    /// `not_after` had passed when the handler was started to finish earlier work.
     pub(crate) late: bool,
     pub(crate) hinted: watch::Receiver<Option<Cause>>,
     pub(crate) shutdown: CancellationToken,
@@ -104,16 +104,16 @@ pub struct Context {
 /// Why a handler should stop, if it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// An operator has cancelled the run. An error that is returned now is the answer to the command, as with the two
-    /// below.
+    /// An operator has cancelled the run. An error that the handler returns becomes the answer to the command, also for
+    /// the next two causes.
     Cancelled,
-    /// Other hosts of the run have failed, and so no further one is started. Hosts that are being upgraded are waited for.
+    /// Other hosts of the run have failed, so no further host is started. The run waits for hosts that are being upgraded.
     RunFailed,
-    /// The run is stopping, and the orchestrator does not say why.
+    /// The run is stopping for a reason that the orchestrator did not send.
     Hint,
-    /// The end of the run has come. An answer still counts for the host, and no longer for the run.
+    /// The end of the run has passed. An answer still counts for the host, but not for the run.
     NotAfter,
-    /// This process is to end. What is returned now as an error is no answer; the work is taken up at the next start.
+    /// This process is shutting down. An error that the handler returns is not sent; the next start resumes the work.
     Shutdown,
 }
 
@@ -123,30 +123,30 @@ impl Context {
         &self.host
     }
 
-    /// The run that the command belongs to, if it named one.
+    /// The run that the command belongs to; `None` if it names none.
     pub const fn run(&self) -> Option<&RunId> {
         self.run.as_ref()
     }
 
-    /// The end of the run, if it has one. Nothing is started after it; what was started is seen to its end.
+    /// The end of the run, if it has one. No work is started after it; work that was started is finished.
     pub const fn not_after(&self) -> Option<DateTime<Utc>> {
         self.not_after
     }
 
-    /// The same work may have been begun before and been cut off, by a crash, a restart or a reboot.
+    /// Whether the same work may have been begun before and cut off by a crash, a restart or a reboot.
     pub const fn is_resumed(&self) -> bool {
         self.resumed
     }
 
-    /// The host has booted since the upgrade was begun.
+    /// Whether the host has rebooted since the upgrade was begun.
     pub const fn has_rebooted(&self) -> bool {
         self.rebooted
     }
 
-    /// Resolves when the handler should stop if it can, and says why. A handler may leave it alone: whoever is in the
-    /// middle of changing the system should come to its end.
+    /// Resolves with the cause when the handler should stop if it can. A handler may ignore it: one that is changing the
+    /// system should finish.
     ///
-    /// A handler that is resumed after the end of the run is not told of that end again: it is called to finish.
+    /// For a handler that is resumed after the end of the run, that end is not a cause again: it should finish.
     ///
     /// ```
     /// use os_upgrade_worker_sdk::{Cause, Context, HandlerResult};
@@ -157,7 +157,7 @@ impl Context {
     ///         cause = context.cancelled() => Err(match cause {
     ///             Cause::Cancelled | Cause::RunFailed | Cause::Hint => "the run was stopped",
     ///             Cause::NotAfter => "not downloaded before the end of the run",
-    ///             Cause::Shutdown => "the worker ends",
+    ///             Cause::Shutdown => "the worker is shutting down",
     ///         }.into()),
     ///     }
     /// }
@@ -167,35 +167,34 @@ impl Context {
             biased;
             () = self.shutdown.cancelled() => Cause::Shutdown,
             cause = self.hinted() => cause,
-            () = self.ended() => Cause::NotAfter,
+            () = self.run_ended() => Cause::NotAfter,
         }
     }
 
-    /// Resolves when there is a hint that the run is stopping.
+    /// Resolves when a hint arrives that the run is stopping.
     async fn hinted(&self) -> Cause {
         let mut hinted = self.hinted.clone();
         let cause = hinted.wait_for(Option::is_some).await.ok().and_then(|cause| *cause);
         match cause {
             Some(cause) => cause,
-            // Nobody can ask any more: another command is under way.
+            // The sender is dropped because another command is under way.
             None => std::future::pending().await,
         }
     }
 
-    /// Resolves when the end of the run comes.
-    async fn ended(&self) {
+    /// Resolves at the end of the run.
+    async fn run_ended(&self) {
         let Some(not_after) = self.not_after.filter(|_| !self.late) else {
             return std::future::pending().await;
         };
-        // In short steps, as the clock may be set meanwhile.
+        // In short steps, because the clock may be set in the meantime.
         while let Ok(left) = (not_after - Utc::now()).to_std() {
-            tokio::time::sleep(left.min(CLOCK_LOOK_EVERY)).await;
+            tokio::time::sleep(left.min(CLOCK_CHECK_EVERY)).await;
         }
     }
 
-    /// Says how far the work is: `percent` from 0 to 100, and what is being done, at most 256 bytes. It is shown to
-    /// operators while the command is under way. It may be called as often as is convenient: what is said within a
-    /// second is sent once, and only the last of it.
+    /// Reports progress to operators: `percent` from 0 to 100, and what is being done, at most 256 bytes. It may be called
+    /// any number of times: at most one report per second is sent, always the latest.
     ///
     /// ```
     /// use os_upgrade_worker_sdk::{Context, HandlerResult};
@@ -209,26 +208,26 @@ impl Context {
     /// }
     /// ```
     pub fn progress(&self, percent: u8, text: &str) {
-        self.progress.say(Some(percent), text);
+        self.progress.report(Some(percent), text);
     }
 
-    /// Says what is being done, where nobody knows how much of it is left; otherwise as [`Self::progress`].
+    /// Reports what is being done when the percentage is unknown; otherwise as [`Self::progress`].
     pub fn step(&self, text: &str) {
-        self.progress.say(None, text);
+        self.progress.report(None, text);
     }
 
-    /// Resolves when this process is to end. A handler has about ten seconds; then its future is dropped.
+    /// Resolves when this process is shutting down. A handler has about ten seconds; then its future is dropped.
     pub async fn shutting_down(&self) {
         self.shutdown.cancelled().await;
     }
 
-    /// For saying that versions have changed, now or later.
+    /// A notifier for changed versions, which may be used at any time.
     pub fn versions_notifier(&self) -> VersionsNotifier {
         self.versions.clone()
     }
 }
 
-/// Says that the versions of the host may have changed, so that they are looked at.
+/// Notifies the worker that the versions of the host may have changed, so that it reads them again.
 ///
 /// ```
 /// use os_upgrade_worker_sdk::WorkerBuilder;
@@ -245,7 +244,7 @@ impl Context {
 pub struct VersionsNotifier(Arc<Notify>);
 
 impl VersionsNotifier {
-    /// Has the versions looked at soon.
+    /// Requests that the versions are read soon.
     pub fn notify(&self) {
         self.0.notify_one();
     }

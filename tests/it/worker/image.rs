@@ -238,8 +238,7 @@ async fn what_was_downloaded_and_is_gone_is_not_taken_for_an_upgrade() {
     std::fs::remove_file(host.path("unreachable")).unwrap();
     host.prepared("run-2").await;
     boot(&mut host, "before.json");
-    let gone =
-        "what was prepared is not there any more, because the host was booted since; start another run";
+    let gone = "the prepared image no longer exists, because the host was rebooted since; start another run";
     assert_eq!(upgraded(&host, "run-2").await, gone);
     host.prepared("run-3").await;
     assert_eq!(upgraded(&host, "run-3").await, "reboot-required");
@@ -266,7 +265,7 @@ async fn an_rpm_ostree_host_waits_for_other_transactions_and_is_upgraded_from_it
     host.touch("busy");
     host.start();
     host.prepared("run-1").await;
-    host.await_log("waits for another transaction").await;
+    host.await_log("waiting for another transaction").await;
     assert_eq!(upgraded(&host, "run-1").await, "done");
 
     write(&host, "next.json", &rpm_ostree_status(&[&deployment("bbbb", "41.2", false), &old]));
@@ -295,7 +294,7 @@ async fn an_rpm_ostree_host_is_not_rebooted_into_what_waited_for_it_before() {
         calls(&host),
         ["rpm-ostree upgrade --download-only", "rpm-ostree upgrade --cache-only --unchanged-exit-77"]
     );
-    host.await_log("a reboot is required: 41.3 (cccc) is to run, and 41.2 (bbbb) runs").await;
+    host.await_log("a reboot is required: from 41.2 (bbbb) to 41.3 (cccc)").await;
 }
 
 #[tokio::test]
@@ -373,9 +372,9 @@ async fn a_reboot_is_answered_once_the_host_is_well() {
     host.await_file("rebooting").await;
     write(&host, "systemd", "starting\n");
     boot(&mut host, "booted.json");
-    host.await_log("not well yet: systemd is still starting units").await;
+    host.await_log("not healthy yet: systemd is still starting units").await;
     write(&host, "systemd", "degraded\n");
-    host.await_log("not well yet: the shop is closed").await;
+    host.await_log("not healthy yet: the shop is closed").await;
     assert_eq!(host.replies_to(reboot).await, 0);
     host.touch("well");
     assert_eq!(host.result_of(reboot).await, "done");

@@ -1,4 +1,4 @@
-//! The host's durable consumer: found or made, read, and made anew when it has gone silent.
+//! The host's durable consumer: looked up or created, read, and replaced when it has become silent.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant, SystemTime};
@@ -21,25 +21,25 @@ use tracing::{debug, info, warn};
 use super::input::Input;
 use crate::bus::Bus;
 
-/// How often the server says that the consumer lives; two missed ones in a row, 5 s, are noticed.
+/// The interval of the server's idle heartbeats; after two missed ones, 5 s, the consumer counts as silent.
 const IDLE_HEARTBEAT: Duration = Duration::from_millis(2500);
-/// How long one pull request stands.
+/// How long one pull request is valid.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
-/// How long finding a consumer may take.
-const FIND_TIMEOUT: Duration = Duration::from_secs(5);
-/// The first pause after trouble; doubled up to [`PAUSE_MAX`].
+/// Time limit for looking up a consumer.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The first pause after a failure; doubled up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// The longest pause after trouble.
+/// The longest pause after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Why reading has ended.
-struct ConnectDiagnostics {
+struct ReadFailure {
     error: String,
-    /// The consumer is dead or gone and must be made anew.
-    remake: bool,
+    /// The consumer is dead or deleted and must be replaced.
+    replace: bool,
 }
 
-/// Reads the commands of `host` and passes them on, for ever.
+/// Reads the commands of `host` and passes them to the loop; returns only when the loop has ended.
 pub(super) async fn run(
     bus: Bus,
     host: HostName,
@@ -47,12 +47,12 @@ pub(super) async fn run(
     inputs: mpsc::Sender<Input>,
 ) {
     let mut pause = PAUSE_FIRST;
-    let mut remake = false;
-    let mut told = LogThrottle::default();
+    let mut replace = false;
+    let mut throttle = LogThrottle::default();
     loop {
         let stream = bus.await_stream(subject::CONTROL_STREAM).await;
         let known = *standing.borrow();
-        let trouble = match open(&bus, &stream, &host, known, remake).await {
+        let failure = match open(&bus, &stream, &host, known, replace).await {
             Ok((consumer, opened_at)) => {
                 debug!(opened_at, "commands are read");
                 let epoch = bus.link().borrow().epoch;
@@ -61,52 +61,53 @@ pub(super) async fn run(
                     let _ = bus.link().wait_for(|link| link.epoch != epoch).await;
                 };
                 tokio::select! {
-                    (alive, trouble) = read(&consumer, opened_at, &inputs) => {
+                    (alive, failure) = read(&consumer, opened_at, &inputs) => {
                         if alive {
                             pause = PAUSE_FIRST;
-                            told.forget();
+                            throttle.forget();
                         }
-                        trouble
+                        failure
                     }
                     () = reconnected => {
-                        // The server may be another, or have forgotten something: the consumer is looked at anew.
-                        debug!("the connection is a new one");
-                        remake = false;
+                        // It may be another server, or one that has lost data: the consumer is checked again.
+                        debug!("reconnected");
+                        replace = false;
                         continue;
                     }
                 }
             }
-            Err(error) => ConnectDiagnostics { error, remake },
+            Err(error) => ReadFailure { error, replace },
         };
         if inputs.is_closed() {
             return;
         }
-        // Without a connection nothing is known about the consumer.
-        remake = trouble.remake && bus.is_connected();
-        if bus.is_connected() && told.is_due(&trouble.error, Instant::now()) {
-            warn!(remake, "commands cannot be read: {}", trouble.error);
+        // Without a connection, the failure does not mean that the consumer is dead.
+        replace = failure.replace && bus.is_connected();
+        if bus.is_connected() && throttle.is_due(&failure.error, Instant::now()) {
+            warn!(replace, "commands cannot be read: {}", failure.error);
         } else {
-            debug!("commands cannot be read: {}", trouble.error);
+            debug!("commands cannot be read: {}", failure.error);
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-/// The consumer as it stands, or a new one; and up to where commands may have been given to others before.
+/// Opens the existing consumer, or a new one. Also returns the stream sequence up to which commands may have been
+/// delivered to another process.
 async fn open(
     bus: &Bus,
     stream: &Stream,
     host: &HostName,
     standing: Standing,
-    remake: bool,
+    replace: bool,
 ) -> Result<(PullConsumer, u64), String> {
     let name = subject::consumer(host);
     let info = stream.cached_info();
     let state = StreamState { created: utc(info.created), last_sequence: info.state.last_sequence };
     let mut existing = None;
-    if !remake {
-        let found = tokio::time::timeout(FIND_TIMEOUT, stream.get_consumer(&name)).await;
+    if !replace {
+        let found = tokio::time::timeout(LOOKUP_TIMEOUT, stream.get_consumer(&name)).await;
         existing = found.ok().and_then(Result::ok);
     }
     let seen = existing.as_ref().map(|consumer| consumer_state(consumer, host));
@@ -117,16 +118,16 @@ async fn open(
         (Plan::Make(from), _) => from,
     };
     if bus.is_imported() {
-        debug!(?from, "the orchestrator is asked for the consumer");
+        debug!(?from, "requesting the consumer from the orchestrator");
         bus.request_consumer(host, request(from)).await?;
-        info!(?from, "the orchestrator has made the consumer");
-        let made = tokio::time::timeout(FIND_TIMEOUT, stream.get_consumer(&name)).await;
-        let made = made.map_err(|_| "no answer about the new consumer".to_owned())?;
-        return made.map(|consumer| (consumer, opened_at)).map_err(|error| error.to_string());
+        info!(?from, "the orchestrator has created the consumer");
+        let created = tokio::time::timeout(LOOKUP_TIMEOUT, stream.get_consumer(&name)).await;
+        let created = created.map_err(|_| "the lookup of the new consumer timed out".to_owned())?;
+        return created.map(|consumer| (consumer, opened_at)).map_err(|error| error.to_string());
     }
-    info!(?from, "the consumer is made");
-    let made = consumer::make(stream, host, &request(from)).await?;
-    Ok((made, opened_at))
+    info!(?from, "creating the consumer");
+    let created = consumer::make(stream, host, &request(from)).await?;
+    Ok((created, opened_at))
 }
 
 fn request(from: DeliverFrom) -> ConsumerRequest {
@@ -138,7 +139,7 @@ fn request(from: DeliverFrom) -> ConsumerRequest {
     ConsumerRequest { from, ack_wait_secs: u64::try_from(ack_wait).ok().and_then(NonZeroU64::new) }
 }
 
-/// A consumer that is there, in the terms of the rules.
+/// An existing consumer in the terms of the rules.
 fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
     let info = consumer.cached_info();
     let config = &info.config;
@@ -154,12 +155,8 @@ fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
     }
 }
 
-/// Passes on commands until there is trouble; also whether the consumer has shown any sign of life.
-async fn read(
-    consumer: &PullConsumer,
-    opened_at: u64,
-    inputs: &mpsc::Sender<Input>,
-) -> (bool, ConnectDiagnostics) {
+/// Passes commands to the loop until reading fails. Also returns whether the consumer has delivered anything.
+async fn read(consumer: &PullConsumer, opened_at: u64, inputs: &mpsc::Sender<Input>) -> (bool, ReadFailure) {
     let messages = consumer
         .stream()
         .max_messages_per_batch(1)
@@ -171,7 +168,7 @@ async fn read(
         Ok(messages) => messages,
         Err(error) => {
             let error = with_causes(&error);
-            return (false, ConnectDiagnostics { error, remake: false });
+            return (false, ReadFailure { error, replace: false });
         }
     };
     let mut read = false;
@@ -182,25 +179,25 @@ async fn read(
                 if let Some(received) = received(&message, opened_at)
                     && inputs.send(Input::Event(Event::CommandReceived(received))).await.is_err()
                 {
-                    let error = "the worker ends".to_owned();
-                    return (read, ConnectDiagnostics { error, remake: false });
+                    let error = "the worker is shutting down".to_owned();
+                    return (read, ReadFailure { error, replace: false });
                 }
             }
             Some(Err(error)) => {
-                let remake = is_deadly(error.kind());
+                let replace = is_fatal(error.kind());
                 let error = with_causes(&error);
-                return (read, ConnectDiagnostics { error, remake });
+                return (read, ReadFailure { error, replace });
             }
             None => {
                 let error = "the consumer's messages have ended".to_owned();
-                return (read, ConnectDiagnostics { error, remake: false });
+                return (read, ReadFailure { error, replace: false });
             }
         }
     }
 }
 
-/// Whether the error means that the consumer is dead or gone.
-const fn is_deadly(kind: MessagesErrorKind) -> bool {
+/// Whether the error means that the consumer is dead or deleted.
+const fn is_fatal(kind: MessagesErrorKind) -> bool {
     match kind {
         MessagesErrorKind::MissingHeartbeat
         | MessagesErrorKind::NoResponders
@@ -210,17 +207,17 @@ const fn is_deadly(kind: MessagesErrorKind) -> bool {
     }
 }
 
-/// By way of the standard library's time, which is the same whichever time crate the client is built with.
+/// Converts by way of the standard library's time, independently of the time crate that the client is built with.
 fn utc(time: impl Into<SystemTime>) -> DateTime<Utc> {
     time.into().into()
 }
 
-/// The command in the terms of the rules; `None` for what the stream did not deliver.
+/// The command in the terms of the rules; `None` if the message is not from the stream.
 fn received(message: &jetstream::Message, opened_at: u64) -> Option<Received> {
     let info = match message.info() {
         Ok(info) => info,
         Err(error) => {
-            warn!("a message without the stream's marks is ignored: {error}");
+            warn!("a message that is not from the stream is ignored: {error}");
             return None;
         }
     };

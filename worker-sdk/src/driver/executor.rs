@@ -1,4 +1,4 @@
-//! Carries out actions: the state file at once, everything else in a task of its own that reports back.
+//! Carries out actions: saves of the state file immediately, everything else in tasks that report back.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -28,7 +28,7 @@ use crate::progress::ProgressReporter;
 use crate::store::Store;
 use crate::{Cause, Context, VersionsNotifier, Worker, worker};
 
-/// The rules of one host, and the means to carry out what they say.
+/// The rules of one host, and what is needed to carry out their actions.
 pub(super) struct Executor<W> {
     logic: WorkerLogic,
     host: HostName,
@@ -42,11 +42,11 @@ pub(super) struct Executor<W> {
     versions: VersionsNotifier,
     progress: ProgressReporter,
     tasks: JoinSet<()>,
-    /// The run of the handler under way, and what asks it to stop.
+    /// The run of the handler under way, and the sender that asks the handler to stop.
     under_way: (Option<RunId>, watch::Sender<Option<Cause>>),
     reboot: Option<AbortHandle>,
-    /// Something was to be begun, or has failed because it was asked to stop; the next start takes it up.
-    cut: bool,
+    /// During shutdown, a handler was not started, or failed; the next start resumes its work.
+    interrupted: bool,
 }
 
 impl<W: Worker> Executor<W> {
@@ -77,7 +77,7 @@ impl<W: Worker> Executor<W> {
             tasks: JoinSet::new(),
             under_way: Default::default(),
             reboot: None,
-            cut: false,
+            interrupted: false,
         }
     }
 
@@ -85,12 +85,12 @@ impl<W: Worker> Executor<W> {
         self.logic.activity()
     }
 
-    /// Hands `event` to the rules and carries out what they say.
+    /// Passes `event` to the rules and carries out their actions.
     pub(super) async fn feed(&mut self, event: Event) {
-        // Finished tasks are of no interest: each has reported back.
+        // Remove finished tasks; each has already reported back.
         while self.tasks.try_join_next().is_some() {}
-        // Looked at here, not where the loop notices: a handler that was asked to stop may return before that.
-        if self.is_stopping() && !self.is_welcome_at_the_end(&event) {
+        // Checked here and not only in the loop: a handler that was asked to stop may return before the loop notices.
+        if self.is_stopping() && !self.is_accepted_while_stopping(&event) {
             return;
         }
         let mut events = VecDeque::from([event]);
@@ -105,7 +105,7 @@ impl<W: Worker> Executor<W> {
         });
     }
 
-    /// Begins one action; a save is done at once and returns its outcome.
+    /// Begins one action; a save is carried out immediately and returns its outcome.
     async fn carry_out(&mut self, action: Action) -> Option<Event> {
         match action {
             Action::SaveState(state) => return Some(self.save(*state).await),
@@ -134,19 +134,19 @@ impl<W: Worker> Executor<W> {
 
     fn run(&mut self, call: HandlerCall) {
         if self.is_stopping() {
-            self.cut = true;
+            self.interrupted = true;
             return;
         }
         let sequence = call.sequence;
         let span = self.span(call.call.as_str(), call.run.as_ref(), sequence);
         let context = self.context(call.run, call.not_after, call.resume, call.rebooted);
-        let context = self.begun(sequence, context);
+        let context = self.begin(sequence, context);
         let worker = Arc::clone(&self.worker);
         let work = async move {
             let result = match call.call {
-                Call::Prepare => HandlerResult::Prepare(guarded(worker.prepare(&context)).await),
-                Call::Upgrade => HandlerResult::Upgrade(guarded(worker.upgrade(&context)).await),
-                Call::Health => HandlerResult::Health(guarded(worker.health(&context)).await),
+                Call::Prepare => HandlerResult::Prepare(catch_panic(worker.prepare(&context)).await),
+                Call::Upgrade => HandlerResult::Upgrade(catch_panic(worker.upgrade(&context)).await),
+                Call::Health => HandlerResult::Health(catch_panic(worker.health(&context)).await),
             };
             Event::HandlerFinished { sequence, result }
         };
@@ -155,23 +155,23 @@ impl<W: Worker> Executor<W> {
 
     fn reboot(&mut self, call: RebootCall) {
         if self.is_stopping() {
-            self.cut = true;
+            self.interrupted = true;
             return;
         }
-        // Of an earlier attempt, which has had its time.
+        // The handler of an earlier attempt, whose time is over.
         if let Some(earlier) = self.reboot.take() {
             earlier.abort();
         }
         let sequence = call.sequence;
         let span = self.span("reboot", call.run.as_ref(), sequence);
         let context = self.context(call.run, call.not_after, call.resume, false);
-        let context = self.begun(sequence, context);
+        let context = self.begin(sequence, context);
         let worker = Arc::clone(&self.worker);
         let wait = self.reboot_wait;
         let work = async move {
-            let result = tokio::time::timeout(wait, guarded(worker.reboot(&context))).await;
+            let result = tokio::time::timeout(wait, catch_panic(worker.reboot(&context))).await;
             let result = result
-                .unwrap_or_else(|_| Err("starting the reboot took too long and was given up".to_owned()));
+                .unwrap_or_else(|_| Err("starting the reboot took too long and was aborted".to_owned()));
             Event::RebootReturned { sequence, result }
         };
         self.reboot = Some(self.report(work.instrument(span)));
@@ -184,7 +184,7 @@ impl<W: Worker> Executor<W> {
             headers.insert(name, value);
         }
         let sequence = reply.sequence;
-        // The command is not under way any more.
+        // The command is no longer under way.
         self.progress.clear();
         self.report(async move {
             let stored = bus.publish_stored(reply.subject, headers, reply.payload.into());
@@ -212,11 +212,11 @@ impl<W: Worker> Executor<W> {
         let last_subject = subject::versions(&self.host);
         self.report(async move {
             bus.await_stream(subject::VERSIONS_STREAM).await;
-            let running = guarded(worker.versions(&context)).await;
-            // That may have taken long, and the stream may have been made anew meanwhile.
+            let running = catch_panic(worker.versions(&context)).await;
+            // That may have taken long, and the stream may have been created again in the meantime.
             let stream = bus.await_stream(subject::VERSIONS_STREAM).await;
             let published = bus.last_payload(&stream, &last_subject).await;
-            // What stands there may not be ours; then it differs from what runs.
+            // An invalid message counts as none, so the running versions are published.
             let published =
                 published.map(|payload| payload.and_then(|payload| Versions::parse(&payload).ok()));
             Event::VersionsRead { running, published }
@@ -234,12 +234,12 @@ impl<W: Worker> Executor<W> {
         });
     }
 
-    /// Runs `work` beside the loop, which takes what comes of it.
+    /// Runs `work` in a task that sends the resulting event to the loop.
     fn report(&mut self, work: impl Future<Output = Event> + Send + 'static) -> AbortHandle {
         let inputs = self.inputs.clone();
         self.tasks.spawn(async move {
             let event = work.await;
-            // The loop may be gone; then the next start goes on from the state file.
+            // The loop may have ended; then the next start continues from the state file.
             let _ = inputs.send(Input::Event(event)).await;
         })
     }
@@ -265,15 +265,15 @@ impl<W: Worker> Executor<W> {
         }
     }
 
-    /// The same for the handler of the command with this stream sequence, which can be asked to stop.
-    fn begun(&mut self, sequence: u64, context: Context) -> Context {
-        let asks = watch::Sender::default();
-        let hinted = asks.subscribe();
-        self.under_way = (context.run.clone(), asks);
-        Context { progress: self.progress.of(sequence), hinted, ..context }
+    /// Registers the handler of the command with this stream sequence, and connects its context to hints and progress.
+    fn begin(&mut self, sequence: u64, context: Context) -> Context {
+        let hints = watch::Sender::default();
+        let hinted = hints.subscribe();
+        self.under_way = (context.run.clone(), hints);
+        Context { progress: self.progress.for_command(sequence), hinted, ..context }
     }
 
-    /// What everything that is logged while a command's handler runs belongs to.
+    /// The span of all log lines of a command's handler.
     fn span(&self, action: &'static str, run: Option<&RunId>, sequence: u64) -> Span {
         let run = run.map(display);
         info_span!("command", host = %self.host, run, action, sequence)
@@ -281,11 +281,11 @@ impl<W: Worker> Executor<W> {
 
     /// Asks the handler under way to stop.
     pub(super) fn hint(&self, hint: &Hint) {
-        let (run, asks) = &self.under_way;
+        let (run, hints) = &self.under_way;
         if let (Some(stopping), Some(run)) = (&hint.run, run)
             && stopping != run
         {
-            debug!(%stopping, %run, "a hint about another run");
+            debug!(%stopping, %run, "a hint about another run is ignored");
             return;
         }
         let cause = match hint.cause {
@@ -294,22 +294,22 @@ impl<W: Worker> Executor<W> {
             HintCause::Unsaid => Cause::Hint,
         };
         info!(?cause, "asked to stop what is under way, if that is possible");
-        // The first cause stays.
-        asks.send_if_modified(|asked| {
-            let first = asked.is_none();
-            asked.get_or_insert(cause);
+        // Only the first cause counts.
+        hints.send_if_modified(|hinted| {
+            let first = hinted.is_none();
+            hinted.get_or_insert(cause);
             first
         });
     }
 
-    /// Whether nothing new is begun any more.
+    /// Whether the worker is shutting down, so that nothing new is begun.
     fn is_stopping(&self) -> bool {
         self.shutdown.is_cancelled()
     }
 
-    /// While stopping: whether nothing is left that could soon be finished.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.cut
+    /// During shutdown: whether there is nothing left to wait for.
+    pub(super) fn can_stop(&self) -> bool {
+        self.interrupted
             || match self.logic.activity() {
                 Activity::NotStarted
                 | Activity::Idle
@@ -324,11 +324,11 @@ impl<W: Worker> Executor<W> {
             }
     }
 
-    /// While stopping, what is under way may come to its end; a handler that fails was cut off, and has not failed.
-    fn is_welcome_at_the_end(&mut self, event: &Event) -> bool {
+    /// During shutdown, work under way may finish. A handler's failure counts as interruption and is not answered.
+    fn is_accepted_while_stopping(&mut self, event: &Event) -> bool {
         match event {
             Event::HandlerFinished { result, .. } => {
-                self.cut |= result.is_err();
+                self.interrupted |= result.is_err();
                 !result.is_err()
             }
             Event::StateSaved
@@ -350,14 +350,14 @@ impl<W: Worker> Executor<W> {
         }
     }
 
-    /// Drops what still runs.
-    pub(super) async fn end(mut self) {
+    /// Aborts the tasks that still run.
+    pub(super) async fn abort_tasks(mut self) {
         self.tasks.shutdown().await;
     }
 }
 
-/// Awaits a handler; a panic is a failure like any other.
-async fn guarded<T>(handler: impl Future<Output = worker::HandlerResult<T>>) -> Result<T, String> {
+/// Awaits a handler; a panic is converted to an error.
+async fn catch_panic<T>(handler: impl Future<Output = worker::HandlerResult<T>>) -> Result<T, String> {
     match AssertUnwindSafe(handler).catch_unwind().await {
         Ok(result) => result.map_err(worker::HandlerError::into_message),
         Err(panic) => {

@@ -1,5 +1,5 @@
-//! What comes to the loop; and the tasks that pass on hints, new connections and changed versions. Commands, and what comes
-//! of actions, are passed on where they are read and carried out.
+//! Inputs of the loop, and the tasks that send it hints, reconnects and changed versions. Commands and the results of
+//! actions are sent where they are read and carried out.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::bus::Bus;
 /// The pause after the hint subscription failed.
 const SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
 
-/// What comes to the loop.
+/// An input of the loop.
 #[derive(Debug)]
 pub(super) enum Input {
     Event(Event),
-    /// The handler under way is asked to stop.
+    /// A request to stop the handler under way.
     Hint(Hint),
 }
 
-/// Passes on hints; the subscription outlives reconnects.
+/// Sends hints to the loop; the subscription survives reconnects.
 pub(super) async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>) {
     loop {
         bus.await_connection().await;
@@ -35,13 +35,13 @@ pub(super) async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>
                     }
                 }
             }
-            Err(error) => warn!("cannot listen for hints: {error}"),
+            Err(error) => warn!("cannot subscribe to hints: {error}"),
         }
         tokio::time::sleep(SUBSCRIBE_PAUSE).await;
     }
 }
 
-/// Tells the rules of each new connection.
+/// Sends each new connection to the rules.
 pub(super) async fn reconnects(bus: Bus, inputs: mpsc::Sender<Input>) {
     let mut link = bus.link();
     let mut last = 0;
@@ -53,7 +53,7 @@ pub(super) async fn reconnects(bus: Bus, inputs: mpsc::Sender<Input>) {
     }
 }
 
-/// Tells the rules that versions may have changed, each time somebody says so.
+/// Sends each notification about changed versions to the rules.
 pub(super) async fn version_changes(versions: VersionsNotifier, inputs: mpsc::Sender<Input>) {
     loop {
         versions.notified().await;

@@ -23,9 +23,9 @@ use crate::{BootIdSource, Error, VersionsNotifier, Worker};
 use executor::Executor;
 use input::Input;
 
-/// How much may wait for the loop: a command, and the answers to what is under way, of which there are few.
+/// How many inputs may wait for the loop: a command, and the results of the few tasks under way.
 const INPUTS_MAX: usize = 16;
-/// How long handlers and replies under way have at the end of the process.
+/// How long handlers and replies under way have to finish during shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// A worker's parts, before they run.
@@ -60,7 +60,7 @@ impl Driver {
             progress.clone(),
         );
         info!(%host, application = %self.announcement.application, "the worker starts");
-        // Before the first command: what was cut off comes first, whether or not NATS is there.
+        // Before the first command: work that was cut off is resumed first, even if NATS is unreachable.
         executor.feed(Event::Started { loaded, boot_id }).await;
 
         let mut tasks = JoinSet::new();
@@ -74,9 +74,9 @@ impl Driver {
         tasks.spawn(input::version_changes(self.versions, sender));
 
         serve(&mut executor, inputs, &self.boot_ids, &self.shutdown).await;
-        // No heartbeat and no command any more; then what still runs is cut off.
+        // Stop heartbeats and commands first, then abort what still runs.
         tasks.shutdown().await;
-        executor.end().await;
+        executor.abort_tasks().await;
         info!(%host, "the worker ends");
         Ok(())
     }
@@ -94,7 +94,7 @@ async fn serve<W: Worker>(
     loop {
         tokio::select! {
             () = shutdown.cancelled() => break,
-            Some(input) = inputs.recv() => take(executor, input).await,
+            Some(input) = inputs.recv() => handle(executor, input).await,
             _ = ticks.tick() => {
                 if matches!(executor.activity(), Activity::Rebooting { .. }) {
                     read_boot_id(executor, boot_ids).await;
@@ -105,29 +105,29 @@ async fn serve<W: Worker>(
     }
     let end = tokio::time::sleep(SHUTDOWN_GRACE);
     tokio::pin!(end);
-    while !executor.is_at_rest() {
+    while !executor.can_stop() {
         tokio::select! {
             () = &mut end => {
-                warn!("what runs is cut off; the next start takes it up");
+                warn!("the work under way is cut off; the next start resumes it");
                 return;
             }
-            Some(input) = inputs.recv() => take(executor, input).await,
+            Some(input) = inputs.recv() => handle(executor, input).await,
         }
     }
 }
 
-async fn take<W: Worker>(executor: &mut Executor<W>, input: Input) {
+async fn handle<W: Worker>(executor: &mut Executor<W>, input: Input) {
     match input {
         Input::Event(event) => executor.feed(event).await,
         Input::Hint(hint) => executor.hint(&hint),
     }
 }
 
-/// While a reboot is awaited, the host may come back under a worker that did not go down with it.
+/// Reads the boot id while a reboot is awaited: a worker that does not run on the host itself survives the reboot.
 async fn read_boot_id<W: Worker>(executor: &mut Executor<W>, source: &BootIdSource) {
     match source.read() {
         Ok(boot_id) => executor.feed(Event::BootIdRead(boot_id)).await,
-        // It may be in the middle of being replaced; the wait goes on.
+        // The file may be being replaced; the wait continues.
         Err(error) => debug!("{error}"),
     }
 }

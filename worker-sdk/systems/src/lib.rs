@@ -1,7 +1,7 @@
-//! What the tools of operating systems say, and what follows from it for an upgrade.
+//! Parsers for the output of operating systems' tools, and the decisions about an upgrade that follow from it.
 //!
-//! Pure: texts that tools have written come in, decisions and messages for operators come out. Which commands are run,
-//! and what is done then, is the program `os-upgrade-worker`'s.
+//! Pure: the input is the output of tools, the result is decisions and messages for operators. The program
+//! `os-upgrade-worker` runs the tools and acts on the decisions.
 
 pub mod debian;
 pub mod image;

@@ -1,37 +1,38 @@
-//! What systemd says about its units.
+//! The state of systemd and its units.
 
 use std::collections::BTreeSet;
 
-/// How systemd is.
+/// The state of systemd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It is not there, or does not run the system.
+    /// It is not installed, or not the init system.
     Absent,
-    /// It still starts units.
-    ComingUp,
-    /// It has started what it was to start, whether that works or not.
-    Up,
+    /// It is still starting units.
+    Starting,
+    /// It has started its units, successfully or not.
+    Started,
 }
 
 impl State {
-    /// Reads what `systemctl is-system-running` prints.
+    /// Parses the output of `systemctl is-system-running`.
     pub fn parse(text: &str) -> Self {
         match text.trim() {
-            "initializing" | "starting" => Self::ComingUp,
-            "running" | "degraded" | "maintenance" | "stopping" => Self::Up,
-            // `offline`, `unknown`, or that it cannot be reached.
+            "initializing" | "starting" => Self::Starting,
+            "running" | "degraded" | "maintenance" | "stopping" => Self::Started,
+            // `offline`, `unknown`, or an error that systemd cannot be reached.
             _ => Self::Absent,
         }
     }
 }
 
-/// The failed units of `systemctl list-units --state=failed --plain --no-legend`: the first word of each line.
+/// The failed units in the output of `systemctl list-units --state=failed --plain --no-legend`: the first word of each
+/// line.
 pub fn failed_units(text: &str) -> BTreeSet<String> {
     let lines = text.lines().map(|line| line.trim_start_matches(['●', '*', ' ']));
     lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// The units that have failed since.
+/// The units in `now` that are not in `before`.
 pub fn newly_failed(before: &BTreeSet<String>, now: &BTreeSet<String>) -> Vec<String> {
     now.difference(before).cloned().collect()
 }
@@ -41,11 +42,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_read() {
+    fn states_are_parsed() {
         for (text, state) in [
-            ("running\n", State::Up),
-            ("degraded\n", State::Up),
-            ("starting\n", State::ComingUp),
+            ("running\n", State::Started),
+            ("degraded\n", State::Started),
+            ("starting\n", State::Starting),
             ("offline\n", State::Absent),
             ("", State::Absent),
         ] {
@@ -54,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_failed_since_counts() {
+    fn only_newly_failed_units_count() {
         let before = failed_units("a.service loaded failed failed A\nb.service loaded failed failed B\n");
         let now = failed_units("● b.service loaded failed failed B\nc.mount    loaded failed failed C\n\n");
         assert_eq!(newly_failed(&before, &now), ["c.mount"]);

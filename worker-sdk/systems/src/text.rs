@@ -1,11 +1,11 @@
-//! Words of messages for operators: lists that stay short, sizes, and many lines made one.
+//! Formatting of messages for operators: shortened lists, sizes, and several lines joined to one.
 
 use std::fmt::Display;
 
 /// How many names of a list are written out.
 const NAMES_MAX: usize = 10;
 
-/// `a, b, c`, and how many more there are after the tenth.
+/// `a, b, c`, up to ten names, and the number of the others.
 pub fn names<T: Display>(all: impl IntoIterator<Item = T>) -> String {
     let all: Vec<String> = all.into_iter().map(|name| name.to_string()).collect();
     let shown = all.len().min(NAMES_MAX);
@@ -21,7 +21,7 @@ pub fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// A number of bytes as people read it, in powers of ten as APT writes it.
+/// A human-readable number of bytes, with decimal units as APT uses them.
 pub fn bytes(number: u64) -> String {
     const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
     let mut unit = 0;
@@ -38,7 +38,7 @@ pub fn bytes(number: u64) -> String {
     format!("{whole} {}", UNITS[unit])
 }
 
-/// `text` in one line: its lines without blank ones, trimmed, with `; ` between.
+/// `text` in one line: its trimmed, non-empty lines, joined with `; `.
 pub fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("; ")
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_stay_short() {
+    fn long_lists_are_shortened() {
         assert_eq!(names(["a", "b"]), "a, b");
         assert_eq!(names(1..=12), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
         assert_eq!((count(1, "package"), count(0, "package")), ("1 package".into(), "0 packages".into()));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_become_one() {
+    fn lines_are_joined() {
         assert_eq!(one_line(" a \n\n\tb\n"), "a; b");
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever a tool prints, reading it does not panic, and what operators are told is one line.
+//! No tool output makes a parser panic, and messages for operators are one line.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use os_upgrade_systems::image::{self, bootc, rpm_ostree};
 use os_upgrade_systems::systemd;
 use proptest::prelude::*;
 
-/// Words that the parsers look for, and others.
+/// Random text with words that the parsers look for.
 fn text() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "Inst ",
@@ -58,23 +58,23 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn reading_never_fails(text in text(), other in text()) {
+    fn parsing_never_panics(text in text(), other in text()) {
         let _ = plan::Plan::parse(&text).summary();
         let _ = size::Sizes::parse(&text);
         let _ = package::parse(&text);
-        let _ = lock::held(&text);
+        let _ = lock::find_held(&text);
         let _ = text.lines().map(progress::parse).count();
         let _ = systemd::failed_units(&text);
         let _ = bootc::status(&text).and(rpm_ostree::status(&text));
-        prop_assert!(!image::trouble("x", &text).contains('\n'));
+        prop_assert!(!image::describe_failure("x", &text).contains('\n'));
         let running = kernel::Running { release: text.clone(), build: other.clone() };
-        let _ = kernel::other_than_running(&running, std::slice::from_ref(&other), Some(&text));
-        prop_assert!(!source::trouble(&text).contains('\n'));
-        prop_assert!(!failure::trouble("x", &text, &other).contains('\n'));
+        let _ = kernel::reboot_reason(&running, std::slice::from_ref(&other), Some(&text));
+        prop_assert!(!source::describe_failure(&text).contains('\n'));
+        prop_assert!(!failure::describe("x", &text, &other).contains('\n'));
     }
 
     #[test]
-    fn versions_have_an_order(a in text(), b in text(), c in text()) {
+    fn versions_are_totally_ordered(a in text(), b in text(), c in text()) {
         prop_assert_eq!(version::compare(&a, &a), Ordering::Equal);
         prop_assert_eq!(version::compare(&a, &b), version::compare(&b, &a).reverse());
         if version::compare(&a, &b).is_le() && version::compare(&b, &c).is_le() {

@@ -1,4 +1,4 @@
-//! `os-upgrade-worker check`: how a check is asked for, and how its rows are printed.
+//! `os-upgrade-worker check`: runs a check and prints its rows.
 
 use std::io::{IsTerminal, Write};
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use tokio::process::Command;
 use crate::cli::{CheckArgs, Output};
 use crate::options::NatsArgs;
 
-/// Checks the worker, and fails unless all is well.
+/// Checks the worker; an error unless all rules hold.
 pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
     let mut check = Check::new(&args.host)?.patience(args.patience).work_wait(args.work_wait);
     if let Some(command) = args.restart_command {
@@ -31,8 +31,8 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
             }
         })
         .await?;
-    let counted = [Verdict::Holds, Verdict::Broken, Verdict::Skipped].map(|verdict| report.count(verdict));
-    let [holds, broken, skipped] = counted;
+    let counts = [Verdict::Holds, Verdict::Broken, Verdict::Skipped].map(|verdict| report.count(verdict));
+    let [holds, broken, skipped] = counts;
     match args.output {
         Output::Text => print(&format!("{holds} hold, {broken} broken, {skipped} skipped")),
         Output::Json => {
@@ -50,13 +50,13 @@ fn conclude(report: &Report, allow_skipped: bool) -> anyhow::Result<()> {
     match (report.count(Verdict::Broken), report.count(Verdict::Skipped)) {
         (0, 0) => Ok(()),
         (0, _) if allow_skipped => Ok(()),
-        (0, skipped) => bail!("{skipped} rules were skipped; --allow-skipped if that is meant"),
+        (0, skipped) => bail!("{skipped} rules were skipped; give --allow-skipped to accept that"),
         (1, _) => bail!("1 rule is broken"),
         (broken, _) => bail!("{broken} rules are broken"),
     }
 }
 
-/// Runs a command of the caller's; what it prints goes to standard error, so that rows stay alone.
+/// Runs a shell command; its output goes to standard error, so that standard output has only rows.
 async fn shell(what: &'static str, command: String) -> Result<(), String> {
     let status = Command::new("sh")
         .args(["-c", &format!("{{ {command}\n}} >&2")])
@@ -79,12 +79,12 @@ fn line(row: &Row, coloured: bool) -> String {
     };
     let (names, expectations) = (width(Rule::name), width(Rule::expected));
     let Row { rule, expected, seen, .. } = row;
-    // Names and messages come from the worker: nothing in them reaches the terminal that does something to it.
+    // Names and messages come from the worker; their control characters must not reach the terminal.
     let seen: String = seen.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     format!("{verdict}  {rule:names$}  {expected:expectations$}  {seen}")
 }
 
-/// A line on standard output. A reader that has gone is no error.
+/// Prints a line to standard output. A closed pipe is not an error.
 fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

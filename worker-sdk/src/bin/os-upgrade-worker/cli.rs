@@ -1,4 +1,4 @@
-//! The command line. What several commands have of it is in `options`, what one kind of host has beside that kind.
+//! The command line. Options of several commands are in `options`, those of one kind of host in that kind's module.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,26 +26,26 @@ pub(crate) enum Command {
 The scripts are DIR/prepare, upgrade, reboot, health and versions. Without a script, prepare and health
 succeed, versions is empty, and upgrade and reboot are errors.
 
-Exit status: 0 is done; of upgrade, 3 is done and asks for a reboot; anything else is an error, whose
-message is the last line that the script wrote to its standard error. versions prints a flat JSON object.
+Exit status: 0 means done. From upgrade, 3 means done and a reboot is required. Any other status is an error,
+whose message is the last line that the script wrote to standard error. versions prints a flat JSON object.
 
 Environment of the scripts:
   OS_UPGRADE_HOST       the host
   OS_UPGRADE_RUN        the run, if the command names one
   OS_UPGRADE_NOT_AFTER  the end of the run (RFC 3339), if it has one
-  OS_UPGRADE_RESUME     1 if the script may have been started for the same command before and been cut off
-  OS_UPGRADE_REBOOTED   1 if the host has booted since the upgrade was first started
-  OS_UPGRADE_PROGRESS   a file for lines that say how far the script is, such as `40 unpacking linux`, or what
-                        it does, `unpacking linux`; the last line is shown to operators. Not for versions
+  OS_UPGRADE_RESUME     1 if the script may have been started for the same command before and cut off
+  OS_UPGRADE_REBOOTED   1 if the host has rebooted since the upgrade was first started
+  OS_UPGRADE_PROGRESS   a file for progress lines, with a percentage, such as `40 unpacking linux`, or without,
+                        such as `unpacking linux`; operators see the last line. Not for versions
 
-A script runs in a process group of its own. When this process is asked to end, the group is sent SIGTERM,
-and SIGKILL five seconds later; the work is taken up at the next start. What a killed worker left running is
-ended before the next one begins. reboot is the exception: it is never stopped.
+A script runs in its own process group. When this process is stopped, the group is sent SIGTERM, and SIGKILL
+five seconds later; the next start resumes the work. Scripts that a killed worker left running are stopped
+before the next one begins. reboot is the exception: it is never stopped.
 
 After reboot has exited with 0, the boot id must change within the reboot wait; otherwise it is run again,
-three times in all, and then the command is answered with an error.",
+up to three times in total, and then the command is answered with an error.",
         after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 when
-what it is given is wrong, such as another host's credentials.
+its configuration is wrong, such as another host's credentials.
 The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug."
     )]
     Exec(ExecArgs),
@@ -54,60 +54,59 @@ The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug.
     #[command(
         long_about = "Upgrades this Debian host with APT and dpkg.
 
-prepare reads all sources anew, simulates a dist-upgrade, looks whether it is allowed and whether there is
-room for it, and downloads everything. It has package lists and packages of its own, so it changes nothing
-of the system, and what it prepared is what upgrade installs.
+prepare updates all package lists, simulates a dist-upgrade, checks that it is allowed and that there is enough
+disk space, and downloads all packages. It uses its own package lists and cache, so it changes nothing in the
+system, and upgrade installs exactly what was prepared.
 
-upgrade first ends what was cut off (dpkg --configure --pending, apt-get --fix-broken install), then runs
-dist-upgrade without questions; changed configuration files of the host are kept. It goes on when this
-process ends, and the next start waits for it. It asks for a reboot when /run/reboot-required is there or
-another kernel is installed than the one that runs.
+upgrade first finishes an interrupted installation (dpkg --configure --pending, apt-get --fix-broken install),
+then runs dist-upgrade without questions; changed configuration files of the host are kept. It continues when
+this process ends, and the next start waits for it. It requires a reboot when /run/reboot-required exists or
+another kernel than the running one is installed.
 
-health, after a reboot and after an upgrade that needs none: every package is installed whole, systemd has
-started what it starts, no unit has failed that had not before, and the health script, if there is one, exits
-with 0. It is looked at until that is so, or the health wait is over.
+health, after a reboot and after an upgrade that needs none: every package is fully installed, systemd has
+started its units, no further unit has failed, and the health script, if there is one, exits with 0. It is
+checked until all of this holds or the health wait is over.
 
 versions are those of the kernel (linux), the release (os-release) and the packages given with --package.",
         after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 when
-what it is given is wrong, such as another host's credentials.
-The log, with everything that APT and dpkg say, goes to standard error."
+its configuration is wrong, such as another host's credentials.
+The log, with the output of APT and dpkg, goes to standard error."
     )]
     Debian(DebianArgs),
 
-    /// Upgrades this host, which runs an image, with bootc or rpm-ostree
+    /// Upgrades this image-based host with bootc or rpm-ostree
     #[command(
-        long_about = "Upgrades this host, which runs an image, with bootc or rpm-ostree.
+        long_about = "Upgrades this image-based host with bootc or rpm-ostree.
 
-prepare downloads the newest image of what the host follows (upgrade --download-only); a reboot would not
-take it yet. upgrade has the next reboot take it (bootc upgrade --from-downloaded, rpm-ostree upgrade
---cache-only) and asks for that reboot, if there is something newer. A bootc that cannot download only
-downloads in upgrade.
+prepare downloads the newest image that the host tracks (upgrade --download-only); a reboot would not boot it
+yet. upgrade stages it for the next boot (bootc upgrade --from-downloaded, rpm-ostree upgrade --cache-only)
+and requires a reboot, if there is something newer. A bootc without --download-only downloads during upgrade.
 
-health, after the reboot: the host runs that image and was not rolled back, systemd has started what it
-starts, no unit has failed that had not before, and the health script, if there is one, exits with 0.
+health, after the reboot: the host runs that image and was not rolled back, systemd has started its units, no
+further unit has failed, and the health script, if there is one, exits with 0.
 
 versions are those of the kernel (linux), the release (os-release) and the image (image, image-version,
 image-id).",
         after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 when
-what it is given is wrong, such as another host's credentials.
-The log, with everything that bootc and rpm-ostree say, goes to standard error."
+its configuration is wrong, such as another host's credentials.
+The log, with the output of bootc and rpm-ostree, goes to standard error."
     )]
     Image(ImageArgs),
 
-    /// Checks a running worker, in whatever language, against the rules of the protocol
+    /// Checks a running worker, in any language, against the rules of the protocol
     #[command(
-        long_about = "Checks a running worker, in whatever language, against the rules of the protocol.
+        long_about = "Checks a running worker, in any language, against the rules of the protocol.
 
-It plays the orchestrator, on a nats-server of its own that the worker is connected to, and prints one row for each
-rule. The worker really prepares, upgrades, and reboots, several times: let it do nothing that matters. Its state is
-to be as after a finished run, or empty.
+It plays the orchestrator on a separate nats-server that the worker is connected to, and prints one row for each
+rule. The worker really prepares, upgrades and reboots, several times: use handlers that do no harm. Its state must
+be empty, or as after a finished run.
 
-Rules that need the worker to be restarted or its host to be rebooted are skipped unless commands say how; both are
-run by sh. The restart command ends the worker as a crash would, and starts it again. The reboot command is run once
-the worker has been told to reboot; where that really reboots the host, it is `true`, and elsewhere it gives the
-worker another boot id and restarts it.",
-        after_long_help = "Exit status: 0 when all rules hold, 1 when one is broken or skipped or nothing could be \
-checked, 2 for a wrong command line."
+Rules that need a restart of the worker or a reboot of its host are skipped unless commands for them are given; both
+commands are run by sh. The restart command kills the worker as a crash would, and starts it again. The reboot command
+is run once the worker has received the reboot command; if the worker really reboots the host, use `true`, otherwise
+a command that changes the worker's boot id and restarts it.",
+        after_long_help = "Exit status: 0 when all rules hold, 1 when one is broken or skipped or the check failed, 2 \
+for a wrong command line."
     )]
     Check(CheckArgs),
 }
@@ -129,11 +128,11 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "COMMAND")]
     pub(crate) restart_command: Option<String>,
 
-    /// Shell command that reboots the worker's host, or seems to
+    /// Shell command that reboots the worker's host, or simulates it
     #[arg(long, value_name = "COMMAND")]
     pub(crate) reboot_command: Option<String>,
 
-    /// How long the worker may take for what needs no work
+    /// How long the worker may take for steps that need no work
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive_duration)]
     pub(crate) patience: Duration,
 
@@ -141,7 +140,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = positive_duration)]
     pub(crate) work_wait: Duration,
 
-    /// End with 0 also when rules were skipped
+    /// Exit with 0 even if rules were skipped
     #[arg(long)]
     pub(crate) allow_skipped: bool,
 }
@@ -149,7 +148,7 @@ pub(crate) struct CheckArgs {
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people
+    /// For humans
     Text,
     /// JSON, for programs
     Json,
@@ -172,12 +171,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn values_are_checked() {
+    fn option_values_are_validated() {
         let parse = |more: &[&str]| {
             let base = ["os-upgrade-worker", "exec", "--application", "a", "--dir", "/d"];
             Cli::try_parse_from(base.iter().chain(more))

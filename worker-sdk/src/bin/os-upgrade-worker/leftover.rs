@@ -1,7 +1,7 @@
-//! What a killed worker left running: a script goes on when its worker is killed, and must not run beside its second
-//! start. The process group of the running script stands in a file, with the time its process was started, by which
-//! a group is told from a later one with the same id. It stands there before the script begins: until then the process is
-//! a shell that waits for a line, and ends without one when the worker is killed.
+//! Processes that a killed worker left running. A script continues when its worker is killed, and must not run twice at
+//! the same time. So the process group of the running script is recorded in a file, with its start time, which
+//! distinguishes it from a later group with the same id. It is recorded before the script begins: until then the process
+//! is a shell that waits for a line, and exits if the worker is killed first.
 
 use std::fs;
 use std::io;
@@ -17,27 +17,27 @@ use crate::process::end_group;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The note about the script that runs.
+/// The file that records the running process group.
 #[derive(Debug)]
 pub(crate) struct Leftover {
     path: PathBuf,
 }
 
 impl Leftover {
-    /// `what` tells notes of one host from each other.
+    /// The record of a host; `what` distinguishes several records of one host.
     pub(crate) fn of_host(state_dir: &Path, host: &str, what: &str) -> Result<Self, Error> {
         let token = HostName::new(host).map_err(|source| Error::Name { of: "host", source })?.token();
         Ok(Self { path: state_dir.join(format!("{token}.{what}")) })
     }
 
-    /// Notes that `group` runs. Not synced: after a crash of the machine no script is left.
-    pub(crate) fn note(&self, group: Pid) -> io::Result<()> {
+    /// Records that `group` runs. The file is not synced: after a crash of the machine no process is left.
+    pub(crate) fn record(&self, group: Pid) -> io::Result<()> {
         let boot_id = fs::read_to_string(BOOT_ID)?;
         let started = started(group)?.unwrap_or_default();
         fs::write(&self.path, format!("{group} {started} {boot_id}"))
     }
 
-    /// Notes that nothing runs any more.
+    /// Removes the record when the process has ended.
     pub(crate) fn clear(&self) {
         match fs::remove_file(&self.path) {
             Ok(()) => {}
@@ -46,7 +46,7 @@ impl Leftover {
         }
     }
 
-    /// Ends what an earlier worker left running.
+    /// Stops the process group that an earlier worker left running, if any.
     pub(crate) async fn end(&self) {
         if let Some(group) = self.running() {
             warn!(%group, "a script that an earlier worker left behind is ended");
@@ -55,18 +55,18 @@ impl Leftover {
         self.clear();
     }
 
-    /// The group that an earlier worker noted, if it still runs.
+    /// The recorded group, if it still runs.
     pub(crate) fn running(&self) -> Option<Pid> {
         let text = fs::read_to_string(&self.path).ok()?;
         let boot_id = fs::read_to_string(BOOT_ID).ok()?;
         let mut words = text.split_whitespace();
         let group = Pid::from_raw(words.next()?.parse().ok()?);
-        let noted: u64 = words.next()?.parse().ok()?;
+        let recorded: u64 = words.next()?.parse().ok()?;
         if words.next()? != boot_id.trim() || group.as_raw() <= 1 || group == getpgrp() {
             return None;
         }
-        // Its leader may have ended before what it started; then no other process can have taken the id.
-        let same = started(group).ok()?.is_none_or(|started| started == noted);
+        // The leader may have ended before other processes of its group; then no other process can have its id.
+        let same = started(group).ok()?.is_none_or(|started| started == recorded);
         (same && killpg(group, None) != Err(Errno::ESRCH)).then_some(group)
     }
 }
@@ -78,7 +78,7 @@ fn started(process: Pid) -> io::Result<Option<u64>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    // The second field, the name, may hold anything; what follows its last parenthesis has 20 fields up to this one.
+    // The second field, the name, may contain anything; the start time is the 20th field after its closing parenthesis.
     let after_name = stat.rsplit_once(')').map(|(_, rest)| rest);
     let field = after_name.and_then(|rest| rest.split_whitespace().nth(19));
     let ticks = field.and_then(|field| field.parse().ok());
@@ -102,12 +102,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_leftover_is_ended() {
+    async fn leftover_is_stopped() {
         let directory = tempfile::tempdir().unwrap();
         let leftover = Leftover::of_host(directory.path(), "h1", "script").unwrap();
         leftover.end().await;
         let (mut child, group) = sleeper();
-        leftover.note(group).unwrap();
+        leftover.record(group).unwrap();
         assert_eq!(leftover.running(), Some(group));
         let waiting = tokio::task::spawn_blocking(move || child.wait());
         leftover.end().await;
@@ -116,19 +116,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_started_is_noted_before_it_begins() {
+    async fn group_is_recorded_before_script_begins() {
         let directory = tempfile::tempdir().unwrap();
         let leftover = Leftover::of_host(directory.path(), "h1", "script").unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", GATED, "sh", "cat", leftover.path.to_str().unwrap()]).stdout(Stdio::piped());
-        let child = start_gated(&mut command, |group| leftover.note(group)).await.unwrap();
+        let child = start_gated(&mut command, |group| leftover.record(group)).await.unwrap();
         let group = child.id().unwrap().to_string();
         let output = child.wait_with_output().await.unwrap();
         assert!(String::from_utf8(output.stdout).unwrap().starts_with(&format!("{group} ")));
     }
 
     #[tokio::test]
-    async fn nothing_begins_when_its_worker_ends_before_that() {
+    async fn script_does_not_begin_after_worker_death() {
         let directory = tempfile::tempdir().unwrap();
         let begun = directory.path().join("begun");
         let mut command = Command::new("sh");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_with_the_same_id_is_left_alone() {
+    fn other_process_with_same_id_is_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let leftover = Leftover::of_host(directory.path(), "h1", "script").unwrap();
         let (mut child, group) = sleeper();

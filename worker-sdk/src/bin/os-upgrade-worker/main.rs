@@ -1,4 +1,4 @@
-//! `os-upgrade-worker`: workers that are ready to run, and a check of any worker.
+//! `os-upgrade-worker`: ready-made workers, and a check for any worker.
 
 mod check;
 mod cli;
@@ -46,7 +46,7 @@ async fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "the one line that says why the process ends")]
+            #[expect(clippy::print_stderr, reason = "the line that reports why the process ends")]
             {
                 eprintln!("os-upgrade-worker: {error:#}");
             }
@@ -57,7 +57,7 @@ async fn main() -> ExitCode {
 }
 
 fn init_log() {
-    // What the NATS client says itself it says at each try to connect; what there is to know of that is told here.
+    // The NATS client would log every attempt to connect; the library logs what matters of that.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,async_nats=off"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -84,7 +84,7 @@ async fn debian(args: DebianArgs) -> anyhow::Result<()> {
     let DebianArgs { worker, mut settings, system } = args;
     settings.root = std::fs::canonicalize(&settings.root)
         .with_context(|| format!("cannot use the root {}", settings.root.display()))?;
-    let system = usable(system)?;
+    let system = with_absolute_script(system)?;
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
     let debian = Debian::new(settings, system, &state_dir, &host)?;
@@ -96,13 +96,13 @@ async fn image(args: ImageArgs) -> anyhow::Result<()> {
     let ImageArgs { worker, settings, system } = args;
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
-    let image = Image::new(settings, usable(system)?, &state_dir, &host)?;
+    let image = Image::new(settings, with_absolute_script(system)?, &state_dir, &host)?;
     builder(worker, &host)?.run(Host(image)).await?;
     Ok(())
 }
 
-/// The options with a health script that is there.
-fn usable(mut options: SystemOptions) -> anyhow::Result<SystemOptions> {
+/// The options with the absolute path of the health script, which must exist.
+fn with_absolute_script(mut options: SystemOptions) -> anyhow::Result<SystemOptions> {
     if let Some(script) = &options.health_script {
         let path = std::fs::canonicalize(script)
             .with_context(|| format!("cannot use the health script {}", script.display()))?;
@@ -111,7 +111,7 @@ fn usable(mut options: SystemOptions) -> anyhow::Result<SystemOptions> {
     Ok(options)
 }
 
-/// A worker of `host` as the command line describes it, ended by signals.
+/// A worker of `host` configured by the command line and ended by signals.
 fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
     let mut builder = WorkerBuilder::new(host, &args.application)?
         .nats_url(&args.nats.url)
@@ -141,7 +141,7 @@ fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
     Ok(builder.shutdown(shutdown_on_signals()?))
 }
 
-/// The host's name: as given, else as the site gives it in `SYS_HOST` (see [`WorkerArgs::host`]), else this machine's.
+/// The host's name: the given one (see [`WorkerArgs::host`]), or else this machine's.
 fn host(given: Option<&str>) -> anyhow::Result<String> {
     if let Some(host) = given.filter(|host| !host.is_empty()) {
         return Ok(host.to_owned());
@@ -161,7 +161,7 @@ fn shutdown_on_signals() -> anyhow::Result<CancellationToken> {
         let token = token.clone();
         tokio::spawn(async move {
             signals.recv().await;
-            info!("asked to end");
+            info!("shutting down after a signal");
             token.cancel();
             signals.recv().await;
             std::process::exit(1);

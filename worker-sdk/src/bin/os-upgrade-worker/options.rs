@@ -1,4 +1,4 @@
-//! Options that several commands have, and how their values are read.
+//! Options that several commands share, and the parsers of their values.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::Args;
 use os_upgrade_worker_sdk::GroupName;
 
-/// Where NATS is, and what to show to it.
+/// The NATS servers, and the credentials and certificates for them.
 #[derive(Debug, Args)]
 pub(crate) struct NatsArgs {
-    /// NATS server, nats://USER:PASSWORD@HOST:PORT, of which only HOST is required; several with commas between
+    /// NATS server, nats://USER:PASSWORD@HOST:PORT, of which only HOST is required; several are separated by commas
     #[arg(
         id = "nats",
         long = "nats",
@@ -20,16 +20,16 @@ pub(crate) struct NatsArgs {
     )]
     pub(crate) url: String,
 
-    /// Credentials for NATS (.creds), as `os-upgrade nats-config` makes them, of this host, for `check` of an
-    /// orchestrator; the file may be replaced while the program runs
+    /// Credentials for NATS (.creds), as `os-upgrade nats-config` creates them: those of this host, or for `check` those
+    /// of an orchestrator; the file may be replaced while the program runs
     #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_CREDENTIALS")]
     pub(crate) credentials: Option<PathBuf>,
 
-    /// Certificates, in PEM, of the authorities to trust for NATS, instead of the system's; with it only TLS will do
+    /// Certificates, in PEM, of the authorities to trust for NATS, instead of the system's; requires TLS
     #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_CA")]
     pub(crate) tls_ca: Option<PathBuf>,
 
-    /// Certificate to show to NATS, in PEM, and those between it and its authority
+    /// Client certificate for NATS, in PEM, followed by its intermediate certificates
     #[arg(long, value_name = "FILE", env = "OS_UPGRADE_NATS_CERTIFICATE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
 
@@ -38,9 +38,9 @@ pub(crate) struct NatsArgs {
     pub(crate) tls_key: Option<PathBuf>,
 }
 
-/// What every worker is told, whatever it does to its host.
+/// The options of every worker, whatever the kind of host.
 #[derive(Debug, Args)]
-#[expect(clippy::doc_markdown, reason = "these texts are shown to users as they stand")]
+#[expect(clippy::doc_markdown, reason = "these texts are shown to users unformatted")]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
@@ -57,15 +57,15 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "GROUP")]
     pub(crate) group: Option<GroupName>,
 
-    /// Where the worker remembers what it has done; it must survive a reboot
+    /// Directory of the worker's state; it must survive a reboot
     #[arg(long, value_name = "DIR", default_value = "/var/lib/os-upgrade-worker")]
     pub(crate) state_dir: PathBuf,
 
-    /// File that holds the boot id [default: the kernel's, /proc/sys/kernel/random/boot_id]
+    /// File that contains the boot id [default: the kernel's, /proc/sys/kernel/random/boot_id]
     #[arg(long, value_name = "FILE")]
     pub(crate) boot_id_file: Option<PathBuf>,
 
-    /// How long a reboot may take to end this process before it is started again
+    /// How long a reboot may take to end this process before it is tried again
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = positive_duration)]
     pub(crate) reboot_wait: Duration,
 
@@ -73,7 +73,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
 
-    /// Address at which operators find the host; may be given several times
+    /// Address at which operators can reach the host; may be given several times
     #[arg(long = "address", value_name = "ADDRESS")]
     pub(crate) addresses: Vec<String>,
 }
@@ -90,11 +90,11 @@ fn nats_url(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads a duration that is longer than nothing.
+/// Parses a duration greater than zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if duration.is_zero() {
-        return Err("it must be longer than nothing".to_owned());
+        return Err("it must be greater than zero".to_owned());
     }
     Ok(duration)
 }

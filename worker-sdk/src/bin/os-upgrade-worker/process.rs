@@ -1,4 +1,4 @@
-//! Running one script: in a process group of its own, its standard error in the log, its standard output bounded.
+//! Runs a script in its own process group, with its standard error in the log and its standard output bounded.
 
 use std::io;
 use std::path::Path;
@@ -16,22 +16,22 @@ use tracing::{Instrument, info, warn};
 
 /// How long a script has between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
-/// How long output is read on after the script has exited; what it left in the background may hold the pipes open.
+/// How long output is read after the script has exited; background processes may keep the pipes open.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// How much standard output is kept; one byte more than any versions, so that too much is noticed.
+/// How much standard output is kept: one byte more than the limit for versions, so that too much is noticed.
 const STDOUT_BYTES_MAX: u64 = VERSIONS_BYTES_MAX as u64 + 1;
 
-/// What a script left behind when it exited.
+/// The result of a script.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
-    /// Its standard output, as far as it is kept.
+    /// Its standard output, truncated to [`STDOUT_BYTES_MAX`].
     pub(crate) stdout: Vec<u8>,
-    /// The last line of its standard error that was not blank.
+    /// The last non-blank line of its standard error.
     pub(crate) last_line: Option<String>,
 }
 
-/// A script that runs. When dropped before it has exited, its whole group is killed.
+/// A running script. When dropped before it has exited, its whole group is killed.
 #[derive(Debug)]
 pub(crate) struct Script {
     name: String,
@@ -45,21 +45,22 @@ impl Script {
     pub(crate) fn start(path: &Path, name: &str, environment: &[(&str, String)]) -> io::Result<Self> {
         let mut command = Command::new(path);
         Self::prepare(&mut command, path, environment);
-        Self::of(command.stdin(Stdio::null()).spawn()?, name)
+        Self::new(command.stdin(Stdio::null()).spawn()?, name)
     }
 
-    /// The same for one that is not to run beside its second start, should this process be killed meanwhile.
-    pub(crate) async fn start_noted(
+    /// As [`Self::start`], but records the process group first. So if this process is killed, the next start can stop
+    /// the script before it runs it again.
+    pub(crate) async fn start_recorded(
         path: &Path,
         name: &str,
         environment: &[(&str, String)],
-        note: impl FnOnce(Pid) -> io::Result<()>,
+        record: impl FnOnce(Pid) -> io::Result<()>,
     ) -> io::Result<Self> {
         access(path, AccessFlags::X_OK)?;
         let mut command = Command::new("sh");
         command.args(["-c", GATED, "sh"]).arg(path);
         Self::prepare(&mut command, path, environment);
-        Self::of(start_gated(&mut command, note).await?, name)
+        Self::new(start_gated(&mut command, record).await?, name)
     }
 
     fn prepare(command: &mut Command, path: &Path, environment: &[(&str, String)]) {
@@ -78,7 +79,7 @@ impl Script {
         }
     }
 
-    fn of(mut child: Child, name: &str) -> io::Result<Self> {
+    fn new(mut child: Child, name: &str) -> io::Result<Self> {
         let id = group_of(&child)?;
         let stdout = child.stdout.take().expect("the standard output is piped");
         let stderr = child.stderr.take().expect("the standard error is piped");
@@ -91,7 +92,7 @@ impl Script {
         })
     }
 
-    /// Leaves the script alone when this is dropped.
+    /// Keeps the script running when this is dropped.
     pub(crate) const fn leave_on_drop(&mut self) {
         self.group.kill_on_drop = false;
     }
@@ -99,7 +100,7 @@ impl Script {
     /// Waits until the script has exited. May be cancelled and called again.
     pub(crate) async fn wait(&mut self) -> io::Result<Finished> {
         let status = self.child.wait().await?;
-        // What it left in its group was meant to stay.
+        // Background processes that the script has started may keep running.
         self.group.kill_on_drop = false;
         let stdout = tokio::time::timeout(DRAIN_MAX, &mut self.stdout).await;
         let last_line = tokio::time::timeout(DRAIN_MAX, &mut self.stderr).await;
@@ -110,11 +111,11 @@ impl Script {
         })
     }
 
-    /// Ends the whole group: SIGTERM, and SIGKILL if that does not suffice.
+    /// Stops the whole group: SIGTERM, and SIGKILL if that does not suffice.
     pub(crate) async fn stop(mut self) {
-        info!(script = self.name, "is stopped");
+        info!(script = self.name, "stopping the script");
         end_group(self.group.id, || async {
-            // Reaps the script, so that it does not count as running.
+            // Reap the script, so that it does not count as running.
             let _ = self.child.wait().await;
         })
         .await;
@@ -122,7 +123,7 @@ impl Script {
     }
 }
 
-/// Every variable that a script may be given; none is handed down from the environment of this process.
+/// Every variable that a script may be given; none is inherited from the environment of this process.
 pub(crate) const ENVIRONMENT: [&str; 6] = [
     "OS_UPGRADE_HOST",
     "OS_UPGRADE_RUN",
@@ -141,52 +142,52 @@ struct Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if self.kill_on_drop {
-            // It may have ended this moment.
+            // The group may have ended just now.
             let _ = killpg(self.id, Signal::SIGKILL);
         }
     }
 }
 
-/// A script of the shell that becomes its arguments, once [`start_gated`] lets it. Redirections may follow.
+/// A shell script that executes its arguments once [`start_gated`] sends a line. Redirections may be appended.
 pub(crate) const GATED: &str = r#"read -r _ || exit 125; exec "$@" </dev/null"#;
 
-/// Starts a shell that runs [`GATED`], has its group noted, and lets it begin. What cannot be noted begins all the same.
+/// Starts a shell that runs [`GATED`], records its process group, and lets it begin, even if recording fails.
 pub(crate) async fn start_gated(
     command: &mut Command,
-    note: impl FnOnce(Pid) -> io::Result<()>,
+    record: impl FnOnce(Pid) -> io::Result<()>,
 ) -> io::Result<Child> {
     let mut child = command.stdin(Stdio::piped()).spawn()?;
-    if let Err(error) = group_of(&child).and_then(note) {
-        warn!("a worker that is killed now would not know what it left running: {error}");
+    if let Err(error) = group_of(&child).and_then(record) {
+        warn!("if the worker is killed now, its next start cannot stop this process: {error}");
     }
     let mut gate = child.stdin.take().expect("its standard input is piped");
-    // One that has ended already is waited for like any other.
+    // If the shell has already ended, waiting for it reports that.
     let _ = gate.write_all(b"\n").await;
     Ok(child)
 }
 
-/// The process group that a child leads, which has the id of its process.
+/// The process group that a child leads; its id is the child's process id.
 fn group_of(child: &Child) -> io::Result<Pid> {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     id.map(Pid::from_raw).ok_or_else(|| io::Error::other("the script has no process id"))
 }
 
-/// Sends SIGTERM to a group, waits until it is empty, and sends SIGKILL when that takes too long. `leader_gone`
-/// resolves when the group's leader need not be waited for any more.
-pub(crate) async fn end_group<F: Future<Output = ()>>(group: Pid, leader_gone: impl FnOnce() -> F) {
-    const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Sends SIGTERM to a group, waits until it is empty, and sends SIGKILL when that takes too long. `leader_exited`
+/// resolves when the group's leader has been reaped, or is not a child of this process.
+pub(crate) async fn end_group<F: Future<Output = ()>>(group: Pid, leader_exited: impl FnOnce() -> F) {
+    const POLL_EVERY: Duration = Duration::from_millis(20);
     if killpg(group, Signal::SIGTERM) == Err(Errno::ESRCH) {
         return;
     }
-    let gone = async {
-        leader_gone().await;
+    let ended = async {
+        leader_exited().await;
         while killpg(group, None) != Err(Errno::ESRCH) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
-    if tokio::time::timeout(TERM_GRACE, gone).await.is_err() {
-        warn!(%group, "does not end and is killed");
-        // It may have ended this moment.
+    if tokio::time::timeout(TERM_GRACE, ended).await.is_err() {
+        warn!(%group, "killing a process group that does not end");
+        // The group may have ended just now.
         let _ = killpg(group, Signal::SIGKILL);
     }
 }
@@ -196,13 +197,13 @@ async fn keep(mut output: impl AsyncRead + Unpin) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut bounded = (&mut output).take(STDOUT_BYTES_MAX);
     if bounded.read_to_end(&mut kept).await.is_ok() {
-        // A script must not block because nobody reads on.
+        // Read the rest, so that the script does not block on a full pipe.
         let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
     }
     kept
 }
 
-/// Logs each line, and returns the last that was not blank. Lines are cut to what a reply may hold.
+/// Logs each line and returns the last non-blank one. Lines are truncated to [`MESSAGE_BYTES_MAX`].
 async fn stream_into_log(mut output: impl AsyncBufRead + Unpin, script: String) -> Option<String> {
     let mut last = None;
     let mut line = Vec::new();
@@ -220,7 +221,7 @@ async fn stream_into_log(mut output: impl AsyncBufRead + Unpin, script: String) 
     }
 }
 
-/// Reads one line into `line`, of which the first [`MESSAGE_BYTES_MAX`] bytes are kept; false at the end.
+/// Reads one line into `line`, truncated to [`MESSAGE_BYTES_MAX`]; false at the end of the output.
 async fn read_line(output: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> bool {
     line.clear();
     loop {
@@ -247,7 +248,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_line_that_is_not_blank_counts() {
+    async fn last_non_blank_line_is_returned() {
         let long = "x".repeat(MESSAGE_BYTES_MAX * 3);
         for (text, expected) in [
             ("", None),

@@ -1,5 +1,5 @@
-//! How far a script is, by its own word: the last line of a file. A pipe in its place would stop a script whose worker has
-//! been killed.
+//! The progress that a script reports: the last line of a file. A pipe instead would break a script whose worker has been
+//! killed.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use os_upgrade_worker_sdk::Context;
 use tracing::warn;
 
-/// How often the file is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// What is read of its end; more than a line that is shown whole.
+/// How often the file is read.
+const POLL_EVERY: Duration = Duration::from_millis(200);
+/// How much of its end is read; longer than the longest text that is shown.
 const TAIL_BYTES: u64 = 1024;
-/// Where a script writes when the file cannot be made.
+/// Where a script writes when the file cannot be created.
 const NOWHERE: &str = "/dev/null";
 
-/// The file.
+/// The progress file.
 #[derive(Debug)]
 pub(crate) struct ProgressFile {
     path: PathBuf,
@@ -28,31 +28,31 @@ impl ProgressFile {
         Self { path }
     }
 
-    /// Empties it for the next script, and says where that one is to write.
+    /// Empties the file for the next script, and returns the path for it to write to.
     pub(crate) fn begin(&self) -> String {
         match File::create(&self.path) {
             Ok(_) => self.path.display().to_string(),
             Err(error) => {
-                warn!("what the script says of its progress is lost: {}: {error}", self.path.display());
+                warn!("the script's progress is lost: {}: {error}", self.path.display());
                 NOWHERE.to_owned()
             }
         }
     }
 
-    /// Tells operators what comes into it.
+    /// Reports new lines of the file to operators.
     pub(crate) async fn follow(&self, context: &Context) -> Infallible {
-        let mut told = None;
+        let mut reported = None;
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            // It may be gone, or not be readable this moment.
+            tokio::time::sleep(POLL_EVERY).await;
+            // Errors are ignored: the script may have removed the file.
             let last = self.tail().ok().as_deref().and_then(last_line);
-            if last.is_some() && last != told {
+            if last.is_some() && last != reported {
                 match last.as_ref() {
                     Some((Some(percent), text)) => context.progress(*percent, text),
                     Some((None, text)) => context.step(text),
                     None => {}
                 }
-                told = last;
+                reported = last;
             }
         }
     }
@@ -67,7 +67,7 @@ impl ProgressFile {
     }
 }
 
-/// Percent, if it begins with one, and text of the last line that is whole and not blank.
+/// The last complete, non-blank line: the percentage, if the line begins with one, and the text.
 fn last_line(tail: &str) -> Option<(Option<u8>, String)> {
     let (whole, _) = tail.rsplit_once('\n')?;
     let line = whole.lines().map(str::trim).rfind(|line| !line.is_empty())?;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_whole_line_counts() {
+    fn last_complete_line_is_parsed() {
         let long = format!("{}\n50\n", "x".repeat(9000));
         for (tail, expected) in [
             ("", None),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_file_the_end_is_read() {
+    fn only_end_of_long_file_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let file = ProgressFile::new(directory.path().join("progress"));
         assert_eq!(file.begin(), file.path.display().to_string());

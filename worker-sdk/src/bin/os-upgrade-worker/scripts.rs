@@ -1,4 +1,4 @@
-//! The worker whose handlers are the scripts of a directory.
+//! The worker whose handlers are scripts in a directory.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -13,19 +13,19 @@ use crate::leftover::Leftover;
 use crate::process::{Finished, Script};
 use crate::progress_file::ProgressFile;
 
-/// The exit status by which `upgrade` asks for a reboot.
+/// The exit status of `upgrade` when a reboot is required.
 const REBOOT_REQUIRED: i32 = 3;
-/// The script that may run beside another.
+/// The script that may run concurrently with another.
 const VERSIONS: &str = "versions";
 
 /// When a script may be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// On a hint, and at the end of this process.
+    /// On a hint, and at shutdown of this process.
     OnHint,
-    /// At the end of this process only: an operator's hint must not leave a host half upgraded.
-    AtEnd,
-    /// Never: the reboot it starts is what ends this process.
+    /// Only at shutdown of this process: an operator's hint must not leave a host half upgraded.
+    OnShutdown,
+    /// Never: the reboot that it starts ends this process.
     Never,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Scripts {
     directory: PathBuf,
     leftover: Leftover,
     progress: ProgressFile,
-    /// What an earlier worker left behind has been ended.
+    /// Whether processes left by an earlier worker have been stopped.
     cleared: Mutex<bool>,
 }
 
@@ -52,13 +52,13 @@ impl Scripts {
         }
         self.end_leftover().await;
         let mut environment = environment(context);
-        // Versions may be asked for beside a command, whose file it is.
+        // The progress file belongs to the command; `versions` may run concurrently with it.
         if name != VERSIONS {
             environment.push(("OS_UPGRADE_PROGRESS", self.progress.begin()));
         }
-        let noted = name == "prepare" || name == "upgrade";
-        let started = if noted {
-            Script::start_noted(&path, name, &environment, |group| self.leftover.note(group)).await
+        let recorded = name == "prepare" || name == "upgrade";
+        let started = if recorded {
+            Script::start_recorded(&path, name, &environment, |group| self.leftover.record(group)).await
         } else {
             Script::start(&path, name, &environment)
         };
@@ -77,13 +77,13 @@ impl Scripts {
             script.stop().await;
             Err(format!("{name} was stopped").into())
         };
-        if noted {
+        if recorded {
             self.leftover.clear();
         }
         result
     }
 
-    /// Once, before the first script: by then the state directory is known to be ours alone.
+    /// Runs once, before the first script; by then this process has locked the state directory.
     async fn end_leftover(&self) {
         let mut cleared = self.cleared.lock().await;
         if !*cleared {
@@ -102,7 +102,7 @@ impl Worker for Scripts {
     }
 
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
-        match self.run("upgrade", context, Stop::AtEnd).await? {
+        match self.run("upgrade", context, Stop::OnShutdown).await? {
             Some(finished) if finished.status.code() == Some(REBOOT_REQUIRED) => Ok(Upgraded::RebootRequired),
             Some(finished) => success("upgrade", &finished).map(|()| Upgraded::Done),
             None => Err(self.missing("upgrade").into()),
@@ -121,14 +121,14 @@ impl Worker for Scripts {
     }
 
     async fn health(&self, context: &Context) -> HandlerResult {
-        match self.run("health", context, Stop::AtEnd).await? {
+        match self.run("health", context, Stop::OnShutdown).await? {
             Some(finished) => success("health", &finished),
             None => Ok(()),
         }
     }
 
     async fn versions(&self, context: &Context) -> HandlerResult<Versions> {
-        match self.run(VERSIONS, context, Stop::AtEnd).await? {
+        match self.run(VERSIONS, context, Stop::OnShutdown).await? {
             Some(finished) => {
                 success(VERSIONS, &finished)?;
                 Versions::parse(&finished.stdout)
@@ -148,7 +148,7 @@ impl Scripts {
 async fn asked_to_stop(context: &Context, stop: Stop) {
     match stop {
         Stop::OnHint => drop(context.cancelled().await),
-        Stop::AtEnd => context.shutting_down().await,
+        Stop::OnShutdown => context.shutting_down().await,
         Stop::Never => std::future::pending().await,
     }
 }
@@ -171,7 +171,7 @@ pub(crate) fn environment(context: &Context) -> Vec<(&'static str, String)> {
     environment
 }
 
-/// Exit status 0, or the error that the script left.
+/// `Ok` for exit status 0, otherwise the script's error message.
 pub(crate) fn success(name: &str, finished: &Finished) -> HandlerResult {
     if finished.status.success() {
         return Ok(());

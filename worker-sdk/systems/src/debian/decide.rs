@@ -1,21 +1,21 @@
-//! Whether a plan may be carried out.
+//! Whether an upgrade plan may be carried out.
 
 use super::package::Package;
 use super::plan::Plan;
 use crate::text::{count, names};
 
-/// What the operator allows.
+/// The operator's limits for an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed {
-    /// So many packages may be removed.
+    /// The largest number of packages that may be removed.
     pub removals: usize,
-    /// Essential packages may be removed, too.
+    /// Whether essential packages may be removed.
     pub essential_removals: bool,
-    /// Packages may be on hold.
+    /// Whether packages may be on hold.
     pub held: bool,
 }
 
-/// Why a plan is not carried out, for the operator.
+/// Why a plan must not be carried out, for the operator; `None` if it may.
 pub fn refusal(plan: &Plan, packages: &[Package], allowed: Allowed) -> Option<String> {
     let known =
         |name: &str| packages.iter().find(|package| package.name == name || package.plain_name() == name);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_refused_with_what_would_allow_it() {
+    fn refusals_name_the_option_that_allows() {
         let packages = [
             package("bash:amd64", false, true),
             package("foo", true, false),

@@ -1,17 +1,17 @@
-//! Why APT or dpkg failed to install: the first package that failed, and what it said.
+//! Why an installation by APT or dpkg failed: the first package that failed, and what it printed.
 
 use super::progress;
 use crate::text::{names, one_line};
 
-/// What APT says beside the cause, or about what does not matter here.
-const BESIDE_THE_CAUSE: [&str; 4] = [
+/// Lines of APT that do not name the cause.
+const NOT_THE_CAUSE: [&str; 4] = [
     "E: Sub-process ",
     "E: Can not write log",
     "E: Unable to acquire the dpkg frontend lock",
     "E: Some index files failed",
 ];
-/// What dpkg says of its own accord, between what packages' scripts say.
-const OF_DPKG: [&str; 10] = [
+/// Starts of dpkg's own lines, which are mixed with the output of packages' scripts.
+const DPKG_LINES: [&str; 10] = [
     "Setting up ",
     "Unpacking ",
     "Preparing to ",
@@ -24,12 +24,12 @@ const OF_DPKG: [&str; 10] = [
     "Errors were encountered",
 ];
 
-/// One line for the operator about `tool` that failed, from everything that it printed and from what stands in APT's
-/// status file, if there is one.
-pub fn trouble(tool: &str, output: &str, status: &str) -> String {
-    let mut text = match first(output, status) {
-        Some((package, reason, said)) => {
-            let said = said.map(|said| format!("; it said: {said}")).unwrap_or_default();
+/// One line for the operator about the failure of `tool`, from its output and from APT's status file, which is empty if
+/// there is none.
+pub fn describe(tool: &str, output: &str, status: &str) -> String {
+    let mut text = match first_failure(output, status) {
+        Some((package, reason, printed)) => {
+            let printed = printed.map(|printed| format!("; it printed: {printed}")).unwrap_or_default();
             let others: Vec<String> = progress::failed(status)
                 .into_iter()
                 .map(|(name, _)| name)
@@ -40,7 +40,7 @@ pub fn trouble(tool: &str, output: &str, status: &str) -> String {
             } else {
                 format!("; failed with it: {}", names(others))
             };
-            format!("package {package}: {reason}{said}{others}")
+            format!("package {package}: {reason}{printed}{others}")
         }
         None => errors(output),
     };
@@ -50,38 +50,39 @@ pub fn trouble(tool: &str, output: &str, status: &str) -> String {
     format!("{tool} failed: {text}")
 }
 
-/// The first package that failed, why, and the last line that it printed itself.
-fn first(output: &str, status: &str) -> Option<(String, String, Option<String>)> {
+/// The first package that failed, the reason, and the last line that its script printed.
+fn first_failure(output: &str, status: &str) -> Option<(String, String, Option<String>)> {
     let mut from_output = processing_errors(output);
     let Some((package, reason)) = progress::failed(status).into_iter().next() else {
         return from_output.next();
     };
-    let said = from_output.find(|(name, _, _)| *name == package).and_then(|(_, _, said)| said);
-    Some((package, reason, said))
+    let printed = from_output.find(|(name, _, _)| *name == package).and_then(|(_, _, printed)| printed);
+    Some((package, reason, printed))
 }
 
-/// `dpkg: error processing package NAME (--configure):` or `... archive FILE (--unpack):`, with the reason a line later.
+/// The failures `dpkg: error processing package NAME (--configure):` and `... archive FILE (--unpack):`, with the reason
+/// on the next line.
 fn processing_errors(output: &str) -> impl Iterator<Item = (String, String, Option<String>)> {
     let lines: Vec<&str> = output.lines().collect();
     (0..lines.len()).filter_map(move |at| {
         let rest = lines[at].strip_prefix("dpkg: error processing ")?;
         let rest = rest.strip_prefix("package ").or_else(|| rest.strip_prefix("archive "))?;
-        let name = progress::of_archive(rest.split_whitespace().next()?).to_owned();
+        let name = progress::package_name(rest.split_whitespace().next()?).to_owned();
         let reason = lines.get(at + 1).map(|line| line.trim().to_owned()).unwrap_or_default();
         let before = at.checked_sub(1).map(|before| lines[before].trim());
-        let said =
-            before.filter(|line| !line.is_empty() && !OF_DPKG.iter().any(|start| line.starts_with(start)));
-        // What dpkg explains about dependencies is indented.
-        let said = said.filter(|_| !lines[at - 1].starts_with(' ')).map(str::to_owned);
-        Some((name, reason, said))
+        let printed =
+            before.filter(|line| !line.is_empty() && !DPKG_LINES.iter().any(|start| line.starts_with(start)));
+        // dpkg indents its explanations about dependencies.
+        let printed = printed.filter(|_| !lines[at - 1].starts_with(' ')).map(str::to_owned);
+        Some((name, reason, printed))
     })
 }
 
-/// What is marked as an error, or the last line.
+/// The lines marked as errors, or else the last line.
 fn errors(output: &str) -> String {
     let marked: Vec<&str> = output
         .lines()
-        .filter(|line| !BESIDE_THE_CAUSE.iter().any(|start| line.starts_with(start)))
+        .filter(|line| !NOT_THE_CAUSE.iter().any(|start| line.starts_with(start)))
         .filter_map(|line| line.strip_prefix("E: ").or_else(|| line.strip_prefix("dpkg: error: ")))
         .collect();
     if !marked.is_empty() {
@@ -89,7 +90,7 @@ fn errors(output: &str) -> String {
         return format!("{}{unmet}", marked.join("; "));
     }
     let last = output.lines().rev().find(|line| !line.trim().is_empty());
-    one_line(last.unwrap_or("it said nothing"))
+    one_line(last.unwrap_or("it printed nothing"))
 }
 
 /// The dependencies that APT could not satisfy.
@@ -140,19 +141,19 @@ E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or speci
 ";
 
     #[test]
-    fn the_cause_is_told_in_one_line() {
+    fn cause_is_described_in_one_line() {
         for (output, status, expected) in [
             (
                 POSTINST,
                 POSTINST_STATUS,
                 "package foo: installed foo package post-installation script subprocess returned error exit status 3; it \
-                 said: no such thing: gizmo; failed with it: bar",
+                 printed: no such thing: gizmo; failed with it: bar",
             ),
             (
                 POSTINST,
                 "",
                 "package foo: installed foo package post-installation script subprocess returned error exit status 3; it \
-                 said: no such thing: gizmo",
+                 printed: no such thing: gizmo",
             ),
             (
                 FULL,
@@ -175,9 +176,9 @@ E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or speci
             ("dpkg: error: cannot access archive '/x'\n", "", "cannot access archive '/x'"),
             ("dpkg: error processing package foo (--configure):", "", "package foo: "),
             ("Segmentation fault\n\n", "", "Segmentation fault"),
-            ("", "", "it said nothing"),
+            ("", "", "it printed nothing"),
         ] {
-            assert_eq!(trouble("x", output, status), format!("x failed: {expected}"));
+            assert_eq!(describe("x", output, status), format!("x failed: {expected}"));
         }
     }
 }

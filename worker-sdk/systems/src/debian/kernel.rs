@@ -1,8 +1,8 @@
-//! Whether another kernel is installed than the one that runs.
+//! Whether a reboot would boot another kernel than the running one.
 
 use super::version::compare;
 
-/// What runs, as `uname` says it.
+/// The running kernel, as reported by `uname`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     /// `uname -r`, such as `6.1.0-37-amd64`.
@@ -12,7 +12,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// The version of the package that this kernel came from, as Debian's kernels say it.
+    /// The version of this kernel's package, which Debian's kernels include in their build.
     fn package_version(&self) -> Option<&str> {
         let mut words = self.build.split_whitespace();
         words.find(|word| *word == "Debian")?;
@@ -20,9 +20,9 @@ impl Running {
     }
 }
 
-/// Why a reboot would bring another kernel, if one would: `kernels` are the releases that are installed, and `package`
-/// is the installed version of the running one's package, if it is known.
-pub fn other_than_running(running: &Running, kernels: &[String], package: Option<&str>) -> Option<String> {
+/// Why a reboot would boot another kernel; `None` if it would not. `kernels` are the installed releases, and `package` is
+/// the installed version of the running kernel's package, if known.
+pub fn reboot_reason(running: &Running, kernels: &[String], package: Option<&str>) -> Option<String> {
     let flavour = flavour(&running.release);
     let newest = kernels
         .iter()
@@ -36,7 +36,7 @@ pub fn other_than_running(running: &Running, kernels: &[String], package: Option
         .then(|| format!("kernel {} is installed as {package}, and runs as {built}", running.release))
 }
 
-/// What follows the last part that begins with a digit: `cloud-amd64` of `6.1.0-37-cloud-amd64`.
+/// The parts after the last one that begins with a digit: `cloud-amd64` in `6.1.0-37-cloud-amd64`.
 fn flavour(release: &str) -> Vec<&str> {
     let parts: Vec<&str> = release.split('-').collect();
     let last = parts.iter().rposition(|part| part.starts_with(|first: char| first.is_ascii_digit()));
@@ -50,7 +50,7 @@ mod tests {
     const BUILD: &str = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.140-1 (2025-05-22)";
 
     #[test]
-    fn a_newer_kernel_of_the_same_flavour_or_another_build_asks_for_a_reboot() {
+    fn newer_kernel_or_build_requires_reboot() {
         for (release, kernels, package, expected) in [
             ("6.1.0-37-amd64", &["6.1.0-37-amd64"] as &[&str], Some("6.1.140-1"), None),
             ("6.1.0-37-amd64", &["6.1.0-9-amd64", "6.1.0-37-amd64"], None, None),
@@ -78,14 +78,14 @@ mod tests {
         ] {
             let running = Running { release: release.to_owned(), build: BUILD.to_owned() };
             let kernels: Vec<String> = kernels.iter().map(|&kernel| kernel.to_owned()).collect();
-            let found = other_than_running(&running, &kernels, package);
+            let found = reboot_reason(&running, &kernels, package);
             assert_eq!(found.as_deref(), expected, "{release} {kernels:?} {package:?}");
         }
     }
 
     #[test]
-    fn a_kernel_that_does_not_say_its_package_is_not_compared() {
+    fn kernel_without_package_version_is_ignored() {
         let running = Running { release: "6.1.0-37-amd64".to_owned(), build: "#1 SMP".to_owned() };
-        assert_eq!(other_than_running(&running, &[], Some("6.1.147-1")), None);
+        assert_eq!(reboot_reason(&running, &[], Some("6.1.147-1")), None);
     }
 }

@@ -1,32 +1,32 @@
-//! Locks of APT and dpkg that somebody else holds.
+//! Locks of APT and dpkg that another process holds.
 
-/// A lock that could not be had.
+/// A lock that a tool could not acquire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// Which one.
+pub struct HeldLock {
+    /// The lock's path or name.
     pub lock: String,
-    /// The process that holds it, where the tool says.
+    /// The id of the process that holds it; `None` if the tool does not report it.
     pub process: Option<u32>,
 }
 
-/// Whether a tool gave up because of a lock, by what it printed.
-pub fn held(text: &str) -> Option<Held> {
+/// Finds the lock because of which a tool failed, in its output.
+pub fn find_held(text: &str) -> Option<HeldLock> {
     text.lines().find_map(|line| apt(line).or_else(|| dpkg(line)))
 }
 
 /// `E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (apt-get)`
-fn apt(line: &str) -> Option<Held> {
+fn apt(line: &str) -> Option<HeldLock> {
     let rest = line.strip_prefix("E: Could not get lock ")?;
     let lock = rest.split_whitespace().next()?.trim_end_matches('.').to_owned();
-    Some(Held { lock, process: number_after(rest, "held by process ") })
+    Some(HeldLock { lock, process: number_after(rest, "held by process ") })
 }
 
 /// `dpkg: error: dpkg frontend lock was locked by another process with pid 4711`
-fn dpkg(line: &str) -> Option<Held> {
+fn dpkg(line: &str) -> Option<HeldLock> {
     let rest = line.strip_prefix("dpkg: error: ")?;
     let (lock, _) = rest.split_once(" locked by another process")?;
     let lock = lock.trim_end_matches(" was").trim_end_matches(" is").to_owned();
-    Some(Held { lock, process: number_after(rest, "with pid ") })
+    Some(HeldLock { lock, process: number_after(rest, "with pid ") })
 }
 
 fn number_after(text: &str, before: &str) -> Option<u32> {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holder_is_read() {
+    fn held_locks_are_found() {
         for (text, expected) in [
             (
                 "Reading...\nE: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 21360 (apt)\n\
@@ -61,8 +61,8 @@ mod tests {
             ),
             ("E: Unable to fetch some archives", None),
         ] {
-            let expected = expected.map(|(lock, process)| Held { lock: lock.to_owned(), process });
-            assert_eq!(held(text), expected, "{text}");
+            let expected = expected.map(|(lock, process)| HeldLock { lock: lock.to_owned(), process });
+            assert_eq!(find_held(text), expected, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Debian: APT and dpkg. All texts are those of the locale C.
+//! Debian: APT and dpkg. All output is in the locale C.
 
 pub mod decide;
 pub mod failure;

@@ -1,6 +1,6 @@
-//! What dpkg knows of packages.
+//! Packages as dpkg lists them.
 
-/// The format for `dpkg-query --show --showformat`, a line each.
+/// The format for `dpkg-query --show --showformat`: one line per package.
 pub const FORMAT: &str =
     "${db:Status-Abbrev}\\t${binary:Package}\\t${Version}\\t${Essential}\\t${Protected}\\n";
 
@@ -9,26 +9,26 @@ pub const FORMAT: &str =
 pub struct Package {
     /// Its name, with `:architecture` where dpkg needs it.
     pub name: String,
-    /// Its version; empty where none is installed.
+    /// Its version; empty if it is not installed.
     pub version: String,
-    /// How it stands.
+    /// Whether it is installed.
     pub state: State,
-    /// An operator wants it left as it is.
+    /// Whether an operator has put it on hold.
     pub held: bool,
-    /// The system does not work without it, or does not boot.
+    /// Whether the system needs it to work or to boot.
     pub essential: bool,
 }
 
-/// How a package stands.
+/// The installation state of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It is there and works.
+    /// It is installed and configured.
     Installed,
-    /// It is not there, though its configuration files may be.
+    /// It is not installed, though its configuration files may exist.
     Absent,
-    /// Something was begun and not ended: it was unpacked and not configured, or waits for triggers.
+    /// Its installation is not finished: it is unpacked but not configured, or waits for triggers.
     Unfinished,
-    /// Unpacking it, or removing it, was cut off or failed: it must be installed again.
+    /// Unpacking or removing it was cut off or failed: it must be installed again.
     Broken,
 }
 
@@ -39,7 +39,7 @@ impl Package {
     }
 }
 
-/// Reads what dpkg-query prints with [`FORMAT`]; lines that are none are left out.
+/// Parses the output of `dpkg-query` with [`FORMAT`]; invalid lines are skipped.
 pub fn parse(text: &str) -> Vec<Package> {
     text.lines().filter_map(line).collect()
 }
@@ -66,13 +66,13 @@ fn line(line: &str) -> Option<Package> {
     })
 }
 
-/// The packages that are neither installed whole nor absent.
+/// The packages that are neither fully installed nor absent.
 pub fn unfinished(packages: &[Package]) -> Vec<&str> {
     let open = packages.iter().filter(|package| matches!(package.state, State::Unfinished | State::Broken));
     open.map(|package| package.name.as_str()).collect()
 }
 
-/// Those of `names` that are not installed.
+/// The `names` that are not installed.
 pub fn missing<'a>(names: impl IntoIterator<Item = &'a str>, packages: &[Package]) -> Vec<&'a str> {
     let is_installed = |name: &str| {
         packages.iter().any(|package| {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_dpkg_query_prints_is_read() {
+    fn dpkg_query_output_is_parsed() {
         let text = "ii \tbash\t5.2.15-2+b7\tyes\tno\n\
                     hi \tlibc6:amd64\t2.36-9+deb12u10\tno\tno\n\
                     rc \told\t1.0\tno\tno\n\

@@ -1,31 +1,31 @@
-//! What `apt-get --simulate dist-upgrade` would do.
+//! The plan of an upgrade, as printed by `apt-get --simulate dist-upgrade`.
 
 use crate::text::{count, names};
 
-/// What an upgrade would do.
+/// The changes of an upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// Installed or upgraded, in APT's order.
+    /// The packages to install or upgrade, in APT's order.
     pub installs: Vec<Install>,
-    /// Removed.
+    /// The names of packages to remove.
     pub removals: Vec<String>,
-    /// Not upgraded though there is something newer.
+    /// The names of packages that are not upgraded although a newer version exists.
     pub kept_back: Vec<String>,
 }
 
-/// A package that would be unpacked.
+/// A package to install or upgrade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Install {
     /// Its name.
     pub name: String,
-    /// The version that is installed, if one is.
+    /// The installed version; `None` if it is not installed.
     pub from: Option<String>,
-    /// The version that it would have.
+    /// The version after the upgrade.
     pub to: String,
 }
 
 impl Plan {
-    /// Reads what APT prints.
+    /// Parses APT's output.
     pub fn parse(text: &str) -> Self {
         let mut plan = Self::default();
         let mut in_kept_back = false;
@@ -43,28 +43,28 @@ impl Plan {
         plan
     }
 
-    /// Whether it would change nothing.
+    /// Whether the upgrade changes nothing.
     pub fn is_empty(&self) -> bool {
         self.installs.is_empty() && self.removals.is_empty()
     }
 
-    /// The packages that would replace an older version of themselves.
+    /// The packages that are already installed in another version.
     pub fn upgrades(&self) -> impl Iterator<Item = &Install> {
         self.installs.iter().filter(|install| install.from.is_some())
     }
 
-    /// The packages that would come new.
+    /// The packages that are newly installed.
     pub fn additions(&self) -> impl Iterator<Item = &Install> {
         self.installs.iter().filter(|install| install.from.is_none())
     }
 
-    /// How many kernels would come beside those that are there.
+    /// How many kernels are newly installed.
     pub fn new_kernels(&self) -> u64 {
         let kernels = self.additions().filter_map(|install| install.name.strip_prefix("linux-image-"));
         kernels.filter(|release| release.starts_with(|first: char| first.is_ascii_digit())).map(|_| 1).sum()
     }
 
-    /// One line about it.
+    /// A summary in one line.
     pub fn summary(&self) -> String {
         let upgrades = match self.upgrades().count() {
             0 if self.is_empty() => "nothing to upgrade".to_owned(),
@@ -85,7 +85,7 @@ impl Plan {
     }
 }
 
-/// `name [from] (to origin [architecture]) [...]`
+/// Parses `name [from] (to origin [architecture]) [...]`.
 fn install(text: &str) -> Option<Install> {
     let (name, rest) = text.split_once(' ')?;
     let from = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(from, _)| from.to_owned());
@@ -126,7 +126,7 @@ Conf foo (2.0 test [all])
 ";
 
     #[test]
-    fn a_simulation_is_read() {
+    fn simulation_is_parsed() {
         let plan = Plan::parse(SIMULATION);
         let installs: Vec<_> =
             plan.installs.iter().map(|i| (i.name.as_str(), i.from.as_deref(), i.to.as_str())).collect();
@@ -151,7 +151,7 @@ Conf foo (2.0 test [all])
     }
 
     #[test]
-    fn nothing_to_do_is_said() {
+    fn empty_plan_has_summary() {
         let text =
             "Reading package lists...\n0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n";
         let plan = Plan::parse(text);

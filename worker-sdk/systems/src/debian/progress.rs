@@ -1,30 +1,30 @@
-//! What APT says on its status file (`APT::Status-Fd`) while it works.
+//! APT's status file (`APT::Status-Fd`), which it writes while it works.
 
-/// A line of it.
+/// A line of the status file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
-    /// It goes on.
+    /// Progress.
     Progress {
-        /// How far dpkg, or the download, is, from 0 to 100.
+        /// Progress of dpkg or of the download, 0 to 100.
         percent: u8,
-        /// What is done.
+        /// What is being done.
         text: String,
     },
     /// dpkg could not install or remove a package.
     Failed {
         /// The package.
         package: String,
-        /// What dpkg says about it.
+        /// The error message of dpkg.
         reason: String,
     },
 }
 
-/// Reads one line, `kind:package:percent:text`; anything else is nothing. Lines about files that conflict are nothing
-/// either: the upgrade keeps the installed ones.
+/// Parses one line, `kind:package:percent:text`; `None` for any other line. Lines about conflicting configuration files
+/// are ignored too: the upgrade keeps the installed ones.
 pub fn parse(line: &str) -> Option<Status> {
     let mut fields = line.splitn(4, ':');
     let (kind, package, percent, text) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-    // A package of a foreign architecture has a colon in its name, and its percent stands one field later.
+    // The name of a package of a foreign architecture contains a colon, so its percentage is one field later.
     let (package, percent, text) = if let Ok(percent) = percent.parse::<f64>() {
         (package.to_owned(), percent, text)
     } else {
@@ -44,19 +44,19 @@ pub fn parse(line: &str) -> Option<Status> {
     }
 }
 
-/// The packages that failed, in the order in which they did.
+/// The packages that failed and the reasons, in the order of failure.
 pub fn failed(text: &str) -> Vec<(String, String)> {
     let lines = text.lines().filter_map(parse);
     lines
         .filter_map(|status| match status {
-            Status::Failed { package, reason } => Some((of_archive(&package).to_owned(), reason)),
+            Status::Failed { package, reason } => Some((package_name(&package).to_owned(), reason)),
             Status::Progress { .. } => None,
         })
         .collect()
 }
 
-/// The package in `/DIRECTORY/NAME_VERSION_ARCHITECTURE.deb`, and any other name as it is.
-pub(super) fn of_archive(name: &str) -> &str {
+/// The package in `/DIRECTORY/NAME_VERSION_ARCHITECTURE.deb`; any other name is returned unchanged.
+pub(super) fn package_name(name: &str) -> &str {
     let file = name.rsplit('/').next().unwrap_or(name);
     file.strip_suffix(".deb").and_then(|file| file.split('_').next()).unwrap_or(name)
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read() {
+    fn status_lines_are_parsed() {
         let progress = |percent, text: &str| Some(Status::Progress { percent, text: text.to_owned() });
         let failed = |package: &str, reason: &str| {
             Some(Status::Failed { package: package.to_owned(), reason: reason.to_owned() })

@@ -1,6 +1,6 @@
-//! Which release of Debian, or of what is made from it, a system is.
+//! The release of Debian, or of a derivative, that a system runs.
 
-/// The version by `/etc/os-release` and `/etc/debian_version`, such as `13.2`: with the point release where it is told.
+/// The version in `/etc/os-release` and `/etc/debian_version`, such as `13.2`, with the point release if available.
 pub fn version(os_release: &str, debian_version: &str) -> Option<String> {
     let value = |key: &str| {
         let lines = os_release.lines().filter_map(|line| line.split_once('='));
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_point_release_is_told_where_it_is_known() {
+    fn point_release_is_included_if_available() {
         for (os_release, debian_version, expected) in [
             ("ID=debian\nVERSION_ID=\"12\"\n", "12.11\n", Some("12.11")),
             ("ID=debian\nVERSION_ID=13\nDEBIAN_VERSION_FULL=13.1\n", "13.1", Some("13.1")),

@@ -1,16 +1,16 @@
-//! How much APT says that it would download and take up.
+//! How much an upgrade downloads and installs, according to APT.
 
-/// What an upgrade needs, in bytes; APT rounds to three digits.
+/// The space that an upgrade needs, in bytes; APT rounds to three digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sizes {
-    /// Still to be downloaded.
+    /// The size of the archives not yet downloaded.
     pub download: u64,
-    /// Taken up by what is installed, beyond what is taken up now; 0 where the upgrade makes room.
+    /// The additional space for the installed packages; 0 if the upgrade frees space.
     pub installed: u64,
 }
 
 impl Sizes {
-    /// Reads what `apt-get --assume-no` prints before it asks whether to go on; what is not said is 0.
+    /// Parses the sizes that `apt-get --assume-no` prints before its confirmation prompt; a missing size is 0.
     pub fn parse(text: &str) -> Self {
         let mut sizes = Self::default();
         for line in text.lines() {
@@ -26,7 +26,7 @@ impl Sizes {
     }
 }
 
-/// `12.3 MB of ...` or `0 B/60.1 MB of ...`: the first size.
+/// The first size in `12.3 MB of ...` or `0 B/60.1 MB of ...`, in bytes.
 fn size(text: &str) -> Option<u64> {
     let mut words = text.split([' ', '/']);
     let (number, unit) = (words.next()?, words.next()?);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read() {
+    fn sizes_are_parsed() {
         for (text, download, installed) in [
             (
                 "Need to get 2060 B of archives.\nAfter this operation, 0 B of additional disk space will be used.\n",

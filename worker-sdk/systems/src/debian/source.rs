@@ -1,27 +1,27 @@
-//! Why `apt-get update` failed: which source, and what about it.
+//! Why `apt-get update` failed: which source, and why.
 
 use crate::text::{names, one_line};
 
 /// What is wrong with a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
-    /// It was not reached.
+pub enum Fault {
+    /// It cannot be reached.
     Unreachable,
-    /// It is not signed, or not by the key that the source names.
+    /// It is not signed, or not with the key that the source entry names.
     Signature,
-    /// Its lists are older than it allows.
+    /// Its lists have expired, or are not valid yet.
     Expired,
-    /// It was reached and does not have what it should.
+    /// It does not have the requested suite or file.
     Missing,
-    /// What was downloaded is not what the source says.
+    /// A downloaded file does not match the source's checksums.
     Mismatch,
-    /// What was downloaded could not be written.
+    /// A downloaded file could not be written.
     DiskFull,
-    /// Something else, which APT says.
+    /// Something else; see APT's message.
     Other,
 }
 
-impl Wrong {
+impl Fault {
     fn of(reason: &str) -> Self {
         let has = |parts: &[&str]| parts.iter().any(|part| reason.contains(part));
         if has(&["No space left on device"]) {
@@ -56,44 +56,44 @@ impl Wrong {
 
     const fn advice(self) -> &'static str {
         match self {
-            Self::Unreachable => "cannot be reached; look at the network, the proxy and the source's address",
+            Self::Unreachable => "cannot be reached; check the network, the proxy and the source's address",
             Self::Signature => {
                 "is not signed by its key; do not trust it, or renew the key that the source names"
             }
-            Self::Expired => "has lists that are no longer valid; look at the mirror and at the host's clock",
-            Self::Missing => "does not have what the source names; mend the source's address or suite",
-            Self::Mismatch => "has lists that do not fit together; try again when the mirror has settled",
+            Self::Expired => "has lists that are no longer valid; check the mirror and the host's clock",
+            Self::Missing => "does not have what the source names; correct the source's address or suite",
+            Self::Mismatch => "has inconsistent lists; try again when the mirror is fully updated",
             Self::DiskFull => "could not be stored because the disk is full; make room",
             Self::Other => "failed",
         }
     }
 }
 
-/// One line for the operator about an `apt-get update` that failed, from everything that it printed.
-pub fn trouble(text: &str) -> String {
-    let mut troubles: Vec<(String, &str)> = Vec::new();
+/// One line for the operator about a failed `apt-get update`, from its output.
+pub fn describe_failure(text: &str) -> String {
+    let mut failures: Vec<(String, &str)> = Vec::new();
     let errors: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
     let repositories = errors.iter().filter_map(|line| unusable(line));
     for (source, reason) in failed_requests(text).chain(repositories) {
-        if !troubles.iter().any(|(known, _)| *known == source) {
-            troubles.push((source, reason.trim()));
+        if !failures.iter().any(|(known, _)| *known == source) {
+            failures.push((source, reason.trim()));
         }
     }
-    if !troubles.is_empty() {
-        let told = troubles
+    if !failures.is_empty() {
+        let texts = failures
             .into_iter()
-            .map(|(source, reason)| format!("{source} {}: {reason}", Wrong::of(reason).advice()));
-        return names(told);
+            .map(|(source, reason)| format!("{source} {}: {reason}", Fault::of(reason).advice()));
+        return names(texts);
     }
     if errors.is_empty() {
         return format!("apt-get update failed: {}", last_line(text));
     }
-    let full = errors.iter().any(|line| Wrong::of(line) == Wrong::DiskFull);
+    let full = errors.iter().any(|line| Fault::of(line) == Fault::DiskFull);
     let because = if full { " because the disk is full; make room" } else { "" };
     format!("apt-get update failed{because}: {}", errors.join("; "))
 }
 
-/// `Err:1 URL SUITE FILE`, and the reason a line later.
+/// The failures `Err:1 URL SUITE FILE`, with the reason on the next line.
 fn failed_requests(text: &str) -> impl Iterator<Item = (String, &str)> {
     let pairs = text.lines().zip(text.lines().skip(1));
     pairs.filter_map(|(line, reason)| {
@@ -108,17 +108,17 @@ fn unusable(line: &str) -> Option<(String, &str)> {
     Some((source(what)?, reason))
 }
 
-/// A source by its address and suite, without which file of it is meant.
+/// The address and suite of a source, without the file.
 fn source(what: &str) -> Option<String> {
     let mut words = what.split_whitespace();
     let url = words.next()?;
-    // Of `bookworm/main` the component is of no matter, but a suite may have a slash, too: `stable/updates`.
+    // The component in `bookworm/main` is removed, but a suite may contain a slash itself: `stable/updates`.
     let suite = words.next().filter(|suite| *suite != "./");
     Some(suite.map_or_else(|| url.to_owned(), |suite| format!("{url} {}", suite.trim_end_matches("/main"))))
 }
 
 fn last_line(text: &str) -> String {
-    one_line(text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing"))
+    one_line(text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing"))
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failed_source_is_named_with_what_to_do() {
+    fn failed_sources_are_named_with_advice() {
         for (text, expected) in [
             (
                 "Ign:3 http://127.0.0.1:9 ./ InRelease\n\
@@ -136,9 +136,9 @@ mod tests {
                  E: Failed to fetch http://127.0.0.1:9/./InRelease  Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)\n\
                  E: Failed to fetch http://mirror.example/debian/dists/bookworm/InRelease  Could not resolve 'mirror.example'\n\
                  E: Some index files failed to download. They have been ignored, or old ones used instead.\n",
-                "http://127.0.0.1:9 cannot be reached; look at the network, the proxy and the source's address: Could not \
+                "http://127.0.0.1:9 cannot be reached; check the network, the proxy and the source's address: Could not \
                  connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused), http://mirror.example/debian \
-                 bookworm cannot be reached; look at the network, the proxy and the source's address: Could not resolve \
+                 bookworm cannot be reached; check the network, the proxy and the source's address: Could not resolve \
                  'mirror.example'",
             ),
             (
@@ -156,7 +156,7 @@ mod tests {
             (
                 "Err:2 http://a/debian nosuch Release\n  404  Not Found [IP: 127.0.0.1 8099]\n\
                  E: The repository 'http://a/debian nosuch Release' does not have a Release file.\n",
-                "http://a/debian nosuch does not have what the source names; mend the source's address or suite: 404  \
+                "http://a/debian nosuch does not have what the source names; correct the source's address or suite: 404  \
                  Not Found [IP: 127.0.0.1 8099]",
             ),
             (
@@ -166,7 +166,7 @@ mod tests {
             ),
             (
                 "Err:2 http://a bookworm/main amd64 Packages\n  File has unexpected size (916 != 911). Mirror sync in progress?\n  Hashes of expected file:\n",
-                "http://a bookworm has lists that do not fit together; try again when the mirror has settled: File has \
+                "http://a bookworm has inconsistent lists; try again when the mirror is fully updated: File has \
                  unexpected size (916 != 911). Mirror sync in progress?",
             ),
             (
@@ -185,9 +185,9 @@ mod tests {
                  could not be read.",
             ),
             ("killed\n\n", "apt-get update failed: killed"),
-            ("", "apt-get update failed: it said nothing"),
+            ("", "apt-get update failed: it printed nothing"),
         ] {
-            assert_eq!(trouble(text), expected);
+            assert_eq!(describe_failure(text), expected);
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Whether there is room on the disks.
+//! Whether the disks have enough free space.
 
 use crate::text::bytes;
 
-/// A directory that something is to be written to.
+/// A directory that an upgrade writes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The directory, for the operator.
     pub name: String,
-    /// Which filesystem it is on.
+    /// The id of its filesystem.
     pub filesystem: u64,
-    /// How much may still be written there, in bytes.
+    /// The free space there, in bytes.
     pub free: u64,
-    /// How much will be, in bytes.
+    /// How much the upgrade writes there, in bytes.
     pub needed: u64,
 }
 
-/// Which filesystem has too little room to keep `reserve` bytes free, for the operator. Places on one filesystem share
-/// its room; one that nothing is written to is not looked at.
+/// A message for the operator about the first filesystem that has too little space to keep `reserve` bytes free; `None`
+/// if all have enough. Places on one filesystem share its space; a filesystem that nothing is written to is ignored.
 pub fn shortage(places: &[Place], reserve: u64) -> Option<String> {
     for place in places {
         let shared =
@@ -27,7 +27,7 @@ pub fn shortage(places: &[Place], reserve: u64) -> Option<String> {
         }
         let names: Vec<&str> = shared().map(|other| other.name.as_str()).collect();
         return Some(format!(
-            "the disk is too full: the upgrade needs {} in {} and leaves {} free as --free-space says, and {} are \
+            "the disk is too full: the upgrade needs {} in {}, --free-space requires {} free afterwards, and {} are \
              free; make room",
             bytes(needed),
             names.join(" and "),
@@ -38,10 +38,10 @@ pub fn shortage(places: &[Place], reserve: u64) -> Option<String> {
     None
 }
 
-/// How much is needed in /boot: a kernel with what belongs to it for each that comes new, and room for writing the
-/// largest initial RAM disk anew. `files` are the names and sizes of what is there.
+/// The space needed in /boot, in bytes: room for each new kernel with its files, and for rewriting the largest initial
+/// RAM disk. `files` are the names and sizes of the existing files.
 pub fn boot_needed(files: &[(String, u64)], new_kernels: u64) -> u64 {
-    /// A kernel of Debian 12 with an initial RAM disk for every kind of machine takes some 60 MB.
+    /// Assumed if no kernel exists. A Debian 12 kernel with a generic initial RAM disk takes some 60 MB.
     const UNKNOWN_KERNEL: u64 = 100_000_000;
     let largest = |prefix: &str| {
         files.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, size)| *size).max().unwrap_or(0)
@@ -64,9 +64,9 @@ mod tests {
     }
 
     #[test]
-    fn places_on_one_filesystem_share_its_room() {
-        let full = "the disk is too full: the upgrade needs 1.2 kB in /var/cache and / and leaves 100 B free as \
-                    --free-space says, and 1.2 kB are free; make room";
+    fn places_on_one_filesystem_share_its_space() {
+        let full = "the disk is too full: the upgrade needs 1.2 kB in /var/cache and /, --free-space requires 100 B free \
+                    afterwards, and 1.2 kB are free; make room";
         for (places, reserve, expected) in [
             (vec![place("/var/cache", 1, 1300, 600), place("/", 1, 1300, 600)], 100, None),
             (vec![place("/var/cache", 1, 1299, 600), place("/", 1, 1299, 600)], 100, Some(full)),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_kernel_needs_as_much_as_the_largest_that_is_there() {
+    fn new_kernel_needs_the_largest_existing_size() {
         let files = [
             ("vmlinuz-6.1.0-37-amd64".to_owned(), 8),
             ("initrd.img-6.1.0-37-amd64".to_owned(), 40),

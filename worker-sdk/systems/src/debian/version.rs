@@ -24,7 +24,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Text and digits in turn; a tilde comes before the end, and letters before everything else.
+/// Compares alternating text and digits; a tilde sorts before the end, and letters before all other characters.
 fn part(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let (text_a, rest_a) = split(a, |byte| !byte.is_ascii_digit());
@@ -42,7 +42,7 @@ fn part(mut a: &str, mut b: &str) -> Ordering {
 
 fn split(text: &str, in_first: impl Fn(&u8) -> bool) -> (&str, &str) {
     let end = text.bytes().position(|byte| !in_first(&byte)).unwrap_or(text.len());
-    // Digits are one byte each, so what is before or after one is a boundary.
+    // Digits are one byte each, so the position next to one is a character boundary.
     text.split_at(end)
 }
 
@@ -59,7 +59,7 @@ fn text(a: &str, b: &str) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// Digits of any length.
+/// Compares numbers of any length.
 fn number(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_ordered_as_dpkg_orders_them() {
+    fn order_matches_dpkg() {
         for (a, order, b) in [
             ("1.0", Ordering::Equal, "1.0"),
             ("1.0", Ordering::Equal, "0:1.0"),

@@ -1,4 +1,4 @@
-//! What `bootc status --format json` says.
+//! Parses the output of `bootc status --format json`.
 
 use serde::Deserialize;
 
@@ -21,7 +21,7 @@ struct Entry {
     image: Option<ImageStatus>,
     #[serde(default)]
     incompatible: bool,
-    /// Since bootc 1.12, with the options that make use of it.
+    /// Only since bootc 1.12, which also has the options to use it.
     #[serde(default)]
     download_only: bool,
 }
@@ -50,25 +50,25 @@ impl Entry {
     }
 }
 
-/// Reads it.
+/// Parses the output of `bootc status --format json`.
 ///
 /// # Errors
-/// It is not what bootc prints, or the host does not run an image of bootc's; why, for the operator.
+/// A message for the operator: the output is invalid, or the host was not booted from a bootc image.
 pub fn status(json: &str) -> Result<Status, String> {
-    let host: Host =
-        serde_json::from_str(json).map_err(|error| format!("bootc status is not understood: {error}"))?;
-    let status = host.status.ok_or("bootc status says nothing about the host")?;
-    let booted = status.booted.ok_or("this host was not booted from an image of bootc's")?;
+    let host: Host = serde_json::from_str(json)
+        .map_err(|error| format!("cannot parse the output of bootc status: {error}"))?;
+    let status = host.status.ok_or("bootc status contains no status of the host")?;
+    let booted = status.booted.ok_or("this host was not booted from a bootc image")?;
     if booted.incompatible {
-        return Err("this host was changed with rpm-ostree in ways that bootc does not know".to_owned());
+        return Err("this host was changed with rpm-ostree in ways that bootc does not support".to_owned());
     }
     let booted = booted.deployment().ok_or("this host was not booted from a container image")?;
     let next_is_locked = status.staged.as_ref().is_some_and(|staged| staged.download_only);
     let next = match status.staged {
         None => None,
-        // Its own or nothing: a reboot would take it, whatever it is.
+        // A reboot would boot the staged deployment even if it is not from bootc, so that is an error.
         Some(staged) => Some(staged.deployment().ok_or(
-            "what is laid out to run next was not made by bootc; look at it with rpm-ostree status, and take it away with \
+            "the deployment to boot next was not created by bootc; inspect it with rpm-ostree status, and remove it with \
              rpm-ostree cleanup --pending",
         )?),
     };
@@ -91,8 +91,8 @@ mod tests {
         "incompatible": false, "pinned": true, "softRebootCapable": false, "downloadOnly": false, "store": "ostreeContainer",
         "ostree": {"checksum": "26836632", "deploySerial": 0, "stateroot": "default"}, "composefs": null
     }"#;
-    /// As bootc before 1.0 said it.
-    const BOOTED_OF_OLD: &str = r#"{
+    /// Output of bootc before 1.0.
+    const BOOTED_BEFORE_1_0: &str = r#"{
         "image": {
             "image": {"image": "registry.example/os:stable", "transport": "registry", "signature": "insecure"},
             "version": "41.20260901.0", "timestamp": null, "imageDigest": "sha256:aaaa"
@@ -119,8 +119,8 @@ mod tests {
         )
     }
 
-    /// What bootc before 1.0 said.
-    fn host_of_old(staged: &str, booted: &str) -> String {
+    /// Output of bootc before 1.0.
+    fn host_before_1_0(staged: &str, booted: &str) -> String {
         format!(
             r#"{{"apiVersion": "org.containers.bootc/v1alpha1", "kind": "BootcHost", "metadata": {{"name": "host"}},
             "spec": {{"image": {{"image": "registry.example/os:stable", "transport": "registry"}}}},
@@ -137,12 +137,12 @@ mod tests {
         )
     }
 
-    /// What rpm-ostree laid out, as bootc shows it.
+    /// A deployment created by rpm-ostree, as bootc shows it.
     const FOREIGN: &str = r#"{"image": null, "cachedUpdate": null, "incompatible": true, "pinned": false, "store": null,
         "ostree": {"checksum": "1c1c", "deploySerial": 0, "stateroot": "default"}}"#;
 
     #[test]
-    fn what_runs_and_what_comes_next_is_read() {
+    fn booted_and_next_deployments_are_parsed() {
         let booted = Deployment {
             id: "sha256:aaaa".to_owned(),
             image: Some("registry.example/os:stable".to_owned()),
@@ -160,8 +160,8 @@ mod tests {
             for document in [
                 host(&text, BOOTED),
                 host(&text, BOOTED_COMPOSEFS),
-                host_of_old(&text, BOOTED),
-                host_of_old(&text, BOOTED_OF_OLD),
+                host_before_1_0(&text, BOOTED),
+                host_before_1_0(&text, BOOTED_BEFORE_1_0),
             ] {
                 assert_eq!(status(&document).as_ref(), Ok(&expected), "{document}");
             }
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_another_kind_is_said_to_be_one() {
+    fn other_kinds_of_hosts_are_rejected() {
         for (json, part) in [
-            (host("null", "null"), "was not booted from an image"),
+            (host("null", "null"), "was not booted from a bootc image"),
             (host("null", FOREIGN), "changed with rpm-ostree"),
             (host(&staged(""), &FOREIGN.replace("true", "false")), "from a container image"),
-            (host(FOREIGN, BOOTED), "not made by bootc"),
-            (r#"{"status": null}"#.to_owned(), "says nothing"),
-            ("System is not deployed via bootc.".to_owned(), "is not understood"),
+            (host(FOREIGN, BOOTED), "not created by bootc"),
+            (r#"{"status": null}"#.to_owned(), "contains no status"),
+            ("System is not deployed via bootc.".to_owned(), "cannot parse"),
         ] {
             assert!(status(&json).is_err_and(|error| error.contains(part)), "{json}");
         }

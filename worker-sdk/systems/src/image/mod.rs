@@ -1,5 +1,5 @@
-//! Systems that are replaced as a whole: bootc and rpm-ostree keep several deployments of an image, of which one is
-//! booted and another may be booted next.
+//! Image-based systems: bootc and rpm-ostree keep several deployments of an image. One is booted, and another may be
+//! booted next.
 
 pub mod bootc;
 pub mod progress;
@@ -7,47 +7,47 @@ pub mod rpm_ostree;
 
 use crate::text::one_line;
 
-/// An image as it is laid out on the host.
+/// A deployment of an image on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
-    /// What tells it from any other: the digest of a container image, or the checksum of a commit.
+    /// Its unique id: the digest of a container image, or the checksum of a commit.
     pub id: String,
-    /// Where it came from.
+    /// The image reference or origin, if known.
     pub image: Option<String>,
-    /// The version that its maker gave it.
+    /// The version in the image's metadata, if any.
     pub version: Option<String>,
 }
 
 impl Deployment {
-    /// It, for the operator.
+    /// Its name for the operator: the version and id, or only the id.
     pub fn name(&self) -> String {
         self.version.as_ref().map_or_else(|| self.id.clone(), |version| format!("{version} ({})", self.id))
     }
 }
 
-/// What a host runs, and what it would after a reboot.
+/// The deployments of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// What runs.
+    /// The booted deployment.
     pub booted: Deployment,
-    /// What is laid out to run next, if that is another.
+    /// The deployment to boot next; `None` if that is the booted one.
     pub next: Option<Deployment>,
-    /// It is downloaded only: a reboot would not take it yet.
+    /// The next deployment is only downloaded: a reboot would not boot it yet.
     pub next_is_locked: bool,
 }
 
-/// One line for the operator about `tool` that failed, from everything that it printed.
-pub fn trouble(tool: &str, output: &str) -> String {
+/// One line for the operator about the failure of `tool`, from its output.
+pub fn describe_failure(tool: &str, output: &str) -> String {
     let errors: Vec<&str> = output
         .lines()
         .map(str::trim)
         .filter_map(|line| ["error: ", "Error: ", "ERROR "].iter().find_map(|start| line.strip_prefix(start)))
         .collect();
-    let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    let said = if errors.is_empty() { one_line(last) } else { errors.join("; ") };
+    let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
+    let message = if errors.is_empty() { one_line(last) } else { errors.join("; ") };
     let full =
         if output.contains("No space left on device") { " because the disk is full; make room" } else { "" };
-    format!("{tool} failed{full}: {said}")
+    format!("{tool} failed{full}: {message}")
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_in_one_line() {
+    fn errors_are_described_in_one_line() {
         for (output, expected) in [
             (
                 "layers already present: 60; layers needed: 5\nerror: Upgrading: Pulling: unauthorized\n",
@@ -67,9 +67,9 @@ mod tests {
                 "x failed because the disk is full; make room: Writing content object: No space left on device",
             ),
             ("one\ntwo\n\n", "x failed: two"),
-            ("", "x failed: it said nothing"),
+            ("", "x failed: it printed nothing"),
         ] {
-            assert_eq!(trouble("x", output), expected);
+            assert_eq!(describe_failure("x", output), expected);
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What bootc and rpm-ostree print while they work. It is meant for people, so that it is shown as it is; only a percent is
-//! looked for.
+//! The progress output of bootc and rpm-ostree. It is written for humans and passed on unchanged; only a percentage is
+//! extracted.
 
 use crate::text::one_line;
 
-/// A line of it: how much is done, if it says so, and what.
+/// Parses a line: the percentage, if it contains one, and the text; `None` for an empty line.
 pub fn step(line: &str) -> Option<(Option<u8>, String)> {
-    // Of what is drawn over and over, the last.
+    // Progress bars rewrite the line after a carriage return; only the last text counts.
     let line = line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();
     let text = one_line(line);
     (!text.is_empty()).then(|| (percent(&text), text))
 }
 
-/// The number before the first percent sign, without what follows its point.
+/// The integer part of the number before the first percent sign, if it is at most 100.
 fn percent(text: &str) -> Option<u8> {
     let (before, _) = text.split_once('%')?;
     let number = before.rsplit(|c: char| !c.is_ascii_digit() && c != '.').next()?;
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn percentages_are_extracted() {
         for (line, expected) in [
             ("", None),
             ("   \r", None),

@@ -1,15 +1,15 @@
-//! What `rpm-ostree status --json` says.
+//! Parses the output of rpm-ostree.
 
 use serde::Deserialize;
 
 use super::{Deployment, Status};
 
-/// The exit status by which `rpm-ostree upgrade --unchanged-exit-77` says that there is nothing newer.
+/// The exit status of `rpm-ostree upgrade --unchanged-exit-77` when nothing newer exists.
 pub const UNCHANGED: i32 = 77;
 
 #[derive(Debug, Deserialize)]
 struct Host {
-    /// The first is what is booted next.
+    /// The first one is booted next.
     deployments: Vec<Entry>,
 }
 
@@ -36,15 +36,15 @@ impl From<&Entry> for Deployment {
     }
 }
 
-/// Reads it.
+/// Parses the output of `rpm-ostree status --json`.
 ///
 /// # Errors
-/// It is not what rpm-ostree prints, or the host runs no deployment of its; why, for the operator.
+/// A message for the operator: the output is invalid, or the host was not booted from an rpm-ostree deployment.
 pub fn status(json: &str) -> Result<Status, String> {
     let host: Host = serde_json::from_str(json)
-        .map_err(|error| format!("rpm-ostree status is not understood: {error}"))?;
+        .map_err(|error| format!("cannot parse the output of rpm-ostree status: {error}"))?;
     let booted = host.deployments.iter().find(|entry| entry.booted);
-    let booted = booted.ok_or("this host was not booted from a deployment of rpm-ostree's")?;
+    let booted = booted.ok_or("this host was not booted from an rpm-ostree deployment")?;
     let next = host.deployments.first().filter(|entry| !entry.booted);
     Ok(Status {
         booted: booted.into(),
@@ -53,9 +53,10 @@ pub fn status(json: &str) -> Result<Status, String> {
     })
 }
 
-/// Whether it gave up because it is doing something else.
+/// Whether rpm-ostree failed because another transaction is under way.
 pub fn is_busy(output: &str) -> bool {
-    // Its own, or somebody else who has locked the deployments: "System transaction in progress".
+    // "Transaction in progress" is rpm-ostree's own; "System transaction in progress" means that another program has
+    // locked the deployments.
     output.to_lowercase().contains("transaction in progress")
 }
 
@@ -63,7 +64,7 @@ pub fn is_busy(output: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// With packages of one's own on top, so that the base has a checksum, too.
+    /// With layered packages, so the base has its own checksum.
     const BOOTED: &str = r#"{"booted": true, "checksum": "aaaa", "version": "41.20260901.0", "origin": "fedora:fedora/x86_64/coreos/stable",
         "id": "fedora-coreos-aaaa.0", "osname": "fedora-coreos", "serial": 0, "staged": false, "pinned": false,
         "unlocked": "none", "timestamp": 1788220800, "packages": ["jq"], "requested-packages": ["jq"], "modules": [],
@@ -78,11 +79,11 @@ mod tests {
         "container-image-reference": "ostree-unverified-registry:registry.example/os:stable",
         "container-image-reference-digest": "sha256:bbbb", "timestamp": 1789430400, "packages": [], "requested-packages": [],
         "base-commit-meta": {"ostree.manifest-digest": "sha256:bbbb", "ostree.manifest": "{\"schemaVersion\":2}", "ostree.tar-filtered": {}}}"#;
-    /// As it was before there was anything to be staged, without a version.
+    /// Output of a version without staged deployments, and without an image version.
     const OLD: &str = r#"{"booted": false, "checksum": "cccc", "id": "rhel-cccc.0", "osname": "rhel", "serial": 0, "unlocked": "none"}"#;
 
     #[test]
-    fn what_runs_and_what_comes_next_is_read() {
+    fn booted_and_next_deployments_are_parsed() {
         let host = |deployments: &[&str]| {
             format!(
                 r#"{{"deployments": [{}], "transaction": null, "cached-update": null, "update-driver": null}}"#,
@@ -109,12 +110,12 @@ mod tests {
             let expected = Status { booted: booted.clone(), next: expected, next_is_locked: locked };
             assert_eq!(status(&host(deployments)), Ok(expected));
         }
-        assert!(status(&host(&[OLD])).is_err_and(|error| error.contains("not booted from a deployment")));
-        assert!(status("error: not booted").is_err_and(|error| error.contains("not understood")));
+        assert!(status(&host(&[OLD])).is_err_and(|error| error.contains("not booted from an rpm-ostree")));
+        assert!(status("error: not booted").is_err_and(|error| error.contains("cannot parse")));
     }
 
     #[test]
-    fn another_transaction_is_told_from_other_failures() {
+    fn other_transactions_are_detected() {
         let busy = "error: Transaction in progress: upgrade\n You can cancel the current transaction with `rpm-ostree cancel`\n";
         let locked = "error: System transaction in progress\n";
         assert!(is_busy(busy) && is_busy(locked) && !is_busy("error: No space left on device"));

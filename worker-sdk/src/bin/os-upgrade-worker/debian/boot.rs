@@ -1,5 +1,5 @@
-//! `/boot`, which a boot loader reads without the journal of its filesystem: what has changed there is put in its place soon
-//! after, and not when the kernel comes to it half a minute later, so that a host that loses power in between boots.
+//! Syncs `/boot` soon after changes. A boot loader reads it without its filesystem's journal, and the kernel writes
+//! changes to their final place only half a minute later. A host that loses power in between might not boot.
 
 use std::convert::Infallible;
 use std::fs;
@@ -12,76 +12,76 @@ use tracing::warn;
 
 use crate::system::tools::Tools;
 
-/// How often it is looked at. A file that is still being written differs from one look to the next.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long it may take to put it in its place. A disk that is slower than this keeps no host from its answer.
-const PLACE_WITHIN: Duration = Duration::from_mins(2);
-/// Where kernels are, and where GRUB has its menu.
+/// How often it is checked. A file that is still being written differs between two checks.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// Time limit for a sync, so that a slow disk does not delay the host's answer any longer.
+const SYNC_WITHIN: Duration = Duration::from_mins(2);
+/// The directories of kernels and of GRUB's menu.
 const DIRECTORIES: [&str; 2] = ["boot", "boot/grub"];
 
-/// What shows that a file is another, or holds something else: its number, size, and the time of its last change.
-type Seen = Vec<(PathBuf, u64, u64, (i64, i64))>;
+/// The files with what shows a change: inode number, size, and the time of the last change.
+type FileStates = Vec<(PathBuf, u64, u64, (i64, i64))>;
 
 /// The `/boot` of a system that is being changed.
 #[derive(Debug)]
 pub(super) struct Boot<'a> {
     tools: &'a Tools,
-    /// How it was when it was last put in its place. What was before is not known.
-    placed: Option<Seen>,
+    /// The files at the last sync; `None` before the first.
+    synced: Option<FileStates>,
 }
 
 impl<'a> Boot<'a> {
     pub(super) const fn new(tools: &'a Tools) -> Self {
-        Self { tools, placed: None }
+        Self { tools, synced: None }
     }
 
-    /// Puts each change in its place once no other follows it, until this is dropped.
+    /// Syncs changes as soon as no further change follows, until this future is dropped.
     pub(super) async fn watch(&mut self) -> Infallible {
-        let mut before = seen(self.tools.root());
+        let mut before = file_states(self.tools.root());
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let now = seen(self.tools.root());
+            tokio::time::sleep(POLL_EVERY).await;
+            let now = file_states(self.tools.root());
             if now == before {
-                self.place(now).await;
+                self.sync(now).await;
             } else {
                 before = now;
             }
         }
     }
 
-    /// Puts in its place what was changed last.
+    /// Syncs the last changes.
     pub(super) async fn finish(&mut self) {
-        self.place(seen(self.tools.root())).await;
+        self.sync(file_states(self.tools.root())).await;
     }
 
-    async fn place(&mut self, now: Seen) {
-        if now.is_empty() || self.placed.as_ref() == Some(&now) {
+    async fn sync(&mut self, now: FileStates) {
+        if now.is_empty() || self.synced.as_ref() == Some(&now) {
             return;
         }
-        // Unlike the sync of a single file, it is not content with the journal.
-        let words = ["--file-system", "/boot"].map(str::to_owned);
-        let wrong = match tokio::time::timeout(PLACE_WITHIN, self.tools.run("sync", &words)).await {
-            Ok(Ok(said)) if said.status.success() => None,
-            Ok(Ok(said)) => Some(one_line(&said.all())),
+        // Unlike the sync of a single file, this writes more than the journal.
+        let arguments = ["--file-system", "/boot"].map(str::to_owned);
+        let failure = match tokio::time::timeout(SYNC_WITHIN, self.tools.run("sync", &arguments)).await {
+            Ok(Ok(finished)) if finished.status.success() => None,
+            Ok(Ok(finished)) => Some(one_line(&finished.all())),
             Ok(Err(error)) => Some(error.message().to_owned()),
-            Err(_) => Some(format!("sync has not ended within {} s", PLACE_WITHIN.as_secs())),
+            Err(_) => Some(format!("sync has not ended within {} s", SYNC_WITHIN.as_secs())),
         };
-        if let Some(wrong) = wrong {
-            warn!("should the power go within a minute, this host may not boot: {wrong}");
+        if let Some(failure) = failure {
+            warn!("cannot sync /boot; if the power fails within a minute, this host may not boot: {failure}");
         }
-        self.placed = Some(now);
+        self.synced = Some(now);
     }
 }
 
-/// The files of `/boot`; none where it is not there.
-fn seen(root: &Path) -> Seen {
+/// The files of `/boot`; empty if it does not exist.
+fn file_states(root: &Path) -> FileStates {
     let entries = DIRECTORIES.iter().filter_map(|name| fs::read_dir(root.join(name)).ok()).flatten();
     let files = entries.filter_map(|entry| {
         let path = entry.ok()?.path();
         let metadata = fs::symlink_metadata(&path).ok()?;
         Some((path, metadata.ino(), metadata.size(), (metadata.ctime(), metadata.ctime_nsec())))
     });
-    let mut files: Seen = files.collect();
+    let mut files: FileStates = files.collect();
     files.sort();
     files
 }

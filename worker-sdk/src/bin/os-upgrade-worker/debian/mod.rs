@@ -1,6 +1,6 @@
-//! The worker of a Debian host: APT and dpkg do the work, and what they say is told to operators.
+//! The worker of a Debian host: runs APT and dpkg, and reports their progress and errors to operators.
 //!
-//! What the texts of the tools mean is decided in `os-upgrade-systems`; here is which commands are run, and when.
+//! `os-upgrade-systems` interprets the tools' output; this module decides which commands are run, and when.
 
 mod apt;
 mod boot;
@@ -20,8 +20,8 @@ use apt::Apt;
 pub(crate) use options::DebianArgs;
 use options::Settings;
 
-/// In the cache directory once everything is downloaded: without it an upgrade would find nothing to do. It holds the
-/// names of the packages that come new, a line each.
+/// A file in the cache directory, written once everything is downloaded; `upgrade` refuses to start without it. It
+/// contains the names of the packages to install newly, one per line.
 const PREPARED: &str = "prepared";
 
 /// A Debian host.
@@ -73,7 +73,7 @@ impl System for Debian {
     }
 
     async fn health(&self, context: &Context) -> HandlerResult {
-        self.is_healthy(context).await
+        self.check_health(context).await
     }
 
     async fn versions(&self) -> HandlerResult<Versions> {

@@ -24,7 +24,7 @@ pub(crate) struct DebianArgs {
 /// How a Debian host is upgraded.
 #[derive(Debug, Args)]
 pub(crate) struct Settings {
-    /// Root of the system to upgrade; another one than / is entered with chroot and cannot be rebooted
+    /// Root of the system to upgrade; a root other than / is entered with chroot and cannot be rebooted
     #[arg(long, value_name = "DIR", default_value = "/", env = "OS_UPGRADE_ROOT")]
     pub(crate) root: PathBuf,
 
@@ -41,7 +41,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "COUNT", default_value_t = 5, env = "OS_UPGRADE_REMOVALS_MAX")]
     pub(crate) removals_max: usize,
 
-    /// Let an upgrade remove essential packages, too
+    /// Let an upgrade also remove essential packages
     #[arg(long, env = "OS_UPGRADE_ALLOW_ESSENTIAL_REMOVALS", value_parser = BoolishValueParser::new())]
     pub(crate) allow_essential_removals: bool,
 
@@ -49,11 +49,11 @@ pub(crate) struct Settings {
     #[arg(long, env = "OS_UPGRADE_REFUSE_HELD", value_parser = BoolishValueParser::new())]
     pub(crate) refuse_held: bool,
 
-    /// How much must stay free on each disk that is written to, in megabytes
+    /// How much space must stay free on each disk that is written to, in megabytes
     #[arg(long, value_name = "MB", default_value_t = 200, env = "OS_UPGRADE_FREE_SPACE")]
     pub(crate) free_space: u64,
 
-    /// How long to wait for somebody else who uses APT or dpkg
+    /// How long to wait for another process that uses APT or dpkg
     #[arg(
         long,
         value_name = "DURATION",
@@ -63,7 +63,7 @@ pub(crate) struct Settings {
     )]
     pub(crate) lock_wait: Duration,
 
-    /// Package whose version is told, or a pattern of dpkg-query such as 'linux-image-*'; may be given several times
+    /// Package whose version is published, or a pattern of dpkg-query such as 'linux-image-*'; may be given several times
     #[arg(long = "package", value_name = "NAME", env = "OS_UPGRADE_PACKAGES", value_delimiter = ' ')]
     pub(crate) packages: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `prepare`: everything is looked at and downloaded, and nothing of the system changed.
+//! `prepare`: checks and downloads everything, without changing the system.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use super::Debian;
 use super::apt::{self, APT_GET};
 
-/// What is prepared, and by the upgrade carried out. It also installs what is missing for what is there.
+/// The command that is prepared, and carried out by the upgrade. It also installs missing dependencies.
 pub(super) const DIST_UPGRADE: [&str; 2] = ["--fix-broken", "dist-upgrade"];
 
 impl Debian {
@@ -28,7 +28,7 @@ impl Debian {
             }
             Ok(()) | Err(_) => {}
         }
-        self.apt.make_directories().map_err(|error| self.cannot_write(&error))?;
+        self.apt.create_directories().map_err(|error| self.cannot_write(&error))?;
         context.progress(0, "reading the sources");
         self.update().await?;
         context.progress(20, "simulating the upgrade");
@@ -44,28 +44,31 @@ impl Debian {
         Ok(())
     }
 
-    /// Reads all sources anew.
+    /// Updates all package lists.
     async fn update(&self) -> HandlerResult {
-        let words = self.apt.words(&["update"]);
+        let arguments = self.apt.arguments(&["update"]);
         let mut wait = self.parts.tools.lock_wait();
         loop {
-            let said = self.parts.tools.run_noted(APT_GET, &words, |_| ()).await?;
-            if said.status.success() {
+            let finished = self.parts.tools.run_recorded(APT_GET, &arguments, |_| ()).await?;
+            if finished.status.success() {
                 return Ok(());
             }
-            let output = said.all();
+            let output = finished.all();
             if wait.is_over(&output).await? {
-                return Err(source::trouble(&output).into());
+                return Err(source::describe_failure(&output).into());
             }
         }
     }
 
-    /// What the upgrade would do, if that is allowed.
+    /// The upgrade's plan, if it is allowed.
     pub(super) async fn checked_plan(&self) -> HandlerResult<Plan> {
         let packages = apt::packages(&self.parts.tools).await?;
         let unfinished = package::unfinished(&packages);
         if !unfinished.is_empty() || apt::is_interrupted(self.parts.tools.root()) {
-            warn!("an earlier installation did not end; the upgrade ends it first: {}", names(unfinished));
+            warn!(
+                "an earlier installation did not finish; the upgrade finishes it first: {}",
+                names(unfinished)
+            );
         }
         let held: Vec<&str> = decide::held(&packages).collect();
         if !held.is_empty() {
@@ -78,14 +81,14 @@ impl Debian {
         }
     }
 
-    /// Whether there is room for what is downloaded and what is installed.
+    /// Checks that there is enough space for the downloads and the installation.
     async fn check_space(&self, plan: &Plan) -> HandlerResult {
-        let mut words = self.apt.words_to_read(&DIST_UPGRADE);
-        // It says how much it needs only when it might go on.
-        words.retain(|word| word != "--assume-yes");
-        words.push("--assume-no".to_owned());
-        let said = self.parts.tools.run(APT_GET, &words).await?;
-        let sizes = Sizes::parse(&said.stdout);
+        let mut arguments = self.apt.read_only_arguments(&DIST_UPGRADE);
+        // APT prints the sizes only before its confirmation prompt.
+        arguments.retain(|argument| argument != "--assume-yes");
+        arguments.push("--assume-no".to_owned());
+        let finished = self.parts.tools.run(APT_GET, &arguments).await?;
+        let sizes = Sizes::parse(&finished.stdout);
         let root = self.parts.tools.root();
         let boot = root.join("boot");
         let places = [
@@ -104,11 +107,12 @@ impl Debian {
     async fn download(&self) -> HandlerResult {
         let mut more = vec!["--download-only"];
         more.extend(DIST_UPGRADE);
-        let said = self.parts.tools.run_noted(APT_GET, &self.apt.words_to_read(&more), |_| ()).await?;
-        if said.status.success() {
+        let finished =
+            self.parts.tools.run_recorded(APT_GET, &self.apt.read_only_arguments(&more), |_| ()).await?;
+        if finished.status.success() {
             Ok(())
         } else {
-            Err(apt::failed("the download of packages", &said).into())
+            Err(apt::failed("the download of packages", &finished).into())
         }
     }
 
@@ -117,7 +121,7 @@ impl Debian {
     }
 }
 
-/// A directory that is there, with what is free on its filesystem.
+/// A directory with the free space of its filesystem; `None` if it does not exist.
 fn place(path: &PathBuf, needed: u64) -> Option<Place> {
     let filesystem = fs::metadata(path).ok()?.dev();
     let numbers = statvfs(path).ok()?;
@@ -125,7 +129,7 @@ fn place(path: &PathBuf, needed: u64) -> Option<Place> {
     Some(Place { name: path.display().to_string(), filesystem, free, needed })
 }
 
-/// The files of a directory and their sizes; none where it is not there.
+/// The files of a directory and their sizes; empty if it does not exist.
 fn files(directory: &Path) -> Vec<(String, u64)> {
     let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
     entries

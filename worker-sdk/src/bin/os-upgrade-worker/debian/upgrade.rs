@@ -1,4 +1,4 @@
-//! `upgrade`: what an earlier one left is ended, what was prepared is installed, and the outcome looked at.
+//! `upgrade`: finishes an earlier installation, installs what was prepared, and checks the outcome.
 
 use std::fs;
 use std::path::Path;
@@ -25,27 +25,27 @@ impl Debian {
                 format!("nothing is prepared in {directory}; start a run, which prepares first").into()
             );
         }
-        self.parts.health.note_failed_units(&self.parts.tools, context).await?;
-        let unrecovered = self.recover(context).await?;
+        self.parts.health.record_failed_units(&self.parts.tools, context).await?;
+        let recovery_error = self.recover(context).await?;
         let plan = self.checked_plan().await?;
         info!("{}", plan.summary());
-        let ended = self.change(context, APT_GET, &self.apt.words_to_change(&DIST_UPGRADE)).await?;
+        let ended = self.change(context, APT_GET, &self.apt.change_arguments(&DIST_UPGRADE)).await?;
         if !ended.exit.success() {
-            return Err(trouble("the upgrade", &ended).into());
+            return Err(describe("the upgrade", &ended).into());
         }
         self.install_missing(context).await?;
-        self.is_finished(unrecovered).await?;
+        self.check_finished(recovery_error).await?;
         self.clean().await;
         if let Some(reason) = self.reboot_reason().await? {
             info!("a reboot is required: {reason}");
             return Ok(Upgraded::RebootRequired);
         }
-        self.is_healthy(context).await?;
+        self.check_health(context).await?;
         Ok(Upgraded::Done)
     }
 
-    /// Ends what was begun before and not ended. What stays wrong may be put right by the upgrade itself, such as by a
-    /// newer version of a package that cannot be configured; so it is returned and not yet an error.
+    /// Finishes an interrupted installation. If that fails, the upgrade itself may still repair it, for example with a
+    /// newer version of a package that cannot be configured; so the message is returned, and not as an error.
     async fn recover(&self, context: &Context) -> HandlerResult<Option<String>> {
         let unfinished = async || {
             let packages = apt::packages(&self.parts.tools).await?;
@@ -53,13 +53,13 @@ impl Debian {
                 !package::unfinished(&packages).is_empty() || apt::is_interrupted(self.parts.tools.root());
             HandlerResult::Ok(open)
         };
-        let mut wrong = None;
+        let mut failure = None;
         if unfinished().await? {
-            info!("an earlier installation did not end");
-            let ended = self.change(context, DPKG, &apt::configure_words()).await?;
-            wrong = (!ended.exit.success()).then(|| trouble("dpkg --configure --pending", &ended));
+            info!("an earlier installation did not finish");
+            let ended = self.change(context, DPKG, &apt::configure_arguments()).await?;
+            failure = (!ended.exit.success()).then(|| describe("dpkg --configure --pending", &ended));
         }
-        let check = self.parts.tools.run(APT_GET, &self.apt.words_to_read(&["check"])).await?;
+        let check = self.parts.tools.run(APT_GET, &self.apt.read_only_arguments(&["check"])).await?;
         if !check.status.success() || unfinished().await? {
             let plan = self.apt.simulate(&self.parts.tools, &FIX_BROKEN).await?;
             if let Some(refusal) =
@@ -67,17 +67,17 @@ impl Debian {
             {
                 return Err(refusal.into());
             }
-            let ended = self.change(context, APT_GET, &self.apt.words_to_change(&FIX_BROKEN)).await?;
-            wrong = (!ended.exit.success()).then(|| trouble("apt-get --fix-broken install", &ended));
+            let ended = self.change(context, APT_GET, &self.apt.change_arguments(&FIX_BROKEN)).await?;
+            failure = (!ended.exit.success()).then(|| describe("apt-get --fix-broken install", &ended));
         }
-        if let Some(wrong) = &wrong {
-            warn!("{wrong}");
+        if let Some(failure) = &failure {
+            warn!("{failure}");
         }
-        Ok(wrong)
+        Ok(failure)
     }
 
-    /// Installs what was to come new and did not: what a package only recommends comes with its upgrade or never, and the
-    /// upgrade may have been cut off between the two.
+    /// Installs planned new packages that are still missing. APT installs recommended packages only together with the
+    /// upgrade of the package that recommends them, and the upgrade may have been cut off in between.
     async fn install_missing(&self, context: &Context) -> HandlerResult {
         let planned = fs::read_to_string(self.prepared()).unwrap_or_default();
         let packages = apt::packages(&self.parts.tools).await?;
@@ -85,20 +85,20 @@ impl Debian {
         if missing.is_empty() {
             return Ok(());
         }
-        info!("installs what was prepared and is still missing: {}", names(&missing));
+        info!("installing prepared packages that are still missing: {}", names(&missing));
         let mut more = vec!["--mark-auto", "install"];
         more.extend(missing);
-        let ended = self.change(context, APT_GET, &self.apt.words_to_change(&more)).await?;
-        if ended.exit.success() { Ok(()) } else { Err(trouble("the upgrade", &ended).into()) }
+        let ended = self.change(context, APT_GET, &self.apt.change_arguments(&more)).await?;
+        if ended.exit.success() { Ok(()) } else { Err(describe("the upgrade", &ended).into()) }
     }
 
-    /// Runs what changes the system, when nobody else does.
-    async fn change(&self, context: &Context, program: &str, words: &[String]) -> HandlerResult<Ended> {
+    /// Runs a command that changes the system, as soon as no other process holds the locks.
+    async fn change(&self, context: &Context, program: &str, arguments: &[String]) -> HandlerResult<Ended> {
         let mut wait = self.parts.tools.lock_wait();
         let mut boot = Boot::new(&self.parts.tools);
         loop {
             let ended = tokio::select! {
-                ended = self.parts.transactions.run(&self.parts.tools, context, program, words, |_| ()) => ended?,
+                ended = self.parts.transactions.run(&self.parts.tools, context, program, arguments, |_| ()) => ended?,
                 never = boot.watch() => match never {},
             };
             boot.finish().await;
@@ -108,34 +108,34 @@ impl Debian {
         }
     }
 
-    /// Whether every package is installed whole.
-    async fn is_finished(&self, wrong: Option<String>) -> HandlerResult {
+    /// Checks that every package is fully installed. `earlier_failure` is added to the error.
+    async fn check_finished(&self, earlier_failure: Option<String>) -> HandlerResult {
         let packages = apt::packages(&self.parts.tools).await?;
         let unfinished = package::unfinished(&packages);
         if unfinished.is_empty() {
             return Ok(());
         }
-        let wrong = wrong.map(|wrong| format!(": {wrong}")).unwrap_or_default();
-        Err(format!("packages are not installed whole: {}{wrong}; see dpkg --audit", names(unfinished))
+        let cause = earlier_failure.map(|failure| format!(": {failure}")).unwrap_or_default();
+        Err(format!("packages are not fully installed: {}{cause}; see dpkg --audit", names(unfinished))
             .into())
     }
 
-    pub(super) async fn is_healthy(&self, context: &Context) -> HandlerResult {
-        // That does not come right by itself.
-        self.is_finished(None).await?;
+    pub(super) async fn check_health(&self, context: &Context) -> HandlerResult {
+        // Waiting would not repair packages, so this is checked once.
+        self.check_finished(None).await?;
         self.parts.health.check(&self.parts.tools, context).await
     }
 
-    /// Removes the packages that are installed now.
+    /// Removes the downloaded packages after their installation.
     async fn clean(&self) {
-        match self.parts.tools.run(APT_GET, &self.apt.words_to_read(&["clean"])).await {
-            Ok(said) if said.status.success() => {}
-            Ok(said) => warn!("the downloaded packages stay: {}", one_line(&said.all())),
-            Err(error) => warn!("the downloaded packages stay: {}", error.message()),
+        match self.parts.tools.run(APT_GET, &self.apt.read_only_arguments(&["clean"])).await {
+            Ok(finished) if finished.status.success() => {}
+            Ok(finished) => warn!("cannot remove the downloaded packages: {}", one_line(&finished.all())),
+            Err(error) => warn!("cannot remove the downloaded packages: {}", error.message()),
         }
     }
 
-    /// Why the host has to be rebooted, if it has to.
+    /// Why the host must reboot; `None` if it need not.
     async fn reboot_reason(&self) -> HandlerResult<Option<String>> {
         let root = self.parts.tools.root();
         if root.join("run/reboot-required").exists() {
@@ -145,7 +145,7 @@ impl Debian {
             } else {
                 format!(" by {}", one_line(&packages))
             };
-            return Ok(Some(format!("/run/reboot-required was made{by}")));
+            return Ok(Some(format!("/run/reboot-required was created{by}")));
         }
         if !self.parts.tools.is_this_machine() {
             return Ok(None);
@@ -155,22 +155,22 @@ impl Debian {
         let packages = apt::packages_named(&self.parts.tools, &image).await?;
         let package =
             packages.first().map(|package| package.version.as_str()).filter(|version| !version.is_empty());
-        Ok(kernel::other_than_running(&running, &kernels(root), package))
+        Ok(kernel::reboot_reason(&running, &kernels(root), package))
     }
 }
 
-fn trouble(what: &str, ended: &Ended) -> String {
-    failure::trouble(what, &ended.output, &ended.status)
+fn describe(what: &str, ended: &Ended) -> String {
+    failure::describe(what, &ended.output, &ended.status)
 }
 
-/// The kernel that runs.
+/// The running kernel.
 pub(super) fn running() -> HandlerResult<Running> {
     let names = nix::sys::utsname::uname()?;
     let text = |value: &std::ffi::OsStr| value.to_string_lossy().into_owned();
     Ok(Running { release: text(names.release()), build: text(names.version()) })
 }
 
-/// The releases of the kernels that may be booted.
+/// The releases of the kernels in /boot.
 pub(super) fn kernels(root: &Path) -> Vec<String> {
     let entries = fs::read_dir(root.join("boot")).into_iter().flatten().filter_map(Result::ok);
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use os_upgrade_systems::image::{Status, bootc, progress, rpm_ostree, trouble};
+use os_upgrade_systems::image::{Status, bootc, describe_failure, progress, rpm_ostree};
 use os_upgrade_worker_sdk::{Context, HandlerError, HandlerResult};
 use tracing::{info, warn};
 
 use super::options::Kind;
-use crate::system::Patience;
+use crate::system::Retry;
 use crate::system::tools::Tools;
 use crate::system::transaction::Transactions;
 
-/// How often rpm-ostree is tried that does something else.
-const TRY_EVERY: Duration = Duration::from_secs(2);
+/// How often a busy rpm-ostree is tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(2);
 
 /// How much was downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Downloaded {
-    /// Everything.
+    /// The whole image.
     All,
-    /// Only what says whether there is something newer: this bootc cannot download without staging.
+    /// Only metadata that shows whether something newer exists: this bootc cannot download without staging.
     Description,
 }
 
@@ -36,18 +36,18 @@ impl Kind {
             Self::Bootc => words(&["status", "--format", "json"]),
             Self::RpmOstree => words(&["status", "--json"]),
         };
-        let said = tools.run(self.program(), &words).await?;
-        if !said.status.success() {
-            return Err(trouble(&format!("{} status", self.program()), &said.all()).into());
+        let finished = tools.run(self.program(), &words).await?;
+        if !finished.status.success() {
+            return Err(describe_failure(&format!("{} status", self.program()), &finished.all()).into());
         }
         let read = match self {
-            Self::Bootc => bootc::status(&said.stdout),
-            Self::RpmOstree => rpm_ostree::status(&said.stdout),
+            Self::Bootc => bootc::status(&finished.stdout),
+            Self::RpmOstree => rpm_ostree::status(&finished.stdout),
         };
         Ok(read?)
     }
 
-    /// Downloads what is newer, so that a reboot would not take it yet.
+    /// Downloads a newer image without staging it: a reboot would not boot it yet.
     pub(super) async fn download(
         self,
         tools: &Tools,
@@ -55,33 +55,33 @@ impl Kind {
         wait: Duration,
     ) -> HandlerResult<Downloaded> {
         let words = words(&["upgrade", "--download-only"]);
-        let patience = Patience::new(wait, TRY_EVERY);
+        let retry = Retry::new(wait, RETRY_EVERY);
         context.step(&format!("downloading with {}", self.program()));
         loop {
-            let said = tools.run_noted(self.program(), &words, |line| tell(context, line)).await?;
-            if said.status.success() {
+            let finished = tools.run_recorded(self.program(), &words, |line| report(context, line)).await?;
+            if finished.status.success() {
                 return Ok(Downloaded::All);
             }
-            let output = said.all();
+            let output = finished.all();
             if self == Self::Bootc && output.contains("unexpected argument '--download-only'") {
-                warn!("this bootc downloads only when it upgrades; whether it can, is not known before");
+                warn!("this bootc cannot download in advance, so a download can fail during the upgrade");
                 return self.check(tools, context).await;
             }
-            self.unless_busy(&output, &patience).await?;
+            self.wait_if_busy(&output, &retry).await?;
         }
     }
 
     async fn check(self, tools: &Tools, context: &Context) -> HandlerResult<Downloaded> {
         let words = words(&["upgrade", "--check"]);
-        let said = tools.run_noted(self.program(), &words, |line| tell(context, line)).await?;
-        if said.status.success() {
+        let finished = tools.run_recorded(self.program(), &words, |line| report(context, line)).await?;
+        if finished.status.success() {
             return Ok(Downloaded::Description);
         }
-        Err(trouble(&format!("{} upgrade --check", self.program()), &said.all()).into())
+        Err(describe_failure(&format!("{} upgrade --check", self.program()), &finished.all()).into())
     }
 
-    /// Has the next reboot take what was downloaded.
-    pub(super) async fn apply(
+    /// Stages the downloaded image for the next boot.
+    pub(super) async fn stage(
         self,
         tools: &Tools,
         transactions: &Transactions,
@@ -96,31 +96,31 @@ impl Kind {
                 words(&["upgrade", "--cache-only", "--unchanged-exit-77"])
             }
         };
-        let patience = Patience::new(wait, TRY_EVERY);
-        context.step(&format!("laying out what was downloaded with {}", self.program()));
+        let retry = Retry::new(wait, RETRY_EVERY);
+        context.step(&format!("staging the downloaded image with {}", self.program()));
         loop {
-            let step = |line: &str| tell(context, line);
+            let step = |line: &str| report(context, line);
             let ended = transactions.run(tools, context, self.program(), &words, step).await?;
             if ended.exit.success() || ended.exit.code() == Some(rpm_ostree::UNCHANGED) {
                 return Ok(());
             }
-            self.unless_busy(&ended.output, &patience).await?;
+            self.wait_if_busy(&ended.output, &retry).await?;
         }
     }
 
-    /// Pauses if it failed because it does something else.
-    async fn unless_busy(self, output: &str, patience: &Patience) -> HandlerResult {
-        let error = HandlerError::from(trouble(&format!("{} upgrade", self.program()), output));
+    /// Pauses if rpm-ostree failed because another transaction is under way; otherwise returns the error.
+    async fn wait_if_busy(self, output: &str, retry: &Retry) -> HandlerResult {
+        let error = HandlerError::from(describe_failure(&format!("{} upgrade", self.program()), output));
         if self == Self::RpmOstree && rpm_ostree::is_busy(output) {
-            info!("waits for another transaction: {}", error.message());
-            return patience.again(error).await;
+            info!("waiting for another transaction: {}", error.message());
+            return retry.pause_or_fail(error).await;
         }
         Err(error)
     }
 }
 
-/// Shows operators what a tool says.
-fn tell(context: &Context, line: &str) {
+/// Reports a tool's output to operators.
+fn report(context: &Context, line: &str) {
     match progress::step(line) {
         Some((Some(percent), text)) => context.progress(percent, &text),
         Some((None, text)) => context.step(&text),

@@ -1,4 +1,4 @@
-//! The worker of a host that runs an image: bootc or rpm-ostree lays out the next one beside it, and a reboot takes it.
+//! The worker of an image-based host: bootc or rpm-ostree stages the next deployment, and a reboot boots it.
 
 mod commands;
 mod options;
@@ -19,19 +19,19 @@ use commands::Downloaded;
 pub(crate) use options::ImageArgs;
 use options::{Kind, Settings};
 
-/// What `prepare` notes where nothing newer was found, and where the download is left to the upgrade. Otherwise it is
-/// the id of what was downloaded.
+/// Recorded by `prepare` when it found nothing newer.
 const NOTHING: &str = "nothing";
+/// Recorded by `prepare` when the upgrade determines what is newer. Otherwise `prepare` records the downloaded image's id.
 const LATER: &str = "later";
 
-/// A host that runs an image.
+/// An image-based host.
 #[derive(Debug)]
 pub(crate) struct Image {
     settings: Settings,
     parts: Parts,
-    /// What `prepare` found.
+    /// The file in which `prepare` records its result.
     prepared: PathBuf,
-    /// The id of what the host is to run after the reboot.
+    /// The file with the id of the deployment that the host should run after the reboot.
     target: PathBuf,
 }
 
@@ -50,8 +50,8 @@ impl Image {
         })
     }
 
-    /// What upgrades this host, and what it says.
-    async fn look(&self) -> HandlerResult<(Kind, Status)> {
+    /// The tool that upgrades this host, and the host's deployments.
+    async fn status(&self) -> HandlerResult<(Kind, Status)> {
         if let Some(kind) = self.settings.tool {
             return Ok((kind, kind.status(&self.parts.tools).await?));
         }
@@ -69,18 +69,18 @@ impl Image {
     }
 
     async fn prepare_all(&self, context: &Context) -> HandlerResult {
-        forget(&self.prepared)?;
-        let (kind, before) = self.look().await?;
+        remove(&self.prepared)?;
+        let (kind, before) = self.status().await?;
         let found = match kind.download(&self.parts.tools, context, self.settings.lock_wait).await? {
             Downloaded::Description => LATER.to_owned(),
             Downloaded::All if kind == Kind::RpmOstree => LATER.to_owned(),
             Downloaded::All => {
-                let (_, after) = self.look().await?;
+                let (_, after) = self.status().await?;
                 after.next.as_ref().map_or_else(|| NOTHING.to_owned(), |next| next.id.clone())
             }
         };
         info!("{} runs; prepared: {found}", before.booted.name());
-        note(&self.prepared, &found)
+        write(&self.prepared, &found)
     }
 
     async fn upgrade_all(&self, context: &Context) -> HandlerResult<Upgraded> {
@@ -88,7 +88,7 @@ impl Image {
         if prepared.is_empty() {
             return Err("nothing is prepared; start a run, which prepares first".into());
         }
-        let (kind, status) = self.look().await?;
+        let (kind, status) = self.status().await?;
         if status.booted.id == prepared || (prepared == NOTHING && status.next.is_none()) {
             info!("nothing to upgrade: {} runs", status.booted.name());
             return Ok(Upgraded::Done);
@@ -96,16 +96,17 @@ impl Image {
         if context.has_rebooted() && status.next.is_none() && status.booted.id == read(&self.target) {
             return Ok(Upgraded::Done);
         }
-        self.parts.health.note_failed_units(&self.parts.tools, context).await?;
+        self.parts.health.record_failed_units(&self.parts.tools, context).await?;
         let later = prepared == LATER;
         if status.next.is_none() && !later {
-            let message = "what was prepared is not there any more, because the host was booted since; start another run";
+            let message =
+                "the prepared image no longer exists, because the host was rebooted since; start another run";
             return Err(message.into());
         }
-        // Where the upgrade finds out what is newer, something older may wait for a reboot since long.
+        // If the upgrade determines what is newer, the next deployment may be an older one that was staged long ago.
         if later || status.next_is_locked {
             let downloaded = if later { Downloaded::Description } else { Downloaded::All };
-            kind.apply(
+            kind.stage(
                 &self.parts.tools,
                 &self.parts.transactions,
                 context,
@@ -114,7 +115,7 @@ impl Image {
             )
             .await?;
         }
-        let (_, status) = self.look().await?;
+        let (_, status) = self.status().await?;
         match status.next {
             None => {
                 info!("nothing to upgrade: {} runs", status.booted.name());
@@ -125,17 +126,17 @@ impl Image {
                     .into())
             }
             Some(next) => {
-                note(&self.target, &next.id)?;
-                info!("a reboot is required: {} is to run, and {} runs", next.name(), status.booted.name());
+                write(&self.target, &next.id)?;
+                info!("a reboot is required: from {} to {}", status.booted.name(), next.name());
                 Ok(Upgraded::RebootRequired)
             }
         }
     }
 
-    /// Whether the host runs what it was upgraded to.
-    async fn runs_its_target(&self) -> HandlerResult {
+    /// Checks that the host runs the deployment it was upgraded to.
+    async fn check_target(&self) -> HandlerResult {
         let target = read(&self.target);
-        let (_, status) = self.look().await?;
+        let (_, status) = self.status().await?;
         if target.is_empty() || status.booted.id == target {
             return Ok(());
         }
@@ -158,13 +159,13 @@ impl System for Image {
     }
 
     async fn health(&self, context: &Context) -> HandlerResult {
-        // That does not come right by itself.
-        self.runs_its_target().await?;
+        // Waiting would not change this, so it is checked once.
+        self.check_target().await?;
         self.parts.health.check(&self.parts.tools, context).await
     }
 
     async fn versions(&self) -> HandlerResult<Versions> {
-        let (_, status) = self.look().await?;
+        let (_, status) = self.status().await?;
         let kernel = nix::sys::utsname::uname()?.release().to_string_lossy().into_owned();
         let release = release::version(&fs::read_to_string("/etc/os-release").unwrap_or_default(), "");
         let all = [
@@ -183,14 +184,14 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-fn note(path: &Path, text: &str) -> HandlerResult {
-    // In one step: what is torn would be taken for another image.
+fn write(path: &Path, text: &str) -> HandlerResult {
+    // Atomically, because a partial id would be mistaken for another image.
     let new = path.with_extension("new");
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
     Ok(written.map_err(|error| format!("cannot write {}: {error}", path.display()))?)
 }
 
-fn forget(path: &Path) -> HandlerResult {
+fn remove(path: &Path) -> HandlerResult {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(format!("cannot remove {}: {error}", path.display()).into())

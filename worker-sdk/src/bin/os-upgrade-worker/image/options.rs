@@ -19,10 +19,10 @@ pub(crate) struct ImageArgs {
     pub(crate) system: SystemOptions,
 }
 
-/// How a host that runs an image is upgraded.
+/// How an image-based host is upgraded.
 #[derive(Debug, Args)]
 pub(crate) struct Settings {
-    /// Which of them upgrades this host [default: bootc if it says what runs, otherwise rpm-ostree]
+    /// Tool that upgrades this host [default: bootc if it reports a booted image, otherwise rpm-ostree]
     #[arg(long, value_enum, value_name = "TOOL", env = "OS_UPGRADE_IMAGE_TOOL")]
     pub(crate) tool: Option<Kind>,
 
@@ -37,7 +37,7 @@ pub(crate) struct Settings {
     pub(crate) lock_wait: Duration,
 }
 
-/// What upgrades the host.
+/// The tool that upgrades the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     Bootc,

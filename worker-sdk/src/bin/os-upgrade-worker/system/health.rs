@@ -1,5 +1,5 @@
-//! Whether the host is well: systemd has come up and has no unit more that failed, and the operator's script has
-//! nothing to say.
+//! Whether the host is healthy: systemd has started, no further unit has failed, and the operator's health script
+//! succeeds.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,20 +12,20 @@ use os_upgrade_worker_sdk::{Context, HandlerResult};
 use tracing::info;
 
 use super::tools::Tools;
-use super::{Patience, SystemOptions};
+use super::{Retry, SystemOptions};
 use crate::process::Script;
 use crate::scripts::{environment, success};
 
 const SYSTEMCTL: &str = "systemctl";
-/// How often the host is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often the host is checked.
+const POLL_EVERY: Duration = Duration::from_secs(5);
 
-/// What a host's health is.
+/// The health check of a host.
 #[derive(Debug)]
 pub(crate) struct Health {
     script: Option<PathBuf>,
     wait: Duration,
-    /// The units that had failed before the upgrade, a line each.
+    /// The file with the units that had failed before the upgrade, one per line.
     failed_units: PathBuf,
 }
 
@@ -34,8 +34,8 @@ impl Health {
         Self { script: options.health_script.clone(), wait: options.health_wait, failed_units }
     }
 
-    /// Notes which units have failed already, unless that is known from before the upgrade was cut off.
-    pub(crate) async fn note_failed_units(&self, tools: &Tools, context: &Context) -> HandlerResult {
+    /// Records which units have already failed; a resumed upgrade keeps its earlier record.
+    pub(crate) async fn record_failed_units(&self, tools: &Tools, context: &Context) -> HandlerResult {
         if context.is_resumed() && self.failed_units.exists() {
             return Ok(());
         }
@@ -45,31 +45,31 @@ impl Health {
         Ok(())
     }
 
-    /// Looks at the host until it is well.
+    /// Checks the host until it is healthy.
     ///
     /// # Errors
-    /// It is not well after the wait: what was wrong last.
+    /// The last problem, if the host is not healthy after the wait.
     pub(crate) async fn check(&self, tools: &Tools, context: &Context) -> HandlerResult {
-        let well = async {
-            let patience = Patience::new(self.wait, LOOK_EVERY);
+        let healthy = async {
+            let retry = Retry::new(self.wait, POLL_EVERY);
             loop {
-                match self.look(tools, context).await {
+                match self.check_once(tools, context).await {
                     Ok(()) => return Ok(()),
                     Err(error) => {
-                        info!("not well yet: {}", error.message());
-                        patience.again(error).await?;
+                        info!("not healthy yet: {}", error.message());
+                        retry.pause_or_fail(error).await?;
                     }
                 }
             }
         };
         tokio::select! {
-            well = well => well,
+            healthy = healthy => healthy,
             () = context.shutting_down() => Err("the health check was stopped".into()),
         }
     }
 
-    async fn look(&self, tools: &Tools, context: &Context) -> HandlerResult {
-        if state(tools).await == State::ComingUp {
+    async fn check_once(&self, tools: &Tools, context: &Context) -> HandlerResult {
+        if state(tools).await == State::Starting {
             return Err("systemd is still starting units; see systemctl list-jobs".into());
         }
         let before = fs::read_to_string(&self.failed_units).unwrap_or_default();
@@ -81,26 +81,26 @@ impl Health {
             );
         }
         match &self.script {
-            Some(path) => ask(path, context).await,
+            Some(path) => run_script(path, context).await,
             None => Ok(()),
         }
     }
 }
 
-async fn ask(path: &Path, context: &Context) -> HandlerResult {
+async fn run_script(path: &Path, context: &Context) -> HandlerResult {
     let mut script = Script::start(path, "health", &environment(context))
         .map_err(|error| format!("cannot run {}: {error}", path.display()))?;
     success("the health script", &script.wait().await?)
 }
 
-/// How systemd is; absent in a root that it does not run.
+/// The state of systemd; absent if the root is not this machine's.
 async fn state(tools: &Tools) -> State {
     if !tools.is_this_machine() {
         return State::Absent;
     }
-    // It ends with 1 for all states but one.
-    let said = tools.run(SYSTEMCTL, &["is-system-running".to_owned()]).await;
-    said.map_or(State::Absent, |said| State::parse(&said.stdout))
+    // The exit status is ignored: it is 0 only for the state `running`.
+    let finished = tools.run(SYSTEMCTL, &["is-system-running".to_owned()]).await;
+    finished.map_or(State::Absent, |finished| State::parse(&finished.stdout))
 }
 
 /// The units that have failed.

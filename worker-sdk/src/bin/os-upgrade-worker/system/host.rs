@@ -1,5 +1,5 @@
-//! What every kind of host does around its own work: it first waits for what an earlier worker began, stops a preparation that
-//! is not wanted any more, and reboots through systemd.
+//! What every kind of host does around its own work: it first waits for work that an earlier worker began, stops a
+//! preparation that is no longer wanted, and reboots through systemd.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use os_upgrade_worker_sdk::{Context, Error, HandlerResult, HostName, Upgraded, V
 use super::health::Health;
 use super::tools::Tools;
 use super::transaction::Transactions;
-use super::{SystemOptions, reboot, stopped};
+use super::{SystemOptions, reboot, stop_error};
 use crate::leftover::Leftover;
 
-/// What all kinds of hosts work with.
+/// What all kinds of hosts use.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) tools: Tools,
@@ -23,7 +23,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Those of a host whose system is in `root`, and that waits for others who use its tools for as long as `lock_wait`.
+    /// The parts of a host whose system is in `root`. `lock_wait` limits the wait for other users of its tools.
     pub(crate) fn new(
         root: PathBuf,
         lock_wait: Duration,
@@ -44,15 +44,16 @@ impl Parts {
         })
     }
 
-    /// Before anything else runs: by then the state directory is known to be ours alone.
-    async fn after_an_earlier_worker(&self, context: &Context) -> HandlerResult {
+    /// Waits for an earlier worker's transaction and stops its tools. Runs before anything else; by then this process has
+    /// locked the state directory.
+    async fn finish_earlier_work(&self, context: &Context) -> HandlerResult {
         self.transactions.await_leftover(context).await?;
         self.tools.end_leftover().await;
         Ok(())
     }
 }
 
-/// A file of a host in the directory of the worker's state.
+/// The path of a host's file in the worker's state directory.
 pub(crate) fn state_file(state_dir: &Path, host: &str, what: &str) -> Result<PathBuf, Error> {
     Ok(state_dir.join(format!(
         "{}.{what}",
@@ -60,10 +61,10 @@ pub(crate) fn state_file(state_dir: &Path, host: &str, what: &str) -> Result<Pat
     )))
 }
 
-/// What a kind of host does itself. Nothing of an earlier worker runs any more when it is asked to.
+/// The work that is specific to a kind of host. When it is called, nothing of an earlier worker runs any more.
 pub(crate) trait System: Send + Sync + 'static {
     fn parts(&self) -> &Parts;
-    /// Dropped when it is not wanted any more.
+    /// Its future is dropped when the preparation is no longer wanted.
     fn prepare(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send;
     fn upgrade(&self, context: &Context) -> impl Future<Output = HandlerResult<Upgraded>> + Send;
     fn health(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send;
@@ -76,15 +77,15 @@ pub(crate) struct Host<S>(pub(crate) S);
 
 impl<S: System> Worker for Host<S> {
     async fn prepare(&self, context: &Context) -> HandlerResult {
-        self.0.parts().after_an_earlier_worker(context).await?;
+        self.0.parts().finish_earlier_work(context).await?;
         tokio::select! {
             prepared = self.0.prepare(context) => prepared,
-            cause = context.cancelled() => Err(stopped(cause).into()),
+            cause = context.cancelled() => Err(stop_error(cause).into()),
         }
     }
 
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
-        self.0.parts().after_an_earlier_worker(context).await?;
+        self.0.parts().finish_earlier_work(context).await?;
         self.0.upgrade(context).await
     }
 

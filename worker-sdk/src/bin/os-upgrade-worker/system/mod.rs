@@ -1,4 +1,4 @@
-//! What kinds of hosts have in common: running tools, what must not be stopped half-way, health and reboots.
+//! What all kinds of hosts share: running tools, transactions that must not be interrupted, health and reboots.
 
 pub(crate) mod health;
 pub(crate) mod host;
@@ -15,15 +15,14 @@ use os_upgrade_worker_sdk::{Cause, HandlerError, HandlerResult};
 
 use crate::options::positive_duration;
 
-/// Health and reboots, on the command line.
+/// The command line options for health and reboots.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SystemOptions {
-    /// Program that says by exit status 0 that the host is well; otherwise the last line of its standard error is the
-    /// reason
+    /// Program that exits with 0 if the host is healthy; otherwise the last line of its standard error is the reason
     #[arg(long, value_name = "FILE", env = "OS_UPGRADE_HEALTH_SCRIPT")]
     pub(crate) health_script: Option<PathBuf>,
 
-    /// How long the host has for becoming well after a reboot or an upgrade; it is looked at again and again
+    /// How long the host may take to become healthy after a reboot or an upgrade
     #[arg(
         long,
         value_name = "DURATION",
@@ -33,7 +32,7 @@ pub(crate) struct SystemOptions {
     )]
     pub(crate) health_wait: Duration,
 
-    /// How long to wait for programs that hold up a reboot (systemd-inhibit --list) before the reboot has failed
+    /// How long to wait for programs that inhibit a reboot (systemd-inhibit --list) before the reboot fails
     #[arg(
         long,
         value_name = "DURATION",
@@ -43,40 +42,40 @@ pub(crate) struct SystemOptions {
     )]
     pub(crate) inhibitor_wait: Duration,
 
-    /// Reboot also when programs hold it up
+    /// Reboot even if programs inhibit it
     #[arg(long, env = "OS_UPGRADE_IGNORE_INHIBITORS", value_parser = BoolishValueParser::new())]
     pub(crate) ignore_inhibitors: bool,
 }
 
-/// What a preparation ends with that was told to stop.
-const fn stopped(cause: Cause) -> &'static str {
+/// The error of a preparation that was stopped.
+const fn stop_error(cause: Cause) -> &'static str {
     match cause {
-        Cause::Cancelled => "the preparation was stopped, as the run was cancelled",
-        Cause::RunFailed => "the preparation was stopped, as other hosts of the run failed",
+        Cause::Cancelled => "the preparation was stopped, because the run was cancelled",
+        Cause::RunFailed => "the preparation was stopped, because other hosts of the run failed",
         Cause::Hint | Cause::Shutdown => "the preparation was stopped",
         Cause::NotAfter => "the preparation did not end before not-after",
     }
 }
 
-/// Trying something again until it has taken long enough.
+/// Retries with a pause and a time limit.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Retry {
     since: tokio::time::Instant,
-    most: Duration,
+    limit: Duration,
     pause: Duration,
 }
 
-impl Patience {
-    pub(crate) fn new(most: Duration, pause: Duration) -> Self {
-        Self { since: tokio::time::Instant::now(), most, pause: pause.min(most) }
+impl Retry {
+    pub(crate) fn new(limit: Duration, pause: Duration) -> Self {
+        Self { since: tokio::time::Instant::now(), limit, pause: pause.min(limit) }
     }
 
-    /// Pauses, and returns when it is to be tried again.
+    /// Pauses before the next attempt.
     ///
     /// # Errors
-    /// It has taken long enough: the error that it had last.
-    pub(crate) async fn again(&self, error: HandlerError) -> HandlerResult {
-        if self.since.elapsed() >= self.most {
+    /// `error`, the last attempt's, if the time limit has passed.
+    pub(crate) async fn pause_or_fail(&self, error: HandlerError) -> HandlerResult {
+        if self.since.elapsed() >= self.limit {
             return Err(error);
         }
         tokio::time::sleep(self.pause).await;

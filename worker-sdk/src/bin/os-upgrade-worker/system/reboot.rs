@@ -1,4 +1,4 @@
-//! Rebooting this machine: systemd is asked for it, which asks logind whether a program holds it up.
+//! Reboots this machine through systemd, which checks logind's inhibitors.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use os_upgrade_worker_sdk::{HandlerError, HandlerResult};
 use tracing::{info, warn};
 
 use super::tools::Tools;
-use super::{Patience, SystemOptions};
+use super::{Retry, SystemOptions};
 
 const SYSTEMCTL: &str = "systemctl";
-/// How often a reboot that is held up is asked for.
-const ASK_EVERY: Duration = Duration::from_secs(5);
+/// How often an inhibited reboot is tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(5);
 
 /// Starts the reboot.
 ///
 /// # Errors
-/// systemd refuses it, or a program holds it up for longer than the operator allows; the message names it.
+/// systemd refuses the reboot, or a program inhibits it for longer than the operator allows; the message names it.
 pub(crate) async fn start(tools: &Tools, options: &SystemOptions) -> HandlerResult {
     if !tools.is_this_machine() {
         let root = tools.root().display();
         return Err(format!("{root} is not the root of this machine, so there is nothing to reboot").into());
     }
-    // Asked for by root without a terminal, systemctl looks at no inhibitor by itself.
+    // When run by root without a terminal, systemctl ignores inhibitors by default.
     let check = if options.ignore_inhibitors { "no" } else { "yes" };
     let words = ["reboot".to_owned(), format!("--check-inhibitors={check}")];
-    let patience = Patience::new(options.inhibitor_wait, ASK_EVERY);
+    let retry = Retry::new(options.inhibitor_wait, RETRY_EVERY);
     loop {
-        let said = tools.run(SYSTEMCTL, &words).await?;
-        if said.status.success() {
+        let finished = tools.run(SYSTEMCTL, &words).await?;
+        if finished.status.success() {
             info!("the reboot is under way");
             return Ok(());
         }
-        let output = said.all();
+        let output = finished.all();
         if output.contains("unrecognized option") {
-            warn!("this systemctl knows no inhibitors (systemd 248 does); none is looked at");
+            warn!("this systemctl does not check inhibitors (systemd 248 does), so they are ignored");
             tools.query(SYSTEMCTL, &words[..1]).await?;
             return Ok(());
         }
@@ -42,7 +42,7 @@ pub(crate) async fn start(tools: &Tools, options: &SystemOptions) -> HandlerResu
         if !output.contains("inhibited") {
             return Err(error);
         }
-        warn!("the reboot is held up: {}", one_line(&output));
-        patience.again(error).await?;
+        warn!("the reboot is inhibited: {}", one_line(&output));
+        retry.pause_or_fail(error).await?;
     }
 }

@@ -1,4 +1,4 @@
-//! Running the tools of the system in its root, and reading what they say.
+//! Runs the system's tools in its root and reads their output.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use os_upgrade_systems::debian::lock::{self, Held};
+use os_upgrade_systems::debian::lock::{self, HeldLock};
 use os_upgrade_systems::text::one_line;
 use os_upgrade_worker_sdk::HandlerResult;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
@@ -16,11 +16,11 @@ use tracing::{debug, info};
 use crate::leftover::Leftover;
 use crate::process::{GATED, start_gated};
 
-/// What of a tool's output is kept; a simulation of ten thousand packages prints some 2 MiB.
+/// How much of a tool's output is kept; a simulation of ten thousand packages prints some 2 MiB.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How often a lock is tried.
+/// How often a tool is tried again while a lock is held.
 const LOCK_EVERY: Duration = Duration::from_secs(2);
-/// What tools get from the environment of this process, which holds credentials that they must not have.
+/// The variables that tools inherit from this process. The others may be credentials that tools must not have.
 const INHERITED: [&str; 9] = [
     "APT_CONFIG",
     "NEEDRESTART_MODE",
@@ -32,9 +32,9 @@ const INHERITED: [&str; 9] = [
     "HTTPS_PROXY",
     "NO_PROXY",
 ];
-/// Where they are found, behind what the path of this process has: dpkg insists on these.
+/// Appended to this process's PATH; dpkg requires these directories.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// What they get besides: nobody is there to answer questions, and messages are in the language they are read in.
+/// Variables for all tools: they must ask no questions, and print messages in the language of the parsers.
 const ENVIRONMENT: [(&str, &str); 7] = [
     ("HOME", "/root"),
     ("LC_ALL", "C.UTF-8"),
@@ -42,20 +42,20 @@ const ENVIRONMENT: [(&str, &str); 7] = [
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("APT_LISTCHANGES_FRONTEND", "none"),
     ("UCF_FORCE_CONFFOLD", "1"),
-    // It lists, and restarts nothing: the worker itself would be among it.
+    // List only: it would otherwise restart services, including the worker itself.
     ("NEEDRESTART_MODE", "l"),
 ];
 
-/// What a tool said.
+/// The result of a tool.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ToolOutput {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Said {
-    /// Everything that it printed.
+impl ToolOutput {
+    /// Its standard output and standard error.
     pub(crate) fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
@@ -70,7 +70,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// What runs is noted in `leftover`.
+    /// Tools in `root`; the running one is recorded in `leftover`.
     pub(crate) const fn new(root: PathBuf, lock_wait: Duration, leftover: Leftover) -> Self {
         Self { root, lock_wait, leftover }
     }
@@ -84,8 +84,8 @@ impl Tools {
         self.root == Path::new("/")
     }
 
-    /// The words that run `program` in the root.
-    pub(crate) fn words(&self, program: &str, arguments: &[String]) -> Vec<String> {
+    /// The command line that runs `program` in the root.
+    pub(crate) fn command_line(&self, program: &str, arguments: &[String]) -> Vec<String> {
         let mut words = Vec::new();
         if !self.is_this_machine() {
             words.extend(["chroot".to_owned(), self.root.display().to_string()]);
@@ -95,103 +95,104 @@ impl Tools {
         words
     }
 
-    /// What ran when an earlier worker was killed is ended.
+    /// Stops a tool that an earlier worker left running.
     pub(crate) async fn end_leftover(&self) {
         self.leftover.end().await;
     }
 
-    /// Runs a tool to its end. It is killed when this future is dropped.
-    pub(crate) async fn run(&self, program: &str, arguments: &[String]) -> HandlerResult<Said> {
+    /// Runs a tool and waits for it. It is killed when this future is dropped.
+    pub(crate) async fn run(&self, program: &str, arguments: &[String]) -> HandlerResult<ToolOutput> {
         let child = self.spawn(program, arguments)?;
-        said(child, |_| ()).await
+        collect_output(child, |_| ()).await
     }
 
-    /// The same for one that takes long: should this process be killed meanwhile, the next start ends the tool. One at
-    /// a time. Each line that it prints goes into the log and to `step`, when it comes.
-    pub(crate) async fn run_noted(
+    /// As [`Self::run`], for long-running tools, one at a time: if this process is killed, the next start stops the tool.
+    /// Each line of output is logged and passed to `step` immediately.
+    pub(crate) async fn run_recorded(
         &self,
         program: &str,
         arguments: &[String],
         step: impl Fn(&str) + Sync,
-    ) -> HandlerResult<Said> {
-        info!("runs {program} {}", arguments.join(" "));
+    ) -> HandlerResult<ToolOutput> {
+        info!("running {program} {}", arguments.join(" "));
         let mut words = ["-c", GATED, "sh"].map(str::to_owned).to_vec();
-        words.extend(self.words(program, arguments));
+        words.extend(self.command_line(program, arguments));
         let mut command = command("sh", &words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let child = start_gated(&mut command, |group| self.leftover.note(group))
+        let child = start_gated(&mut command, |group| self.leftover.record(group))
             .await
             .map_err(|error| cannot_run("sh", &error))?;
-        let said = said(child, |line| {
+        let finished = collect_output(child, |line| {
             if !line.trim().is_empty() {
                 info!("{line}");
                 step(line);
             }
         });
-        let said = said.await;
+        let finished = finished.await;
         self.leftover.clear();
-        said
+        finished
     }
 
     fn spawn(&self, program: &str, arguments: &[String]) -> HandlerResult<Child> {
-        debug!("runs {program} {}", arguments.join(" "));
-        let words = self.words(program, arguments);
+        debug!("running {program} {}", arguments.join(" "));
+        let words = self.command_line(program, arguments);
         let mut command = command(&words[0], &words[1..]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         Ok(command.spawn().map_err(|error| cannot_run(&words[0], &error))?)
     }
 
-    /// Runs a tool that must succeed, and returns what it printed.
+    /// Runs a tool that must succeed, and returns its standard output.
     pub(crate) async fn query(&self, program: &str, arguments: &[String]) -> HandlerResult<String> {
-        let said = self.run(program, arguments).await?;
-        if said.status.success() {
-            return Ok(said.stdout);
+        let finished = self.run(program, arguments).await?;
+        if finished.status.success() {
+            return Ok(finished.stdout);
         }
-        Err(format!("{program} failed ({}): {}", said.status, one_line(&said.all())).into())
+        Err(format!("{program} failed ({}): {}", finished.status, one_line(&finished.all())).into())
     }
 
-    /// For running something until nobody else holds the locks that it needs, or it has waited long enough.
+    /// A wait for locks that other processes hold, for repeating a command until it gets them.
     pub(crate) fn lock_wait(&self) -> LockWait {
-        LockWait { since: Instant::now(), most: self.lock_wait, told: false }
+        LockWait { since: Instant::now(), limit: self.lock_wait, logged: false }
     }
 }
 
-/// The wait for somebody else's locks.
+/// A wait for locks of other processes.
 #[derive(Debug)]
 pub(crate) struct LockWait {
     since: Instant,
-    most: Duration,
-    told: bool,
+    limit: Duration,
+    logged: bool,
 }
 
 impl LockWait {
-    /// Whether a tool that failed is not to be tried again, by what it printed. It is, after a pause, if a lock was held.
+    /// Whether a tool with this output did not fail because of a held lock. If it did, pauses and returns false, so that
+    /// the tool is tried again.
     ///
     /// # Errors
-    /// Somebody has held the lock for too long.
+    /// The lock is still held after the time limit.
     pub(crate) async fn is_over(&mut self, output: &str) -> HandlerResult<bool> {
-        let Some(held) = lock::held(output) else {
+        let Some(held) = lock::find_held(output) else {
             return Ok(true);
         };
-        if self.since.elapsed() >= self.most {
+        if self.since.elapsed() >= self.limit {
             let message = format!(
                 "{} is held by {}, for longer than {}; end that, or wait longer with --lock-wait",
                 held.lock,
                 holder(&held),
-                humantime::format_duration(self.most)
+                humantime::format_duration(self.limit)
             );
             return Err(message.into());
         }
-        if !self.told {
-            info!("waits for {}, held by {}", held.lock, holder(&held));
-            self.told = true;
+        if !self.logged {
+            info!("waiting for {}, held by {}", held.lock, holder(&held));
+            self.logged = true;
         }
-        tokio::time::sleep(LOCK_EVERY.min(self.most)).await;
+        tokio::time::sleep(LOCK_EVERY.min(self.limit)).await;
         Ok(false)
     }
 }
 
-/// A command without terminal and credentials, in a process group of its own.
+/// A command without terminal and credentials, in its own process group.
 pub(crate) fn command(program: &str, arguments: &[impl AsRef<OsStr>]) -> Command {
     let path = std::env::var("PATH").map_or_else(|_| PATH.to_owned(), |path| format!("{path}:{PATH}"));
     let mut command = Command::new(program);
@@ -209,11 +210,11 @@ pub(crate) fn cannot_run(program: &str, error: &io::Error) -> String {
     format!("cannot run {program}: {error}")
 }
 
-fn holder(held: &Held) -> String {
+fn holder(held: &HeldLock) -> String {
     let Some(process) = held.process else {
         return "another process".to_owned();
     };
-    // It may have ended since.
+    // The process may have ended since.
     let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let line = words.join(" ");
@@ -223,13 +224,13 @@ fn holder(held: &Held) -> String {
     }
 }
 
-async fn said(mut child: Child, line: impl Fn(&str) + Sync) -> HandlerResult<Said> {
+async fn collect_output(mut child: Child, line: impl Fn(&str) + Sync) -> HandlerResult<ToolOutput> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (status, stdout, stderr) = tokio::join!(child.wait(), keep(stdout, &line), keep(stderr, &line));
-    Ok(Said { status: status?, stdout, stderr })
+    Ok(ToolOutput { status: status?, stdout, stderr })
 }
 
-/// What it prints, as far as it is kept, and each line of that when it comes.
+/// Reads output and returns it, truncated to [`OUTPUT_BYTES_MAX`]. Each line is passed to `line` immediately.
 async fn keep(output: Option<impl AsyncRead + Unpin>, line: &(impl Fn(&str) + Sync)) -> String {
     let Some(output) = output else {
         return String::new();
@@ -243,7 +244,7 @@ async fn keep(output: Option<impl AsyncRead + Unpin>, line: &(impl Fn(&str) + Sy
             Ok(_) => line(String::from_utf8_lossy(&kept[begin..]).trim_end_matches('\n')),
         }
     }
-    // A tool must not block because nobody reads on.
+    // Read the rest, so that the tool does not block on a full pipe.
     let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
     String::from_utf8_lossy(&kept).into_owned()
 }

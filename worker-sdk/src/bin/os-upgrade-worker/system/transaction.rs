@@ -1,5 +1,5 @@
-//! What changes the system: it is not stopped when this process ends, because a dpkg that is stopped in the middle
-//! leaves packages half installed. So it writes into files, and the next start waits until it has ended.
+//! Transactions: tools that change the system. They are not stopped when this process ends, because an interrupted dpkg
+//! leaves packages half installed. So their output goes to files, and the next start waits until they have ended.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,24 +15,24 @@ use super::tools::{Tools, cannot_run, command};
 use crate::leftover::Leftover;
 use crate::process::{GATED, start_gated};
 
-/// How often its output is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long one that an earlier worker started is waited for.
+/// How often the output is read.
+const POLL_EVERY: Duration = Duration::from_millis(200);
+/// How long to wait for a transaction that an earlier worker started.
 const LEFTOVER_MAX: Duration = Duration::from_hours(2);
-/// What is read of its output at a time, and looked at when it has failed.
+/// How much output is read at a time, and kept for the error message.
 const READ_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How one ended.
+/// The result of a transaction.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) exit: ExitStatus,
-    /// The end of what it printed.
+    /// The end of its output.
     pub(crate) output: String,
-    /// The end of what APT wrote into its status file.
+    /// The end of APT's status file; empty for other tools.
     pub(crate) status: String,
 }
 
-/// Where they write, and the note of which one runs.
+/// The output files of transactions, and the record of the running one.
 #[derive(Debug)]
 pub(crate) struct Transactions {
     output: PathBuf,
@@ -45,15 +45,15 @@ impl Transactions {
         Self { output, status, leftover }
     }
 
-    /// Waits for the one that an earlier worker started and that still runs, if there is one.
+    /// Waits for a transaction that an earlier worker started, if one still runs.
     pub(crate) async fn await_leftover(&self, context: &Context) -> HandlerResult {
         let Some(group) = self.leftover.running() else {
             return Ok(());
         };
-        info!(%group, "waits for what an earlier worker began; it writes to {}", self.output.display());
+        info!(%group, "waiting for what an earlier worker began; it writes to {}", self.output.display());
         let ended = async {
             while self.leftover.running().is_some() {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_EVERY).await;
             }
         };
         tokio::select! {
@@ -63,12 +63,12 @@ impl Transactions {
             }
             () = context.shutting_down() => Err("what an earlier worker began still runs".into()),
             () = tokio::time::sleep(LEFTOVER_MAX) => {
-                Err(format!("process {group}, which an earlier worker began, does not end; look at it").into())
+                Err(format!("process {group}, which an earlier worker began, does not end; check it").into())
             }
         }
     }
 
-    /// Runs a tool to its end. Each line that it prints goes into the log and to `step`. Its third descriptor is the
+    /// Runs a tool and waits for it. Each line of output is logged and passed to `step`. The tool's descriptor 3 is the
     /// status file.
     pub(crate) async fn run(
         &self,
@@ -78,34 +78,34 @@ impl Transactions {
         arguments: &[String],
         step: impl Fn(&str) + Sync,
     ) -> HandlerResult<Ended> {
-        info!("runs {program} {}", arguments.join(" "));
+        info!("running {program} {}", arguments.join(" "));
         let output = File::create(&self.output).map_err(|error| self.cannot_write(&error))?;
         let errors = output.try_clone().map_err(|error| self.cannot_write(&error))?;
         File::create(&self.status).map_err(|error| self.cannot_write(&error))?;
         let mut words =
             vec!["-c".to_owned(), format!("{GATED} 3>>\"$0\""), self.status.display().to_string()];
-        words.extend(tools.words(program, arguments));
+        words.extend(tools.command_line(program, arguments));
         let mut command = command("sh", &words);
         command.stdout(output).stderr(errors);
-        let mut child = start_gated(&mut command, |group| self.leftover.note(group))
+        let mut child = start_gated(&mut command, |group| self.leftover.record(group))
             .await
             .map_err(|error| cannot_run("sh", &error))?;
-        let mut shown = New::of(&self.output);
-        let mut steps = New::of(&self.status);
+        let mut output = LineReader::new(&self.output);
+        let mut status_lines = LineReader::new(&self.status);
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status?,
                 () = context.shutting_down() => {
-                    // The note stays, for the next start.
-                    return Err(format!("{program} goes on without the worker").into());
+                    // The record stays for the next start.
+                    return Err(format!("{program} continues without the worker").into());
                 }
-                () = tokio::time::sleep(LOOK_EVERY) => {
-                    show(&mut shown, &step);
-                    report(&mut steps, context);
+                () = tokio::time::sleep(POLL_EVERY) => {
+                    log_new_lines(&mut output, &step);
+                    report_progress(&mut status_lines, context);
                 }
             }
         };
-        show(&mut shown, &step);
+        log_new_lines(&mut output, &step);
         self.leftover.clear();
         Ok(Ended { exit: status, output: tail(&self.output), status: tail(&self.status) })
     }
@@ -115,8 +115,8 @@ impl Transactions {
     }
 }
 
-/// Logs the lines that have come.
-fn show(output: &mut New<'_>, step: &impl Fn(&str)) {
+/// Logs the new lines of the output.
+fn log_new_lines(output: &mut LineReader<'_>, step: &impl Fn(&str)) {
     output.lines(|line| {
         if !line.trim().is_empty() {
             info!("{line}");
@@ -125,8 +125,8 @@ fn show(output: &mut New<'_>, step: &impl Fn(&str)) {
     });
 }
 
-/// Tells how far APT is.
-fn report(status: &mut New<'_>, context: &Context) {
+/// Reports APT's progress from its status file.
+fn report_progress(status: &mut LineReader<'_>, context: &Context) {
     let mut last = None;
     status.lines(|line| last = progress::parse(line).or(last.take()));
     if let Some(Status::Progress { percent, text }) = last {
@@ -134,35 +134,36 @@ fn report(status: &mut New<'_>, context: &Context) {
     }
 }
 
-/// What comes into a file.
+/// Reads new lines of a growing file.
 #[derive(Debug)]
-struct New<'a> {
+struct LineReader<'a> {
     path: &'a PathBuf,
-    upto: u64,
+    /// Where the next line begins, in bytes.
+    offset: u64,
 }
 
-impl<'a> New<'a> {
-    const fn of(path: &'a PathBuf) -> Self {
-        Self { path, upto: 0 }
+impl<'a> LineReader<'a> {
+    const fn new(path: &'a PathBuf) -> Self {
+        Self { path, offset: 0 }
     }
 
-    /// The whole lines that have come since.
+    /// Passes the complete lines since the last call to `take`.
     fn lines(&mut self, mut take: impl FnMut(&str)) {
-        while let Some(bytes) = read_from(self.path, self.upto) {
+        while let Some(bytes) = read_from(self.path, self.offset) {
             let whole = bytes.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
-            // A line longer than what is read at a time is shown in pieces.
+            // A line longer than one read is passed in pieces.
             let full = u64::try_from(bytes.len()).is_ok_and(|length| length == READ_BYTES_MAX);
             let Some(end) = whole.or(full.then_some(bytes.len())) else {
                 return;
             };
             let text = String::from_utf8_lossy(&bytes[..end]);
             text.lines().for_each(&mut take);
-            self.upto += u64::try_from(end).unwrap_or(u64::MAX);
+            self.offset += u64::try_from(end).unwrap_or(u64::MAX);
         }
     }
 }
 
-/// Some bytes of the file from `offset` on; `None` at its end.
+/// At most [`READ_BYTES_MAX`] bytes of the file from `offset` on; `None` at its end.
 fn read_from(path: &PathBuf, offset: u64) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
     file.seek(SeekFrom::Start(offset)).ok()?;
@@ -171,7 +172,7 @@ fn read_from(path: &PathBuf, offset: u64) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// The end of a file.
+/// The last [`READ_BYTES_MAX`] bytes of a file.
 fn tail(path: &PathBuf) -> String {
     let length = fs::metadata(path).map(|metadata| metadata.len()).unwrap_or_default();
     let bytes = read_from(path, length.saturating_sub(READ_BYTES_MAX)).unwrap_or_default();
