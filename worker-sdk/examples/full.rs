@@ -1,10 +1,10 @@
-//! A worker that uses everything: it downloads, tells how far it is, stops when it should and can, goes on where it was
-//! cut off, reboots, looks whether the host is well, and says what the host runs.
+//! A worker that uses all features: it downloads, reports progress, stops when asked, resumes after it was cut off,
+//! reboots, checks the host's health, and publishes versions.
 //!
 //! `OS_UPGRADE_NATS_URL=nats://127.0.0.1:4222 cargo run --example full -- h01 DIRECTORY`
 //!
-//! It installs "packages", which are files of DIRECTORY, so it can be tried anywhere, and checked:
-//! `os-upgrade-worker check`. With a file `boot-id` in DIRECTORY that stands for the host's boot, and nothing is rebooted.
+//! It installs "packages", which are files in DIRECTORY, so it can be tried anywhere, also with
+//! `os-upgrade-worker check`. If DIRECTORY contains a file `boot-id`, that is the boot id, and nothing is rebooted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const WANTED: &str = "2.0";
 
 struct Full {
     directory: PathBuf,
-    /// The boot id is a file, so the host is none that could be rebooted.
+    /// The boot id is a file, so the host is not really rebooted.
     is_trial: bool,
 }
 
@@ -54,23 +54,23 @@ fn percent(done: usize) -> u8 {
 }
 
 impl Worker for Full {
-    /// Changes nothing that runs, so it may be stopped at any point.
+    /// Changes nothing in the running system, so it may be stopped at any point.
     async fn prepare(&self, context: &Context) -> HandlerResult {
         tokio::select! {
             downloaded = self.download(context) => downloaded,
             cause = context.cancelled() => Err(match cause {
                 Cause::Cancelled | Cause::RunFailed | Cause::Hint => "the run was stopped",
                 Cause::NotAfter => "the download took longer than the run",
-                Cause::Shutdown => "the worker ends",
+                Cause::Shutdown => "the worker is shutting down",
             }.into()),
         }
     }
 
-    /// Each step can be done twice, so one that is resumed need not know where it was cut off; and it is not stopped by
-    /// anybody, as half an upgrade is worse than one that nobody waits for.
+    /// Each step can be repeated, so a resumed upgrade need not know where it was cut off. It does not stop when asked,
+    /// because half an upgrade is worse than a late one.
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
         if context.is_resumed() {
-            tracing::info!(rebooted = context.has_rebooted(), "goes on with an upgrade that was cut off");
+            tracing::info!(rebooted = context.has_rebooted(), "resuming an upgrade that was cut off");
         }
         for (done, package) in PACKAGES.iter().enumerate() {
             context.progress(percent(done), &format!("installing {package}"));
@@ -84,7 +84,7 @@ impl Worker for Full {
         Ok(Upgraded::RebootRequired)
     }
 
-    /// Returns once the reboot is under way; that the host has rebooted is known by its boot id.
+    /// Returns once the reboot is under way; the library detects it by the boot id.
     async fn reboot(&self, _context: &Context) -> HandlerResult {
         if self.is_trial {
             return Ok(());
@@ -95,7 +95,7 @@ impl Worker for Full {
 
     async fn health(&self, _context: &Context) -> HandlerResult {
         for package in PACKAGES {
-            // An earlier command's reboot may be asked for before anything was upgraded.
+            // Accept any version: a reboot command may arrive before anything was upgraded.
             let version = self.version(package)?;
             if version.is_empty() {
                 return Err(format!("{package} is broken").into());
@@ -110,7 +110,7 @@ impl Worker for Full {
     }
 }
 
-/// Ctrl-C ends the worker in order: a handler has ten seconds, and is resumed at the next start.
+/// Ctrl-C ends the worker gracefully: a handler has ten seconds to finish, and is resumed at the next start.
 fn shutdown_on_ctrl_c() -> CancellationToken {
     let shutdown = CancellationToken::new();
     let token = shutdown.clone();
@@ -127,7 +127,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().with_writer(io::stderr).init();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [host, directory] = &args[..] else { return Err("usage: full HOST DIRECTORY".into()) };
-    // Others can read arguments, and a URL may hold a password.
+    // The URL may contain a password, and other users can read arguments.
     let url = std::env::var("OS_UPGRADE_NATS_URL")
         .map_err(|_| "set OS_UPGRADE_NATS_URL to the URL of NATS, such as nats://127.0.0.1:4222")?;
     let directory = Path::new(directory);

@@ -1,4 +1,4 @@
-//! A whole worker: it pretends to install something and asks for a reboot.
+//! A complete worker: it pretends to install something and requires a reboot.
 //!
 //! `OS_UPGRADE_NATS_URL=nats://127.0.0.1:4222 cargo run --example minimal -- h01`
 
@@ -9,7 +9,7 @@ struct Minimal;
 impl Worker for Minimal {
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
         if context.is_resumed() {
-            return Ok(Upgraded::RebootRequired); // It was installed before this process was cut off.
+            return Ok(Upgraded::RebootRequired); // It was installed before the worker was cut off.
         }
         std::fs::write(std::env::temp_dir().join("minimal-worker"), "2.0")?;
         Ok(Upgraded::RebootRequired)
@@ -28,7 +28,7 @@ impl Worker for Minimal {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Others can read arguments, and a URL may hold a password.
+    // The URL may contain a password, and other users can read arguments.
     let url = std::env::var("OS_UPGRADE_NATS_URL")
         .map_err(|_| "set OS_UPGRADE_NATS_URL to the URL of NATS, such as nats://127.0.0.1:4222")?;
     let host = std::env::args().nth(1).unwrap_or_else(|| "h01".to_owned());

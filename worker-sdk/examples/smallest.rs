@@ -1,4 +1,4 @@
-//! The smallest worker: it upgrades, and that is all. Everything else has a default.
+//! The smallest worker: it only upgrades. Everything else has a default.
 //!
 //! `OS_UPGRADE_NATS_URL=nats://127.0.0.1:4222 cargo run --example smallest -- h01`
 
@@ -14,7 +14,7 @@ impl Worker for Smallest {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Others can read arguments, and a URL may hold a password.
+    // The URL may contain a password, and other users can read arguments.
     let url = std::env::var("OS_UPGRADE_NATS_URL")
         .map_err(|_| "set OS_UPGRADE_NATS_URL to the URL of NATS, such as nats://127.0.0.1:4222")?;
     let host = std::env::args().nth(1).unwrap_or_else(|| "h01".to_owned());

@@ -116,7 +116,7 @@ async fn a_consumer_that_cannot_be_made_is_said() {
     };
     let row = report.row(Rule::DurableConsumer).unwrap();
     assert_eq!(row.verdict, Verdict::Broken);
-    assert!(row.seen.starts_with("no consumer within 1 s; the one asked for is not made: "), "{report}");
+    assert!(row.seen.starts_with("no consumer within 1 s; the requested one was not created: "), "{report}");
 }
 
 /// A worker of any kind, started again whenever it ends, as an init system would.

@@ -1,11 +1,11 @@
 """A worker for one host, `worker.py HOST DIRECTORY`, with NATS at $OS_UPGRADE_NATS_URL. It runs the scripts prepare,
-upgrade (exit status 3 asks for a reboot), reboot and versions of DIRECTORY. Trouble ends it: have it started again."""
+upgrade (exit status 3: reboot required), reboot and versions of DIRECTORY. Any error ends it: let systemd restart it."""
 import asyncio, json, os, pathlib, sqlite3, ssl, subprocess, sys, time, urllib.parse, nats
 HOST, DIRECTORY = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 TOKEN = urllib.parse.quote(HOST, safe="").replace(".", "%2E").replace("~", "%7E")
 BOOT = pathlib.Path(os.environ.get("BOOT_ID_FILE", "/proc/sys/kernel/random/boot_id")).read_text()
 URL, CREDENTIALS, CA = (os.environ.get(f"OS_UPGRADE_NATS_{name}") for name in ("URL", "CREDENTIALS", "CA"))
-database = sqlite3.connect(DIRECTORY / "state.db", isolation_level=None)  # What is written is synced at once.
+database = sqlite3.connect(DIRECTORY / "state.db", isolation_level=None)  # Writes are synced immediately.
 database.executescript("PRAGMA synchronous = EXTRA; CREATE TABLE IF NOT EXISTS state (id PRIMARY KEY, value)")
 state = {"settled": "", "answers": {}, "prepared": {}, "upgrade": "", "reboot_due": "", "reboots": 0, "versions": {}}
 state.update(json.loads(next(database.execute("SELECT value FROM state"), ["{}"])[0]))
@@ -14,13 +14,13 @@ def save(**changes):
     state.update(changes)
     database.execute("REPLACE INTO state VALUES (0, ?)", [json.dumps(state)])
 
-async def run(script, *arguments, **changes):  # Saves them first. What to answer, and what the script printed.
+async def run(script, *arguments, **changes):  # Saves changes first. Returns the answer and the output.
     save(**changes)
     ended = await asyncio.to_thread(subprocess.run, [DIRECTORY / script, *arguments], cwd=DIRECTORY, capture_output=True)
     error = f"{script}: {ended.stderr[-1000:].decode(errors='replace')}"
     return {0: "done", 3: "reboot-required"}.get(ended.returncode, error), ended.stdout
 
-async def execute(at, of_run, command):  # A command is known again by the time at which the stream stored it.
+async def execute(at, of_run, command):  # `at`, when the stream stored it, identifies a command.
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     action, until, resumed = command.get("action"), command.get("not-after") or "9999", state["upgrade"] == at
     if action == "prepare" and until >= now:
@@ -31,7 +31,7 @@ async def execute(at, of_run, command):  # A command is known again by the time 
         save(answers={at: result}, reboot_due=BOOT if result == "reboot-required" else "")
     elif action == "reboot" and state["reboot_due"] == BOOT and state["reboots"] < 3:
         outcome, _ = await run("reboot", reboots=state["reboots"] + 1)
-        await asyncio.sleep(300 if outcome == "done" else 0)  # It ends this process; the command comes again after it.
+        await asyncio.sleep(300 if outcome == "done" else 0)  # Ends this process; then the command is redelivered.
         save(answers={at: f"the host has not rebooted: {outcome}"})
     elif action == "reboot":
         save(answers={at: "the host does not reboot" if state["reboot_due"] == BOOT else "done"})
@@ -46,7 +46,7 @@ async def handle(message, js):
     alive = asyncio.create_task(every(3, message.in_progress))
     if at > max(state["settled"], *state["answers"], "") and HOST in command.get("hosts", [command.get("host")]):
         await execute(at, (message.headers or {}).get("Os-Upgrade-Run", ""), command)
-    if at in state["answers"]:  # Anything else is acknowledged only.
+    if at in state["answers"]:  # Anything else is only acknowledged.
         reply = {"action": command["action"], "result": state["answers"][at]}
         await js.publish(f"os-upgrade:control.reply.{TOKEN}", json.dumps(reply).encode())
     alive.cancel()
@@ -59,7 +59,7 @@ async def main():
     beats = asyncio.create_task(every(10, nc.publish, f"os-upgrade.presence.{TOKEN}"))
     says = {"host": HOST, "application": "python-worker", "heartbeats": True}
     await js.publish(f"os-upgrade:workers.python-worker.{TOKEN}", json.dumps(says).encode())
-    if CREDENTIALS:  # Only the orchestrator may make the consumer.
+    if CREDENTIALS:  # Only the orchestrator may create the consumer.
         await nc.request(f"os-upgrade.consumer.{TOKEN}", b'{"ack-wait-secs":10}', timeout=5)
     else:
         await js.add_consumer("os-upgrade:control", durable_name=f"worker-{TOKEN}", ack_wait=10, max_ack_pending=1,
@@ -73,7 +73,7 @@ async def main():
         try:
             [message] = await commands.fetch(timeout=30)
         except nats.errors.TimeoutError:
-            await commands.consumer_info()  # An error if it has gone.
+            await commands.consumer_info()  # An error if it no longer exists.
         else:
             await handle(message, js)
 asyncio.run(main())

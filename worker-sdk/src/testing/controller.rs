@@ -1,4 +1,4 @@
-//! The controller as a worker sees it: streams, commands, and the wait for what comes of them.
+//! The controller as a worker sees it: creates streams, sends commands and waits for answers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,47 +12,47 @@ use os_upgrade_protocol::{Action, HostName, Reply, header, subject};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::consumers::ConsumerMaker;
+use super::consumers::ConsumerCreator;
 use super::error::{CheckError, nats};
 use super::wire::{self, Event, Seen, Wire};
 
-/// How long after an acknowledgement a reply that is not due may still come.
+/// How long to wait for an unexpected reply after an acknowledgement.
 const QUIET: Duration = Duration::from_millis(300);
-/// How often to look for what is only in the streams.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often to poll the state of streams and consumers.
+pub(super) const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// A command that was sent.
 #[derive(Debug, Clone)]
 pub(super) struct Sent {
     pub(super) sequence: u64,
     pub(super) action: Action,
-    /// What had been seen before.
+    /// The number of messages observed before.
     pub(super) mark: usize,
-    /// It must not be answered.
+    /// Whether it must not be answered.
     pub(super) silent: bool,
-    /// The check had it delivered again, or the worker restarted: this says nothing of in-progress acks.
+    /// The check had it redelivered, or the worker restarted, so it is not used to judge in-progress acks.
     pub(super) disturbed: bool,
 }
 
-/// What came of a command.
+/// The worker's reaction to a command. `place` is an index into the observed messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// A reply, with its place in what was seen.
+    /// A valid reply.
     Reply { result: String, place: usize },
-    /// Something that is none.
+    /// An invalid reply.
     NoReply { error: String, place: usize },
-    /// It was acknowledged without one.
+    /// An acknowledgement without a reply.
     Acked,
-    /// Neither.
+    /// Neither a reply nor an acknowledgement.
     Nothing,
 }
 
 impl Answer {
-    /// What to say of it.
+    /// A description for the report.
     pub(super) fn seen(&self, patience: Duration) -> String {
         match self {
             Self::Reply { result, .. } => format!("answered with {result:?}"),
-            Self::NoReply { error, .. } => format!("answered with what is no reply: {error}"),
+            Self::NoReply { error, .. } => format!("answered with an invalid reply: {error}"),
             Self::Acked => "acknowledged, no reply".to_owned(),
             Self::Nothing => format!("neither answered nor acknowledged within {} s", patience.as_secs()),
         }
@@ -65,7 +65,7 @@ impl Answer {
         }
     }
 
-    /// Whether it says that nothing was done: an error, or nothing but the acknowledgement.
+    /// Whether the worker declined the command: with an error, or with an acknowledgement alone.
     pub(super) fn declines(&self) -> bool {
         match self.result() {
             Some(result) => !matches!(result, "done" | "reboot-required"),
@@ -91,15 +91,15 @@ pub(super) struct Controller {
     pub(super) patience: Duration,
     pub(super) work_wait: Duration,
     pub(super) sent: Vec<Sent>,
-    /// The worker is restarted or loses its consumer from time to time, and what is sent may be delivered twice.
+    /// The worker is restarted or its consumer deleted from time to time, so commands may be delivered twice.
     pub(super) restarting: bool,
-    pub(super) consumer_maker: ConsumerMaker,
+    pub(super) consumer_creator: ConsumerCreator,
     check: u128,
     runs: u32,
 }
 
 impl Controller {
-    /// Makes the streams that are not there, and listens.
+    /// Creates missing streams and subscribes to all messages.
     pub(super) async fn start(
         client: Client,
         host: HostName,
@@ -115,13 +115,13 @@ impl Controller {
         for config in os_upgrade_jetstream::worker_streams() {
             jetstream.get_or_create_stream(config).await.map_err(nats)?;
         }
-        let consumer_maker = ConsumerMaker::start(client.clone(), host.clone()).await?;
+        let consumer_creator = ConsumerCreator::start(client.clone(), host.clone()).await?;
         let mut wire = Wire::new(client.clone(), host.clone());
         wire.listen_to_all().await.map_err(CheckError::Nats)?;
         client.publish(wire::probe(&host), "".into()).await.map_err(nats)?;
         let is_probe = |event: &Event| event.seen == Seen::Probe;
-        let hears = wire.until(patience, |events| events.iter().any(is_probe).then_some(())).await;
-        hears.ok_or(CheckError::Deaf)?;
+        let received = wire.until(patience, |events| events.iter().any(is_probe).then_some(())).await;
+        received.ok_or(CheckError::Deaf)?;
         let check = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         Ok(Self {
             host,
@@ -132,19 +132,19 @@ impl Controller {
             work_wait,
             sent: Vec::new(),
             restarting: false,
-            consumer_maker,
+            consumer_creator,
             check,
             runs: 0,
         })
     }
 
-    /// A `prepare` of this host, of a new run.
+    /// Sends a `prepare` for this host in a new run.
     pub(super) async fn prepare(&mut self, not_after: Option<DateTime<Utc>>) -> Result<Sent, CheckError> {
         let hosts = json!([self.host]);
         self.prepare_of(hosts, not_after, false).await
     }
 
-    /// A `prepare` of these hosts, of a new run.
+    /// Sends a `prepare` for these hosts in a new run.
     pub(super) async fn prepare_of(
         &mut self,
         hosts: Value,
@@ -157,7 +157,7 @@ impl Controller {
         self.send(Action::Prepare, &command, silent).await
     }
 
-    /// An `upgrade` or `reboot` of this host, of the present run.
+    /// Sends an `upgrade` or `reboot` for this host in the current run.
     pub(super) async fn command(&mut self, action: Action, silent: bool) -> Result<Sent, CheckError> {
         let command = json!({ "action": action, "host": self.host });
         self.send(action, &command, silent).await
@@ -181,35 +181,36 @@ impl Controller {
         Ok(sent)
     }
 
-    /// Says of a command that the check itself has it delivered again or the worker restarted.
+    /// Marks a command as disturbed; see [`Sent::disturbed`].
     pub(super) fn disturb(&mut self, sent: &Sent) {
         for known in self.sent.iter_mut().filter(|known| known.sequence == sent.sequence) {
             known.disturbed = true;
         }
     }
 
-    /// Waits until a command is handed to a worker, and returns where it is acknowledged.
+    /// Waits until a command is delivered to a worker, and returns its ack subject; `None` if it was not delivered in time
+    /// or is already acknowledged.
     pub(super) async fn delivered(&self, sent: &Sent) -> Result<Option<String>, CheckError> {
         let until = Instant::now() + self.patience;
         while Instant::now() < until {
-            if let Some(ack) = self.open(sent).await? {
+            if let Some(ack) = self.pending_ack(sent).await? {
                 return Ok(Some(ack));
             }
-            if self.wire.look(|events| acked(events, sent)).is_some() {
+            if self.wire.inspect(|events| acked(events, sent)).is_some() {
                 return Ok(None);
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
         Ok(None)
     }
 
-    /// Where a command is acknowledged that a worker has been handed and has not acknowledged.
-    async fn open(&self, sent: &Sent) -> Result<Option<String>, CheckError> {
+    /// The ack subject of a command that is delivered but not acknowledged.
+    async fn pending_ack(&self, sent: &Sent) -> Result<Option<String>, CheckError> {
         let consumers = self.consumers().await?;
         let has = |info: &&consumer::Info| {
             info.num_ack_pending > 0 && info.delivered.stream_sequence == sent.sequence
         };
-        // As the server writes it; of the last two tokens, the time and what is left, it takes any.
+        // In the server's format. It accepts any values for the last two tokens, the time and the pending count.
         Ok(consumers.iter().find(has).map(|info| {
             let (stream, name, place) =
                 (subject::CONTROL_STREAM, &info.name, info.delivered.consumer_sequence);
@@ -217,19 +218,19 @@ impl Controller {
         }))
     }
 
-    /// Waits for what comes of a command, at most as long as work may take.
+    /// Waits for the answer to a command, at most as long as work may take.
     pub(super) async fn answer(&self, sent: &Sent) -> Answer {
         self.answer_within(sent, self.work_wait).await
     }
 
-    /// Waits for what comes of a command: a reply and its acknowledgement, or the latter alone.
+    /// Waits for the answer to a command: a reply and its acknowledgement, or only an acknowledgement.
     pub(super) async fn answer_within(&self, sent: &Sent, wait: Duration) -> Answer {
         let first =
             |events: &[Event]| reply(events, sent).or_else(|| acked(events, sent).map(|_| Answer::Acked));
         match self.wire.until(wait, first).await {
             None => Answer::Nothing,
             Some(Answer::Acked) => {
-                // Replies that come too late, or need not come, are seen too.
+                // A reply may still follow, late or unexpected.
                 let late = self.wire.until(QUIET, |events| reply(events, sent)).await;
                 late.unwrap_or(Answer::Acked)
             }
@@ -240,10 +241,10 @@ impl Controller {
         }
     }
 
-    /// Acknowledges a command in place of a worker that has not, so that the next one can come.
+    /// Acknowledges a command if the worker has not, so that the next one can be delivered.
     pub(super) async fn settle(&self, sent: &Sent) -> Result<(), CheckError> {
-        if self.wire.look(|events| acked(events, sent)).is_none()
-            && let Some(ack) = self.open(sent).await?
+        if self.wire.inspect(|events| acked(events, sent)).is_none()
+            && let Some(ack) = self.pending_ack(sent).await?
         {
             self.client.publish(ack, "+ACK".into()).await.map_err(nats)?;
             self.client.flush().await.map_err(nats)?;
@@ -255,7 +256,7 @@ impl Controller {
         self.jetstream.get_stream(name).await.map_err(nats)
     }
 
-    /// The consumers that are handed this host's commands.
+    /// The consumers that receive this host's commands.
     pub(super) async fn consumers(&self) -> Result<Vec<consumer::Info>, CheckError> {
         let stream = self.stream(subject::CONTROL_STREAM).await?;
         let all: Vec<consumer::Info> = stream.consumers().try_collect().await.map_err(nats)?;
@@ -267,18 +268,18 @@ impl Controller {
         Ok(all.into_iter().filter(reads).collect())
     }
 
-    /// The last sequence of the stream of versions.
+    /// The last sequence of the versions stream.
     pub(super) async fn last_versions(&self) -> Result<u64, CheckError> {
         Ok(self.stream(subject::VERSIONS_STREAM).await?.cached_info().state.last_sequence)
     }
 
-    /// The payloads of what stands in a stream on a subject that begins so, oldest first.
+    /// The payloads of the messages in a stream whose subjects match `filter`, oldest first.
     pub(super) async fn stored(&self, stream: &str, filter: &str) -> Result<Vec<Vec<u8>>, CheckError> {
         let stored = self.stored_with_sequences(stream, filter).await?;
         Ok(stored.into_iter().map(|(_, payload)| payload).collect())
     }
 
-    /// The same with their sequences.
+    /// As [`Self::stored`], with the messages' sequences.
     pub(super) async fn stored_with_sequences(
         &self,
         stream: &str,
@@ -297,13 +298,13 @@ impl Controller {
     }
 }
 
-/// The subjects that a consumer reads; none for all.
+/// The filter subjects of a consumer; empty if it reads all subjects.
 pub(super) fn filters(info: &consumer::Info) -> Vec<String> {
     let one = (!info.config.filter_subject.is_empty()).then(|| info.config.filter_subject.clone());
     one.into_iter().chain(info.config.filter_subjects.clone()).collect()
 }
 
-/// Whether a filter with wildcards takes this subject.
+/// Whether a filter with wildcards matches this subject.
 fn covers(filter: &str, subject: &str) -> bool {
     let (mut filter, mut subject) = (filter.split('.'), subject.split('.'));
     loop {
@@ -316,13 +317,13 @@ fn covers(filter: &str, subject: &str) -> bool {
     }
 }
 
-/// Where the command was acknowledged.
+/// The index of the command's acknowledgement in `events`.
 pub(super) fn acked(events: &[Event], sent: &Sent) -> Option<usize> {
     let acked = Seen::Acked { sequence: sent.sequence };
     Some(sent.mark + events[sent.mark..].iter().position(|event| event.seen == acked)?)
 }
 
-/// Whether a reply is one to this command: it says so, or says nothing.
+/// Whether a reply may belong to this command: it names this one, or none.
 pub(super) fn answers(in_reply_to: Option<u64>, sent: &Sent) -> bool {
     in_reply_to.is_none_or(|sequence| sequence == sent.sequence)
 }
@@ -349,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_with_wildcards() {
+    fn wildcard_filters_match_subjects() {
         for (filter, expected) in [
             ("a.b.c", true),
             ("a.*.c", true),

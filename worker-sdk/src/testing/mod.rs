@@ -1,8 +1,9 @@
-//! A test kit: plays the controller to a running worker, and says of each rule of the protocol whether it was kept.
+//! A test kit: plays the controller to a running worker, and reports for each rule of the protocol whether the worker
+//! keeps it.
 //!
-//! It needs no orchestrator, only a nats-server, and the worker may be written in any language: everything is judged by
-//! what goes over the wire. So the worker really prepares, upgrades, and reboots, several times; give it handlers that
-//! do no harm, or a host that may be harmed.
+//! It needs no orchestrator, only a nats-server, and the worker may be written in any language: only messages on the wire
+//! are judged. So the worker really prepares, upgrades and reboots, several times; use handlers that do no harm, or a
+//! host that does not matter.
 //!
 //! ```no_run
 //! use os_upgrade_worker_sdk::testing::{Check, NatsServer};
@@ -26,9 +27,9 @@
 //! # }
 //! ```
 //!
-//! What needs the worker to be restarted, or its host to be rebooted, is skipped unless [`Check::on_restart`] and
-//! [`Check::on_reboot`] say how. What cannot be seen from outside at all is not judged: that the state is synced before
-//! anything is done, and that a handler's error text is not taken for success.
+//! Rules that need a restart of the worker or a reboot of its host are skipped unless [`Check::on_restart`] and
+//! [`Check::on_reboot`] are set. Rules that cannot be observed from outside are not checked: that the state is synced
+//! before work begins, and that a handler's error text is not mistaken for success.
 
 mod consumers;
 mod controller;
@@ -50,21 +51,21 @@ use os_upgrade_protocol::error::with_causes;
 
 use crate::bus;
 use controller::Controller;
-use course::{Act, Course};
+use course::{Course, Step};
 pub use error::CheckError;
 pub use report::{Report, Row, Rule, Verdict};
 pub use server::{NatsServer, ServerError};
 
-/// How long anything may take that needs no work.
+/// Time limit for steps that need no work.
 const PATIENCE_DEFAULT: Duration = Duration::from_secs(30);
-/// How long a handler, or the host's reboot, may take.
+/// Time limit for a handler, or for the host's reboot.
 const WORK_WAIT_DEFAULT: Duration = Duration::from_mins(10);
 
-/// Connects to a server, as [`WorkerBuilder::nats_url`](crate::WorkerBuilder::nats_url) does; but it has to be there.
-/// `access` is what it is shown: where hosts have credentials of `os-upgrade nats-config`, those of an orchestrator.
+/// Connects to a server, as [`WorkerBuilder::nats_url`](crate::WorkerBuilder::nats_url) does, but without waiting for an
+/// unreachable one. If hosts have credentials of `os-upgrade nats-config`, `access` must be that of an orchestrator.
 ///
 /// # Errors
-/// The URL is none, what is to be shown cannot be read, or nothing answers there.
+/// The URL is invalid, a file of `access` cannot be used, or the server is unreachable or refuses the connection.
 pub async fn connect(url: &str, access: Access) -> Result<Client, CheckError> {
     let (addresses, options) = bus::options(url, access.clone(), "os-upgrade-check", None)
         .map_err(|error| CheckError::Nats(with_causes(&error)))?;
@@ -83,8 +84,8 @@ pub struct Check {
     host: HostName,
     patience: Duration,
     work_wait: Duration,
-    restart: Option<Act>,
-    reboot: Option<Act>,
+    restart: Option<Step>,
+    reboot: Option<Step>,
 }
 
 impl fmt::Debug for Check {
@@ -101,7 +102,7 @@ impl Check {
     /// A check of the worker of `host`.
     ///
     /// # Errors
-    /// It is not a host's name.
+    /// `host` is not a valid name.
     pub fn new(host: &str) -> Result<Self, CheckError> {
         Ok(Self {
             host: HostName::new(host)?,
@@ -112,23 +113,23 @@ impl Check {
         })
     }
 
-    /// How long the worker may take for what needs no work, 30 s by default: to be there, and to acknowledge what it
-    /// must not do. A rule that is broken takes so long to be found out.
+    /// Sets how long the worker may take for steps that need no work, 30 s by default: to announce itself, and to
+    /// acknowledge commands that it must not execute. Detecting a broken rule can take this long.
     #[must_use]
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How long a handler, or the host's reboot, may take; ten minutes by default.
+    /// Sets how long a handler, or the host's reboot, may take; ten minutes by default.
     #[must_use]
     pub const fn work_wait(mut self, wait: Duration) -> Self {
         self.work_wait = wait;
         self
     }
 
-    /// How to end the worker, as a crash would, and start it again, without a reboot of its host. An error ends the
-    /// check.
+    /// Sets a function that kills the worker, as a crash would, and starts it again, without a reboot of its host. An error
+    /// ends the check.
     #[must_use]
     pub fn on_restart<F>(mut self, mut restart: impl FnMut() -> F + Send + 'static) -> Self
     where
@@ -138,9 +139,9 @@ impl Check {
         self
     }
 
-    /// How to reboot the host, or to make the worker believe it: its boot id is another one afterwards, and the worker
-    /// has been started again. Called once the worker was told to reboot, so it does nothing for a worker that really
-    /// reboots its host. An error ends the check.
+    /// Sets a function that reboots the host, or simulates it: afterwards the boot id has changed and the worker has been
+    /// restarted. It is called once the worker has received the reboot command, so it need do nothing for a worker that
+    /// really reboots its host. An error ends the check.
     #[must_use]
     pub fn on_reboot<F>(mut self, mut reboot: impl FnMut() -> F + Send + 'static) -> Self
     where
@@ -150,20 +151,20 @@ impl Check {
         self
     }
 
-    /// Checks the worker, through a connection of its own to `url`, as whoever needs no credentials there.
+    /// Checks the worker through a new connection to `url`, without credentials.
     ///
     /// # Errors
-    /// The check cannot be made; a rule that is broken is in the report.
+    /// The check itself fails. Broken rules are in the report.
     pub async fn run_at(self, url: &str) -> Result<Report, CheckError> {
         let client = connect(url, Access::default()).await?;
         self.run(client, |_| ()).await
     }
 
-    /// Checks the worker, and tells `row` of each rule as soon as it is judged. The client's user must be allowed
-    /// everything; a worker that may not make its consumer gets one when it asks. The streams are made if they are not there.
+    /// Checks the worker, and calls `row` for each rule as soon as it is judged. The client's user needs all permissions.
+    /// A worker that may not create its consumer gets one on request. Missing streams are created.
     ///
     /// # Errors
-    /// The check cannot be made; a rule that is broken is in the report.
+    /// The check itself fails. Broken rules are in the report.
     pub async fn run(self, client: Client, row: impl FnMut(&Row) + Send) -> Result<Report, CheckError> {
         let controller = Controller::start(client, self.host, self.patience, self.work_wait).await?;
         Course::new(controller, self.restart, self.reboot, row).run().await

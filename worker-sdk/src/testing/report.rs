@@ -1,12 +1,12 @@
-//! What is checked, and what came of it.
+//! The rules of a check and its report.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One rule of the protocol, in the order in which a check comes to it.
+/// A rule of the protocol, in the order in which they are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "`expected` says of each what it is")]
+#[expect(missing_docs, reason = "`expected` describes each rule")]
 pub enum Rule {
     Announced,
     DurableConsumer,
@@ -76,43 +76,43 @@ impl Rule {
         self.texts().0
     }
 
-    /// What a worker that keeps it does.
+    /// What a worker that keeps the rule does.
     pub const fn expected(self) -> &'static str {
         self.texts().1
     }
 
     const fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Self::Announced => ("announced", "says that it serves the host"),
+            Self::Announced => ("announced", "announces the host that it serves"),
             Self::DurableConsumer => ("durable-consumer", "one durable pull consumer reads the commands"),
-            Self::ExplicitAcks => ("explicit-acks", "the consumer wants explicit acks"),
+            Self::ExplicitAcks => ("explicit-acks", "the consumer requires explicit acks"),
             Self::OneAtATime => ("one-at-a-time", "max_ack_pending is 1"),
-            Self::OwnSubject => ("own-subject", "the consumer's filter is the host's subject, and no more"),
+            Self::OwnSubject => ("own-subject", "the consumer's filter is the host's subject alone"),
             Self::UpgradeUnprepared => {
                 ("upgrade-unprepared", "acknowledged, answered with an error or not at all")
             }
-            Self::RebootNotDue => ("reboot-not-due", "answered at once"),
+            Self::RebootNotDue => ("reboot-not-due", "answered immediately"),
             Self::PrepareOfOthers => ("prepare-of-others", "acknowledged, no reply"),
-            Self::PrepareLate => ("prepare-late", "past its not-after: acknowledged, no reply"),
+            Self::PrepareLate => ("prepare-late", "after its not-after: acknowledged, no reply"),
             Self::Prepare => ("prepare", "answered with done"),
             Self::HintIdle => ("hint-idle", "a hint when nothing is under way changes nothing"),
             Self::UnknownFields => ("unknown-fields", "ignored in a command"),
-            Self::UpgradeLate => ("upgrade-late", "past the prepare's not-after: acknowledged, no reply"),
+            Self::UpgradeLate => ("upgrade-late", "after the prepare's not-after: acknowledged, no reply"),
             Self::Upgrade => ("upgrade", "answered with done or reboot-required"),
             Self::DeliveredTwice => ("delivered-twice", "executed once, answered once"),
             Self::UpgradeTwice => ("upgrade-twice", "acknowledged, answered with an error or not at all"),
             Self::RebootPending => ("reboot-pending", "no reply and no ack before the reboot"),
             Self::RestartIsNoReboot => ("restart-is-no-reboot", "a restarted worker does not answer done"),
             Self::Rebooted => ("rebooted", "answered with done after the reboot"),
-            Self::RebootTwice => ("reboot-twice", "answered at once, without a reboot"),
-            Self::RestartRemembers => ("restart-remembers", "what was done is known after a restart"),
-            Self::UpgradeCut => ("upgrade-cut", "answered, though the worker was restarted in it"),
-            Self::AckAfterReply => ("ack-after-reply", "acknowledged once the stream has the reply"),
-            Self::InProgress => ("in-progress", "in-progress acks keep it from coming again"),
-            Self::Replies => ("replies", "action and result, and none where none is due"),
+            Self::RebootTwice => ("reboot-twice", "answered immediately, without a reboot"),
+            Self::RestartRemembers => ("restart-remembers", "finished work is remembered after a restart"),
+            Self::UpgradeCut => ("upgrade-cut", "answered despite a restart during the upgrade"),
+            Self::AckAfterReply => ("ack-after-reply", "acknowledged after the stream has stored the reply"),
+            Self::InProgress => ("in-progress", "in-progress acks prevent a redelivery"),
+            Self::Replies => ("replies", "with action and result, and only where one is expected"),
             Self::Versions => ("versions", "a flat object, published when it has changed"),
             Self::Heartbeats => ("heartbeats", "every 10 s, if the worker sends any"),
-            Self::ConsumerRemade => ("consumer-remade", "a deleted consumer is made again, skips nothing"),
+            Self::ConsumerRemade => ("consumer-remade", "a deleted consumer is created again, skips nothing"),
         }
     }
 }
@@ -123,38 +123,38 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What came of a rule.
+/// The outcome of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The worker was seen to keep it.
+    /// The worker kept it.
     Holds,
-    /// The worker was seen to break it.
+    /// The worker broke it.
     Broken,
-    /// It could not be seen; the row says what that needs.
+    /// It could not be checked; the row contains what that needs.
     Skipped,
 }
 
-/// A rule that was checked.
+/// A checked rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// The rule, serialized as its name.
     #[serde(serialize_with = "by_name")]
     pub rule: Rule,
-    /// What came of it.
+    /// The outcome.
     pub verdict: Verdict,
-    /// What was expected.
+    /// What a worker should do; see [`Rule::expected`].
     pub expected: &'static str,
-    /// What was seen, or what seeing it needs.
+    /// What was observed, or what the check of this rule needs.
     pub seen: String,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn by_name<S: serde::Serializer>(rule: &Rule, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(rule.name())
 }
 
-/// One row per rule, in the order in which they were checked.
+/// One row per rule, in the order of the check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The rows.
@@ -162,7 +162,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether every rule was seen to be kept.
+    /// Whether every rule holds.
     pub fn all_hold(&self) -> bool {
         self.count(Verdict::Holds) == self.rows.len()
     }
@@ -178,7 +178,7 @@ impl Report {
     }
 }
 
-/// The rows as a table, for the message of a test that fails.
+/// The rows as a table, for the message of a failed test.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Row { rule, verdict, expected, seen } in &self.rows {
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_has_a_name_of_its_own() {
+    fn rule_names_are_unique() {
         let names: BTreeSet<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
         assert_eq!(names.len(), Rule::ALL.len());
     }

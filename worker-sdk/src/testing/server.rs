@@ -1,4 +1,4 @@
-//! A nats-server to test with.
+//! A nats-server for tests.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,25 +10,25 @@ use tokio::process::{Child, Command};
 
 /// How long a server may take to start.
 const START_WAIT: Duration = Duration::from_secs(30);
-/// How often to look whether it has.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often to check whether it has started.
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// Why there is no server to test with.
+/// Why there is no server for a test.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// None is installed.
+    /// No suitable nats-server is installed.
     #[error(transparent)]
     NotFound(#[from] NotFound),
     /// It cannot be started.
-    #[error("cannot start a nats-server to test with")]
+    #[error("cannot start a nats-server for the test")]
     Start(#[from] std::io::Error),
-    /// It has ended, or does not say where it listens.
-    #[error("the nats-server to test with did not start: {0}")]
+    /// It has exited, or has not reported its port in time.
+    #[error("the nats-server for the test did not start: {0}")]
     NotReady(String),
 }
 
-/// A nats-server of the test's own: on a free port of 127.0.0.1, with JetStream in a directory that goes with it. It is
-/// killed when this is dropped.
+/// A separate nats-server on a free port of 127.0.0.1, with JetStream in a temporary directory. When this is dropped, the
+/// server is killed and the directory deleted.
 #[derive(Debug)]
 pub struct NatsServer {
     url: String,
@@ -40,7 +40,7 @@ impl NatsServer {
     /// Starts the nats-server that `OS_UPGRADE_NATS_SERVER` names, or else the first one on `PATH` that is new enough.
     ///
     /// # Errors
-    /// There is none, or it does not start.
+    /// No suitable nats-server is installed, or it does not start.
     pub async fn start() -> Result<Self, ServerError> {
         let program = find().await?.path;
         let directory = tempfile::tempdir()?;
@@ -65,20 +65,20 @@ impl NatsServer {
                     let log = std::fs::read_to_string(log_file(directory.path())).unwrap_or_default();
                     return Err(ServerError::NotReady(format!("{status}: {log}")));
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_EVERY).await;
             }
         });
         let url = started.await.map_err(|_| ServerError::NotReady("no answer in time".to_owned()))??;
         Ok(Self { url, _process: process, _directory: directory })
     }
 
-    /// Its URL.
+    /// The server's URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// The server's URL, once it says one and can be connected to.
+/// The server's URL, once it has reported its port and accepts connections.
 async fn listening(directory: &Path, pid: u32) -> Option<String> {
     let port = port(directory, pid)?;
     tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()?;

@@ -1,4 +1,4 @@
-//! Everything that goes over the wire about one host, in the order in which the server saw it.
+//! All messages about one host, in the order in which the server received them.
 
 use std::time::{Duration, Instant};
 
@@ -9,26 +9,26 @@ use os_upgrade_protocol::{HostName, header, subject};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// One thing that was seen.
+/// An observed message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// The stream has handed a command to a worker.
+    /// The stream has delivered a command to a worker.
     Delivered { sequence: u64 },
     /// A worker has acknowledged a command.
     Acked { sequence: u64 },
-    /// A worker has said that it is still at a command.
+    /// A worker has reported that a command is still under way.
     InProgress { sequence: u64 },
-    /// A reply, and where the stream was asked to confirm it.
+    /// A reply, and the inbox for the stream's confirmation.
     Reply { payload: Bytes, in_reply_to: Option<u64>, inbox: Option<String> },
     /// The stream has confirmed the reply that names this inbox.
     Stored { inbox: String },
     /// A heartbeat.
     Beat,
-    /// What the check has sent to itself.
+    /// A message that the check has sent to itself.
     Probe,
 }
 
-/// What was seen, and when.
+/// An observed message and its time.
 #[derive(Debug, Clone)]
 pub(super) struct Event {
     pub(super) at: Instant,
@@ -41,6 +41,7 @@ pub(super) struct Wire {
     client: Client,
     host: HostName,
     log: watch::Sender<Vec<Event>>,
+    /// Whether the log is in the order in which the server received the messages.
     knows_order: bool,
     listener: JoinSet<()>,
 }
@@ -56,15 +57,15 @@ impl Wire {
         }
     }
 
-    /// Listens to everything: only one subscription tells in which order things happened. It also counts as somebody who
-    /// waits for every answer, so the server would go on handing commands to a worker that has been killed, and not tell
-    /// one that its consumer is gone.
+    /// Subscribes to everything: only a single subscription preserves the order of messages. It also counts as a
+    /// subscriber to every inbox, so the server would keep delivering commands to a killed worker, and would not report a
+    /// deleted consumer to the worker.
     pub(super) async fn listen_to_all(&mut self) -> Result<(), String> {
         self.knows_order = true;
         self.listen(vec![">".to_owned()]).await
     }
 
-    /// Listens to what the worker sends; in which order an acknowledgement and a reply came is not known any more.
+    /// Subscribes only to the worker's messages; from then on the order of acknowledgements and replies is unknown.
     pub(super) async fn listen_to_worker(&mut self) -> Result<(), String> {
         self.knows_order = false;
         let acks = "$JS.ACK.>".to_owned();
@@ -93,31 +94,31 @@ impl Wire {
         Ok(())
     }
 
-    /// Whether what is seen now is in the order in which it happened.
+    /// Whether messages are now observed in the order in which the server received them.
     pub(super) const fn knows_order(&self) -> bool {
         self.knows_order
     }
 
-    /// How much has been seen so far.
+    /// The number of messages observed so far.
     pub(super) fn mark(&self) -> usize {
         self.log.borrow().len()
     }
 
-    /// Looks at everything that has been seen.
-    pub(super) fn look<T>(&self, look: impl FnOnce(&[Event]) -> T) -> T {
-        look(&self.log.borrow())
+    /// Applies `inspect` to all observed messages.
+    pub(super) fn inspect<T>(&self, inspect: impl FnOnce(&[Event]) -> T) -> T {
+        inspect(&self.log.borrow())
     }
 
-    /// Looks, each time something is seen, until `look` finds something or `patience` is over.
+    /// Applies `find` after each new message until it returns a value; `None` when `patience` is over.
     pub(super) async fn until<T>(
         &self,
         patience: Duration,
-        mut look: impl FnMut(&[Event]) -> Option<T>,
+        mut find: impl FnMut(&[Event]) -> Option<T>,
     ) -> Option<T> {
         let mut log = self.log.subscribe();
-        let looking = async {
+        let search = async {
             loop {
-                let found = look(&log.borrow_and_update());
+                let found = find(&log.borrow_and_update());
                 if found.is_some() {
                     return found;
                 }
@@ -126,11 +127,11 @@ impl Wire {
                 }
             }
         };
-        tokio::time::timeout(patience, looking).await.ok().flatten()
+        tokio::time::timeout(patience, search).await.ok().flatten()
     }
 }
 
-/// Where the check sends to itself, to see whether it hears everything.
+/// The subject on which the check sends a message to itself, to test whether it receives everything.
 pub(super) fn probe(host: &HostName) -> String {
     format!("os-upgrade.check.{}", host.token())
 }
@@ -140,9 +141,9 @@ fn interpret(host: &HostName, message: &Message, before: &[Event]) -> Option<See
     if let Some(sequence) = acknowledged(at) {
         return Some(match &message.payload[..] {
             b"+WPI" => Seen::InProgress { sequence },
-            // Not acknowledged: it is to be delivered again.
+            // Not acknowledged: the command will be delivered again.
             payload if payload.starts_with(b"-NAK") => return None,
-            // An empty one, +ACK, +NXT and +TERM all settle it.
+            // An empty payload, +ACK, +NXT and +TERM all acknowledge it.
             _ => Seen::Acked { sequence },
         });
     }
@@ -164,11 +165,12 @@ fn interpret(host: &HostName, message: &Message, before: &[Event]) -> Option<See
     if at == probe(host) {
         return Some(Seen::Probe);
     }
-    let asked = before
+    let is_reply_inbox = before
         .iter()
         .any(|event| matches!(&event.seen, Seen::Reply { inbox: Some(inbox), .. } if inbox.as_str() == at));
-    // An error of the stream has no sequence.
-    let stored = asked && serde_json::from_slice::<serde_json::Value>(&message.payload).ok()?["seq"].is_u64();
+    // An error message of the stream has no sequence.
+    let stored =
+        is_reply_inbox && serde_json::from_slice::<serde_json::Value>(&message.payload).ok()?["seq"].is_u64();
     stored.then(|| Seen::Stored { inbox: at.to_owned() })
 }
 
@@ -177,8 +179,8 @@ fn interpret(host: &HostName, message: &Message, before: &[Event]) -> Option<See
 fn acknowledged(subject: &str) -> Option<u64> {
     let tokens: Vec<_> = subject.strip_prefix("$JS.ACK.")?.split('.').collect();
     let tokens = if tokens.len() == 7 { &tokens[..] } else { tokens.get(2..)? };
-    let of_ours = tokens.first() == Some(&subject::CONTROL_STREAM);
-    of_ours.then(|| tokens.get(3)?.parse().ok()).flatten()
+    let is_control = tokens.first() == Some(&subject::CONTROL_STREAM);
+    is_control.then(|| tokens.get(3)?.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_command_is_acknowledged() {
+    fn acknowledged_sequences_are_parsed() {
         for (subject, expected) in [
             ("$JS.ACK.os-upgrade:control.worker-h1.1.7.3.1790000000.0", Some(7)),
             ("$JS.ACK.hub.hash.os-upgrade:control.worker-h1.1.7.3.1790000000.0.random", Some(7)),

@@ -1,4 +1,4 @@
-//! What `os-upgrade-worker` says when it cannot connect to NATS: where, why, what to do, and not over and over.
+//! What `os-upgrade-worker` logs when it cannot connect to NATS: where, why, and what to do, without repetition.
 
 use std::fs;
 use std::net::TcpStream;
@@ -11,16 +11,16 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use os_upgrade_credentials::CredentialsFile;
 use tempfile::TempDir;
 
-/// How long anything may take before the test has failed.
+/// Time limit for each step of a test.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = find() {
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "in vain waited for: {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out waiting for: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -35,7 +35,7 @@ impl Drop for Process {
     }
 }
 
-/// A host with what its worker is given.
+/// A host with the options and files of its worker.
 struct Host {
     directory: TempDir,
     url: String,
@@ -86,18 +86,18 @@ impl Host {
     }
 
     fn await_log(&self, text: &str) {
-        let look = || self.log().contains(text).then_some(());
-        eventually(&format!("{text:?} in the log:\n{}", self.log()), look);
+        let find = || self.log().contains(text).then_some(());
+        eventually(&format!("{text:?} in the log:\n{}", self.log()), find);
     }
 
-    /// The exit status and the last line of a worker that ends by itself.
+    /// The exit status and standard error of a worker that cannot start.
     fn refusal(&self) -> (Option<i32>, String) {
         let Output { status, stderr, .. } = self.command().stderr(Stdio::piped()).output().unwrap();
         (status.code(), String::from_utf8(stderr).unwrap())
     }
 }
 
-/// A nats-server on a port of its own choice, which it keeps when it is started again.
+/// A nats-server on a free port, which it keeps when it is restarted.
 struct Server {
     directory: TempDir,
     options: String,
@@ -140,10 +140,10 @@ impl Server {
     }
 }
 
-/// A certificate for `name`, which is its own authority, and its key, as files.
+/// The files of a self-signed certificate for `name` and its key.
 fn certificate(directory: &Path, name: &str) -> [PathBuf; 2] {
-    let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-    let files = [("pem", made.cert.pem()), ("key", made.signing_key.serialize_pem())];
+    let generated = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+    let files = [("pem", generated.cert.pem()), ("key", generated.signing_key.serialize_pem())];
     files.map(|(extension, text)| {
         let path = directory.join(format!("{name}.{extension}"));
         fs::write(&path, text).unwrap();
@@ -151,7 +151,7 @@ fn certificate(directory: &Path, name: &str) -> [PathBuf; 2] {
     })
 }
 
-/// A credentials file for `user`, which a server without accounts takes for any.
+/// A credentials file for `user`; a server without accounts accepts any.
 fn credentials(path: &Path, user: &str) {
     let seed = nkeys::KeyPair::new_user().seed().unwrap();
     let claims = URL_SAFE_NO_PAD.encode(format!(r#"{{"name":"{user}"}}"#));
@@ -159,7 +159,7 @@ fn credentials(path: &Path, user: &str) {
 }
 
 #[test]
-fn nobody_who_listens_and_a_name_that_is_none_are_told() {
+fn unreachable_servers_are_reported() {
     let host = Host::new("nats://me:secret@127.0.0.1:1,nats://nats.invalid:4222");
     let _worker = host.start();
     host.await_log("nats://127.0.0.1:1: IO error: Connection refused");
@@ -168,7 +168,7 @@ fn nobody_who_listens_and_a_name_that_is_none_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_certificate_is_told_with_what_to_do() {
+async fn certificate_errors_come_with_advice() {
     let directory = tempfile::tempdir().unwrap();
     let [certificate, key] = certificate(directory.path(), "other.example");
     let tls = format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}");
@@ -187,12 +187,12 @@ async fn what_is_wrong_with_a_certificate_is_told_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_are_told_once_however_often_it_is_tried() {
+async fn repeated_refusals_are_logged_once() {
     let server = Server::start("authorization { user: me, password: right }").await;
     let host = Host::new(&format!("nats://me:wrong@127.0.0.1:{}", server.port));
     let _worker = host.start();
     let refused = || server.log().matches("authentication error").count();
-    eventually("tries", || (refused() >= 8).then_some(()));
+    eventually("attempts", || (refused() >= 8).then_some(()));
     let log = host.log();
     let lines: Vec<&str> =
         log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).collect();
@@ -203,7 +203,7 @@ async fn refusals_are_told_once_however_often_it_is_tried() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credentials_file_that_is_gone_is_named_once() {
+async fn missing_credentials_file_is_logged_once() {
     let mut server = Server::start("").await;
     let host = Host::new(&format!("nats://127.0.0.1:{}", server.port));
     let file = host.path("h01.creds");
@@ -214,19 +214,19 @@ async fn a_credentials_file_that_is_gone_is_named_once() {
     drop(server.process.take());
     fs::remove_file(&file).unwrap();
     server.start_again().await;
-    let gone =
+    let missing =
         format!("cannot use the NATS credentials in {}: it cannot be read: No such file", file.display());
-    host.await_log(&gone);
+    host.await_log(&missing);
     credentials(&file, "h01");
     eventually("a new connection", || (host.log().matches("connected to NATS").count() == 2).then_some(()));
     assert_eq!(host.log().matches("it cannot be read").count(), 1, "{}", host.log());
 
-    // By now another name stands there, which may be right: it says so and goes on, also when it is started anew.
+    // The file now contains another user name, which may be right: the worker warns and continues, also after a restart.
     drop(server.process.take());
     credentials(&file, "web-1");
     server.start_again().await;
-    let warning = "made out to web-1: if they are not those of h01, put those there that `os-upgrade nats-config host \
-                   h01` makes";
+    let warning = "the user name in the NATS credentials is web-1: if they are not those of h01, replace them with those \
+                   that `os-upgrade nats-config host h01` creates";
     host.await_log(warning);
     drop(worker);
     let before = host.log().matches(warning).count();
@@ -235,31 +235,31 @@ async fn a_credentials_file_that_is_gone_is_named_once() {
 }
 
 #[test]
-fn what_can_never_connect_is_refused_at_once() {
-    let (code, said) = Host::new("").refusal();
+fn unusable_configuration_is_refused_immediately() {
+    let (code, stderr) = Host::new("").refusal();
     assert_eq!(code, Some(2));
-    assert!(said.contains("nats://HOST:4222, here or in OS_UPGRADE_NATS_URL"), "{said}");
+    assert!(stderr.contains("nats://HOST:4222, here or in OS_UPGRADE_NATS_URL"), "{stderr}");
 
     let host = Host::new("tls://127.0.0.1:1");
     let file = host.path("ca.pem");
     fs::write(&file, "no certificate\n").unwrap();
-    let (code, said) = host.with("--tls-ca", &file).refusal();
+    let (code, stderr) = host.with("--tls-ca", &file).refusal();
     assert_eq!(code, Some(2));
-    assert!(said.contains(&format!("no certificate that can be used in {}", file.display())), "{said}");
+    assert!(stderr.contains(&format!("no usable certificate in {}", file.display())), "{stderr}");
 
     for user in ["orchestrator", "system"] {
         let host = Host::new("nats://127.0.0.1:1");
         let file = host.path("user.creds");
         credentials(&file, user);
-        let (code, said) = host.with("--credentials", &file).refusal();
+        let (code, stderr) = host.with("--credentials", &file).refusal();
         assert_eq!(code, Some(2));
-        assert!(said.contains(&format!("those of {user}, not of h01")), "{said}");
-        assert!(said.contains("os-upgrade nats-config host h01"), "{said}");
+        assert!(stderr.contains(&format!("those of {user}, not of h01")), "{stderr}");
+        assert!(stderr.contains("os-upgrade nats-config host h01"), "{stderr}");
     }
 }
 
 #[test]
-fn a_name_that_is_none_is_told_once_and_which_it_is() {
+fn invalid_name_is_reported_once() {
     let mut host = Host::new("nats://127.0.0.1:1");
     host.application.clear();
     let expected =
@@ -268,7 +268,7 @@ fn a_name_that_is_none_is_told_once_and_which_it_is() {
 }
 
 #[test]
-fn variables_that_are_empty_are_not_set() {
+fn empty_variables_count_as_unset() {
     let host = Host::new("nats://127.0.0.1:1");
     let mut command = host.command();
     for name in ["CA", "CERTIFICATE", "KEY", "CREDENTIALS"] {
@@ -280,17 +280,17 @@ fn variables_that_are_empty_are_not_set() {
 }
 
 #[test]
-fn variables_for_what_is_on_or_off_may_say_so_in_several_ways() {
-    let ended = |value: &str| {
+fn boolean_variables_accept_several_words() {
+    let exit_code = |value: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_os-upgrade-worker"));
         command.args(["debian", "--nats", "h", "--application", "test", "--root", "/nonexistent"]);
         let variables = ["REFUSE_HELD", "ALLOW_ESSENTIAL_REMOVALS", "IGNORE_INHIBITORS"];
         command.envs(variables.map(|name| (format!("OS_UPGRADE_{name}"), value)));
         command.output().unwrap().status.code()
     };
-    // The root is missed only when the command line is right.
+    // The missing root is an error only after the command line has been parsed.
     for value in ["1", "0", "yes", "no", "true", "false", ""] {
-        assert_eq!(ended(value), Some(1), "{value}");
+        assert_eq!(exit_code(value), Some(1), "{value}");
     }
-    assert_eq!(ended("maybe"), Some(2));
+    assert_eq!(exit_code("maybe"), Some(2));
 }

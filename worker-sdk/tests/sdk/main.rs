@@ -1,5 +1,5 @@
-//! The library and its program beside a nats-server.
-#![allow(clippy::unwrap_used, reason = "a test may panic, also in what its tests share")]
+//! The library and its program with a nats-server.
+#![allow(clippy::unwrap_used, reason = "tests may panic, also in shared helpers")]
 
 mod connection;
 mod spans;

@@ -1,4 +1,4 @@
-//! What handlers log is in a span that says which command of which host and run they carry out.
+//! Log lines of handlers are in a span with their command, host and run.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
@@ -19,9 +19,9 @@ use tracing_subscriber::layer::{self, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// The fields of a span or a line of the log.
+/// The fields of a span or a log line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Fields(BTreeMap<&'static str, String>);
 
@@ -35,14 +35,14 @@ impl Visit for Fields {
     }
 }
 
-/// A line that a handler has logged, and the spans that it stands in, the outermost first.
+/// A log line of a handler and its spans, the outermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     message: String,
     spans: Vec<(&'static str, Fields)>,
 }
 
-/// Keeps what the handlers of this test log.
+/// Collects the log lines of this test's handlers.
 struct Capture(watch::Sender<Vec<Line>>);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Capture {
@@ -65,7 +65,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Capture {
     }
 }
 
-/// Logs before and after it has waited, and reboots by a file.
+/// Logs before and after a pause in each handler, and reboots by writing the boot id file.
 struct Talkative(PathBuf);
 
 async fn talk(about: &str) {
@@ -97,10 +97,10 @@ impl Worker for Talkative {
 }
 
 #[tokio::test]
-async fn what_a_handler_logs_says_which_command_it_is_about() {
+async fn handler_log_lines_name_their_command() {
     let capture = Capture(watch::Sender::default());
     let mut lines = capture.0.subscribe();
-    // Of this thread, which runs everything that this test starts.
+    // The subscriber of this thread, which runs everything that this test starts.
     let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry().with(capture));
 
     let server = NatsServer::start().await.unwrap();
@@ -124,7 +124,7 @@ async fn what_a_handler_logs_says_which_command_it_is_about() {
     // A new consumer begins at the last command.
     let consumer = async {
         while control.consumer_info(&name).await.is_err() {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
     tokio::time::timeout(PATIENCE, consumer).await.unwrap();
@@ -155,7 +155,7 @@ async fn what_a_handler_logs_says_which_command_it_is_about() {
     let all = async {
         let _ = lines.wait_for(|lines| lines.len() >= expected.len()).await;
     };
-    // What is missing shows below.
+    // Missing lines are reported by the assertion below.
     let _ = tokio::time::timeout(PATIENCE, all).await;
     assert_eq!(*lines.borrow(), expected);
     worker.abort();

@@ -1,4 +1,4 @@
-//! The course of a check: which commands are sent, and what is concluded from what comes of them.
+//! The course of a check: sends commands and judges the rules by the worker's answers.
 
 mod reboots;
 mod restarts;
@@ -12,28 +12,28 @@ use os_upgrade_protocol::{Action, subject};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::controller::{Answer, Controller, LOOK_EVERY, Sent, filters};
+use super::controller::{Answer, Controller, POLL_EVERY, Sent, filters};
 use super::error::{CheckError, nats};
 use super::report::{Report, Row, Rule, Verdict};
 
-/// How long a `prepare` whose time is to run out is good for.
+/// The `not-after` of a run that should end during the check.
 const SHORT_RUN: TimeDelta = TimeDelta::seconds(3);
-/// How long a run is that does not run out.
+/// The `not-after` of a run that should not end during the check.
 const LONG_RUN: TimeDelta = TimeDelta::hours(12);
-/// How long a worker may take to fall silent, or to find out that it has been restarted and not rebooted.
+/// How long to watch for a wrong answer.
 const WATCHED: Duration = Duration::from_secs(2);
-/// How long a worker may take to hear a hint.
-const HINT_HEARD: Duration = Duration::from_secs(1);
+/// How long a worker may take to receive a hint.
+const HINT_WAIT: Duration = Duration::from_secs(1);
 
 const NO_CONSUMER: &str = "needs a consumer of the host's commands";
 const NO_RESTART: &str = "needs a way to restart the worker: --restart-command, or Check::on_restart";
 const NOT_PREPARED: &str = "needs a prepare that is answered with done";
 
-/// Restarts the worker or reboots its host.
-pub(super) type Act = Box<dyn FnMut() -> BoxFuture<'static, Result<(), String>> + Send>;
+/// A function that restarts the worker or reboots its host.
+pub(super) type Step = Box<dyn FnMut() -> BoxFuture<'static, Result<(), String>> + Send>;
 
-/// When the worker was started again: its old process was ended when the stream of versions had some last sequence from
-/// `after` to `until`.
+/// A restart of the worker: its old process ended when the versions stream's last sequence was between `after` and
+/// `until`.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     after: u64,
@@ -43,24 +43,29 @@ struct Start {
 /// A check under way.
 pub(super) struct Course<F> {
     controller: Controller,
-    restart: Option<Act>,
-    reboot: Option<Act>,
-    /// When the worker was started again.
+    restart: Option<Step>,
+    reboot: Option<Step>,
+    /// The restarts of the worker so far.
     starts: Vec<Start>,
     rows: Vec<Row>,
-    tell: F,
-    /// How many replies came in the right order, or what was wrong with one.
+    on_row: F,
+    /// How many replies were in the right order, or the first fault.
     order: Result<usize, String>,
 }
 
 impl<F: FnMut(&Row) + Send> Course<F> {
-    pub(super) fn new(controller: Controller, restart: Option<Act>, reboot: Option<Act>, tell: F) -> Self {
-        Self { controller, restart, reboot, starts: Vec::new(), rows: Vec::new(), tell, order: Ok(0) }
+    pub(super) fn new(
+        controller: Controller,
+        restart: Option<Step>,
+        reboot: Option<Step>,
+        on_row: F,
+    ) -> Self {
+        Self { controller, restart, reboot, starts: Vec::new(), rows: Vec::new(), on_row, order: Ok(0) }
     }
 
     pub(super) async fn run(mut self) -> Result<Report, CheckError> {
-        if self.is_there().await? {
-            self.what_must_not_be_done().await?;
+        if self.find_worker().await? {
+            self.forbidden_commands().await?;
             self.prepares().await?;
             let wants_reboot = self.upgrades().await?;
             self.controller.wire.listen_to_worker().await.map_err(CheckError::Nats)?;
@@ -69,8 +74,8 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             }
             self.restarts().await?;
             self.tally().await?;
-            self.remake().await?;
-            self.leave().await?;
+            self.delete_consumer().await?;
+            self.leave_expired_prepare().await?;
         }
         for rule in Rule::ALL {
             if self.rows.iter().all(|row| row.rule != rule) {
@@ -80,8 +85,8 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         Ok(Report { rows: self.rows })
     }
 
-    /// Leaves a `prepare` whose time is over, so that a later check's first `upgrade` builds on none.
-    async fn leave(&mut self) -> Result<(), CheckError> {
+    /// Ends with an expired `prepare`, so that the first `upgrade` of a later check has none to build on.
+    async fn leave_expired_prepare(&mut self) -> Result<(), CheckError> {
         let not_after = Utc::now() + SHORT_RUN;
         let sent = self.controller.prepare(Some(not_after)).await?;
         self.controller.answer(&sent).await;
@@ -90,21 +95,21 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         Ok(())
     }
 
-    /// Has the worker started again. If it may have done so by itself before, `since` says from where in the stream of
-    /// versions on.
-    async fn start_again(&mut self, act: &mut Act, since: Option<u64>) -> Result<(), CheckError> {
+    /// Restarts the worker with `step` and records it. If the worker may have restarted earlier on its own, `since` is the
+    /// versions stream's last sequence before that.
+    async fn start_again(&mut self, step: &mut Step, since: Option<u64>) -> Result<(), CheckError> {
         let after = match since {
             Some(since) => since,
             None => self.controller.last_versions().await?,
         };
-        act().await.map_err(CheckError::Act)?;
+        step().await.map_err(CheckError::Act)?;
         self.starts.push(Start { after, until: self.controller.last_versions().await? });
         Ok(())
     }
 
     fn row(&mut self, rule: Rule, verdict: Verdict, seen: impl Into<String>) {
         let row = Row { rule, verdict, expected: rule.expected(), seen: seen.into() };
-        (self.tell)(&row);
+        (self.on_row)(&row);
         self.rows.push(row);
     }
 
@@ -116,21 +121,21 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         self.row(rule, Verdict::Skipped, needs);
     }
 
-    /// Waits for the worker's announcement and consumer; false if there is none to send commands to.
-    async fn is_there(&mut self) -> Result<bool, CheckError> {
+    /// Waits for the worker's announcement and consumer; false if there is no consumer.
+    async fn find_worker(&mut self) -> Result<bool, CheckError> {
         let until = Instant::now() + self.controller.patience;
         let filter = format!("os-upgrade:workers.*.{}", self.controller.host.token());
         let (mut announced, mut consumers) = (Vec::new(), Vec::new());
         while (announced.is_empty() || consumers.is_empty()) && Instant::now() < until {
             announced = self.controller.stored(subject::WORKERS_STREAM, &filter).await?;
             consumers = self.controller.consumers().await?;
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
         self.announcement(&announced);
         let Some(consumer) = consumers.first() else {
             let mut seen = format!("no consumer within {} s", self.controller.patience.as_secs());
-            if let Some(trouble) = self.controller.consumer_maker.trouble() {
-                seen = format!("{seen}; the one asked for is not made: {trouble}");
+            if let Some(error) = self.controller.consumer_creator.error() {
+                seen = format!("{seen}; the requested one was not created: {error}");
             }
             self.row(Rule::DurableConsumer, Verdict::Broken, seen);
             return Ok(false);
@@ -169,19 +174,19 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         self.judge(Rule::Announced, good, seen);
     }
 
-    /// Commands that a worker that has been told nothing must not carry out.
-    async fn what_must_not_be_done(&mut self) -> Result<(), CheckError> {
+    /// Sends commands that a worker must not carry out before a `prepare`.
+    async fn forbidden_commands(&mut self) -> Result<(), CheckError> {
         let sent = self.controller.command(Action::Upgrade, false).await?;
-        self.is_not_carried_out(Rule::UpgradeUnprepared, &sent).await?;
+        self.expect_decline(Rule::UpgradeUnprepared, &sent).await?;
         let sent = self.controller.command(Action::Reboot, false).await?;
-        self.is_answered_at_once(Rule::RebootNotDue, &sent).await?;
+        self.expect_immediate_answer(Rule::RebootNotDue, &sent).await?;
         let others = json!([format!("not-{}", self.controller.host)]);
         let sent = self.controller.prepare_of(others, None, true).await?;
-        self.stays_silent(Rule::PrepareOfOthers, &sent).await?;
+        self.expect_silence(Rule::PrepareOfOthers, &sent).await?;
         let hosts = json!([self.controller.host]);
         let past = Some(Utc::now() - TimeDelta::hours(1));
         let sent = self.controller.prepare_of(hosts, past, true).await?;
-        self.stays_silent(Rule::PrepareLate, &sent).await
+        self.expect_silence(Rule::PrepareLate, &sent).await
     }
 
     async fn prepares(&mut self) -> Result<(), CheckError> {
@@ -191,9 +196,9 @@ impl<F: FnMut(&Row) + Send> Course<F> {
 
         let hint = subject::hint(&self.controller.host);
         self.controller.client.publish(hint, "".into()).await.map_err(nats)?;
-        // A worker hears hints and commands by different ways: one that comes with the command may be about it.
+        // Hints and commands take different ways to the worker. If the hint arrived with the command, it could apply to it.
         self.controller.client.flush().await.map_err(nats)?;
-        sleep(HINT_HEARD).await;
+        sleep(HINT_WAIT).await;
         let sent = self.controller.prepare(None).await?;
         let answer = self.answer(&sent).await?;
         self.judge(Rule::HintIdle, answer.result() == Some("done"), self.seen(&answer));
@@ -214,12 +219,12 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         let late = (not_after - Utc::now()).to_std().unwrap_or_default() + Duration::from_millis(200);
         sleep(late).await;
         let sent = self.controller.command(Action::Upgrade, true).await?;
-        self.stays_silent(Rule::UpgradeLate, &sent).await
+        self.expect_silence(Rule::UpgradeLate, &sent).await
     }
 
-    /// The ordinary course; whether the upgrade asked for a reboot.
+    /// An ordinary upgrade; returns whether it requires a reboot.
     async fn upgrades(&mut self) -> Result<bool, CheckError> {
-        if !self.is_prepared().await? {
+        if !self.prepare_run().await? {
             for rule in [Rule::Upgrade, Rule::DeliveredTwice, Rule::UpgradeTwice] {
                 self.skip(rule, NOT_PREPARED);
             }
@@ -231,17 +236,17 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         let answer = self.answer(&sent).await?;
         let good = matches!(answer.result(), Some("done" | "reboot-required"));
         self.judge(Rule::Upgrade, good, self.seen(&answer));
-        self.look_for_second_answer(&sent).await;
+        self.watch_for_second_answer(&sent).await;
         let wants_reboot = answer.result() == Some("reboot-required");
         if !wants_reboot {
             self.skip_reboots("needs an upgrade that is answered with reboot-required");
         }
         let sent = self.controller.command(Action::Upgrade, false).await?;
-        self.is_not_carried_out(Rule::UpgradeTwice, &sent).await?;
+        self.expect_decline(Rule::UpgradeTwice, &sent).await?;
         Ok(wants_reboot)
     }
 
-    /// Has the command that a worker has just been handed delivered once more.
+    /// Waits until the command is delivered, and has it delivered again.
     async fn deliver_again(&mut self, sent: &Sent) -> Result<(), CheckError> {
         self.controller.disturb(sent);
         if let Some(ack) = self.controller.delivered(sent).await? {
@@ -251,46 +256,46 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         Ok(())
     }
 
-    async fn look_for_second_answer(&mut self, sent: &Sent) {
+    async fn watch_for_second_answer(&mut self, sent: &Sent) {
         let wire = &self.controller.wire;
         let second = wire.until(WATCHED, |events| (replies_to(events, sent) > 1).then_some(())).await;
-        let count = wire.look(|events| replies_to(events, sent));
+        let count = wire.inspect(|events| replies_to(events, sent));
         self.judge(Rule::DeliveredTwice, second.is_none(), format!("{count} replies"));
     }
 
-    /// A new run's `prepare`, far from its end.
-    async fn is_prepared(&mut self) -> Result<bool, CheckError> {
+    /// Prepares a new, long run; returns whether the worker answered `done`.
+    async fn prepare_run(&mut self) -> Result<bool, CheckError> {
         let sent = self.controller.prepare(Some(Utc::now() + LONG_RUN)).await?;
         Ok(self.answer(&sent).await?.result() == Some("done"))
     }
 
-    /// Waits for the answer to a command that is to be executed, and looks whether it was acknowledged in order.
+    /// Waits for the answer to a command that should be executed, and checks the order of reply and acknowledgement.
     async fn answer(&mut self, sent: &Sent) -> Result<Answer, CheckError> {
         let answer = self.controller.answer(sent).await;
-        self.look_at_order(sent, &answer);
+        self.check_order(sent, &answer);
         self.controller.settle(sent).await?;
         Ok(answer)
     }
 
-    /// A command that must be acknowledged and not answered.
-    async fn stays_silent(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
+    /// Judges a command that must be acknowledged but not answered.
+    async fn expect_silence(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
         let answer = self.controller.answer_within(sent, self.controller.patience).await;
         self.judge(rule, answer == Answer::Acked, answer.seen(self.controller.patience));
         self.controller.settle(sent).await
     }
 
-    /// An `upgrade` that must not be carried out; that may be said.
-    async fn is_not_carried_out(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
+    /// Judges an `upgrade` that must not be carried out, and may be answered with an error.
+    async fn expect_decline(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
         let answer = self.controller.answer_within(sent, self.controller.patience).await;
-        self.look_at_order(sent, &answer);
+        self.check_order(sent, &answer);
         self.judge(rule, answer.declines(), answer.seen(self.controller.patience));
         self.controller.settle(sent).await
     }
 
-    /// A command whose answer needs no work.
-    async fn is_answered_at_once(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
+    /// Judges a command whose answer needs no work.
+    async fn expect_immediate_answer(&mut self, rule: Rule, sent: &Sent) -> Result<(), CheckError> {
         let answer = self.controller.answer_within(sent, self.controller.patience).await;
-        self.look_at_order(sent, &answer);
+        self.check_order(sent, &answer);
         self.judge(rule, answer.result().is_some(), answer.seen(self.controller.patience));
         self.controller.settle(sent).await
     }
@@ -300,7 +305,7 @@ impl<F: FnMut(&Row) + Send> Course<F> {
     }
 }
 
-/// How many replies there are to a command.
+/// The number of replies to a command.
 fn replies_to(events: &[super::wire::Event], sent: &Sent) -> usize {
     let is_reply = |event: &&super::wire::Event| {
         matches!(&event.seen, super::wire::Seen::Reply { in_reply_to, .. }

@@ -1,4 +1,4 @@
-//! A reboot that is due: before it, a restart that is none, after it, and once more.
+//! A due reboot: no answer before it, a restart without a reboot, the answer after it, and a second reboot command.
 
 use os_upgrade_protocol::Action;
 
@@ -17,13 +17,13 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         }
     }
 
-    /// The upgrade has asked for a reboot.
+    /// Checks the rules about reboots after an upgrade that requires one.
     pub(super) async fn reboots(&mut self) -> Result<(), CheckError> {
         let Some(mut reboot) = self.reboot.take() else {
             self.skip_reboots(NO_REBOOT);
             return Ok(());
         };
-        // A worker that really reboots its host does so as soon as it is told.
+        // A worker that really reboots its host does so as soon as it receives the command.
         let since = Some(self.controller.last_versions().await?);
         let sent = self.controller.command(Action::Reboot, false).await?;
         self.controller.disturb(&sent);
@@ -40,9 +40,9 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             self.start_again(&mut reboot, since).await?;
             return self.reboots_twice().await;
         }
-        let restarted = self.restarts_without_reboot(&sent).await?;
-        if !restarted {
-            self.skip(Rule::Rebooted, "needs a worker that does not take its restart for the reboot");
+        let still_pending = self.restart_without_reboot(&sent).await?;
+        if !still_pending {
+            self.skip(Rule::Rebooted, "needs a worker that does not mistake its restart for the reboot");
             self.start_again(&mut reboot, since).await?;
             return self.reboots_twice().await;
         }
@@ -52,8 +52,8 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         self.reboots_twice().await
     }
 
-    /// Whether the reboot is still to come.
-    async fn restarts_without_reboot(&mut self, sent: &Sent) -> Result<bool, CheckError> {
+    /// Restarts the worker without a reboot; returns whether the reboot command is still unanswered.
+    async fn restart_without_reboot(&mut self, sent: &Sent) -> Result<bool, CheckError> {
         let Some(mut restart) = self.restart.take() else {
             self.skip(Rule::RestartIsNoReboot, NO_RESTART);
             return Ok(true);
@@ -65,7 +65,7 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             Answer::Nothing => "no reply".to_owned(),
             Answer::Reply { .. } | Answer::NoReply { .. } | Answer::Acked => answer.seen(WATCHED),
         };
-        // An error that says that the host did not reboot is true.
+        // An error is allowed, because the host did not reboot.
         let good = answer != Answer::Acked && answer.result() != Some("done");
         self.judge(Rule::RestartIsNoReboot, good, seen);
         Ok(answer == Answer::Nothing)
@@ -73,6 +73,6 @@ impl<F: FnMut(&Row) + Send> Course<F> {
 
     async fn reboots_twice(&mut self) -> Result<(), CheckError> {
         let sent = self.controller.command(Action::Reboot, false).await?;
-        self.is_answered_at_once(Rule::RebootTwice, &sent).await
+        self.expect_immediate_answer(Rule::RebootTwice, &sent).await
     }
 }

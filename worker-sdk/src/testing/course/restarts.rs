@@ -1,8 +1,8 @@
-//! The worker is restarted, or its consumer deleted: nothing is forgotten, done twice, or skipped.
+//! Restarts of the worker and the deletion of its consumer: nothing may be forgotten, done twice, or skipped.
 
 use os_upgrade_protocol::{Action, subject};
 
-use super::{Act, Course, NO_RESTART, NOT_PREPARED, WATCHED, replies_to};
+use super::{Course, NO_RESTART, NOT_PREPARED, Step, WATCHED, replies_to};
 use crate::testing::error::{CheckError, nats};
 use crate::testing::report::{Row, Rule, Verdict};
 use crate::testing::wire::Seen;
@@ -17,12 +17,12 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         };
         self.controller.restarting = true;
         self.remembers(&mut restart).await?;
-        self.is_cut(&mut restart).await
+        self.upgrade_cut(&mut restart).await
     }
 
-    /// Prepared before a restart, upgraded after it, and not once more after another.
-    async fn remembers(&mut self, restart: &mut Act) -> Result<(), CheckError> {
-        if !self.is_prepared().await? {
+    /// A prepare, a restart, the upgrade, another restart, and a second upgrade that must be declined.
+    async fn remembers(&mut self, restart: &mut Step) -> Result<(), CheckError> {
+        if !self.prepare_run().await? {
             self.skip(Rule::RestartRemembers, NOT_PREPARED);
             return Ok(());
         }
@@ -43,9 +43,9 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         Ok(())
     }
 
-    /// Restarted as soon as it has been handed its upgrade.
-    async fn is_cut(&mut self, restart: &mut Act) -> Result<(), CheckError> {
-        if !self.is_prepared().await? {
+    /// A restart as soon as the upgrade has been delivered.
+    async fn upgrade_cut(&mut self, restart: &mut Step) -> Result<(), CheckError> {
+        if !self.prepare_run().await? {
             self.skip(Rule::UpgradeCut, NOT_PREPARED);
             return Ok(());
         }
@@ -58,12 +58,13 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         Ok(())
     }
 
-    /// Deletes the consumer; the next command must still be carried out, and no earlier one again.
-    pub(super) async fn remake(&mut self) -> Result<(), CheckError> {
+    /// Deletes the consumer; the next command must be carried out, and no earlier one again.
+    pub(super) async fn delete_consumer(&mut self) -> Result<(), CheckError> {
         self.controller.restarting = true;
         if !self.starts.is_empty() {
-            // A worker that was killed between its answer and its note of it answers once more: not after this one.
-            self.is_prepared().await?;
+            // A worker that was killed before it recorded its last answer may answer that command again. After one more
+            // command it cannot.
+            self.prepare_run().await?;
         }
         let stream = self.controller.stream(subject::CONTROL_STREAM).await?;
         for consumer in self.controller.consumers().await? {
@@ -73,14 +74,14 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         let answer = self.controller.answer(&sent).await;
         let wire = &self.controller.wire;
         wire.until(WATCHED, |events| (replies_to(events, &sent) > 1).then_some(())).await;
-        let replies = wire.look(|events| {
+        let replies = wire.inspect(|events| {
             let after = events[sent.mark..].iter();
             after.filter(|event| matches!(event.seen, Seen::Reply { .. })).count()
         });
         let good = answer.result() == Some("done") && replies == 1;
         let seen = match replies {
             0 | 1 => format!("the next prepare was {}", self.seen(&answer)),
-            more => format!("{more} replies, though one command was new"),
+            more => format!("{more} replies to one new command"),
         };
         self.judge(Rule::ConsumerRemade, good, seen);
         Ok(())

@@ -1,4 +1,4 @@
-//! What is concluded from everything that was seen.
+//! Judges the rules that concern all messages of the check.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::testing::error::CheckError;
 use crate::testing::report::{Row, Rule, Verdict};
 use crate::testing::wire::{Event, Seen};
 
-/// The longest time between two heartbeats that is taken for ten seconds.
+/// The longest time between two heartbeats that counts as ten seconds.
 const BEAT_WITHIN: Duration = Duration::from_secs(15);
 
 impl<F: FnMut(&Row) + Send> Course<F> {
-    /// Whether the command was acknowledged after the stream had confirmed its reply.
-    pub(super) fn look_at_order(&mut self, sent: &Sent, answer: &Answer) {
+    /// Checks that the command was acknowledged after the stream had confirmed its reply.
+    pub(super) fn check_order(&mut self, sent: &Sent, answer: &Answer) {
         let Some(place) = answer.place().filter(|_| self.controller.wire.knows_order()) else { return };
-        let wrong = self.controller.wire.look(|events| out_of_order(events, sent, place));
-        match (&mut self.order, wrong) {
+        let fault = self.controller.wire.inspect(|events| out_of_order(events, sent, place));
+        match (&mut self.order, fault) {
             (Ok(count), None) => *count += 1,
-            (order @ Ok(_), Some(wrong)) => *order = Err(format!("{} {wrong}", sent.action)),
+            (order @ Ok(_), Some(fault)) => *order = Err(format!("{} {fault}", sent.action)),
             (Err(_), _) => {}
         }
     }
@@ -30,7 +30,7 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         match self.order.clone() {
             Ok(0) => self.skip(Rule::AckAfterReply, "needs a command that is answered"),
             Ok(count) => self.judge(Rule::AckAfterReply, true, format!("{count} times")),
-            Err(wrong) => self.judge(Rule::AckAfterReply, false, wrong),
+            Err(fault) => self.judge(Rule::AckAfterReply, false, fault),
         }
         self.in_progress().await?;
         self.replies();
@@ -42,9 +42,9 @@ impl<F: FnMut(&Row) + Send> Course<F> {
         let consumers = self.controller.consumers().await?;
         let wait = consumers.first().map_or(Duration::from_secs(30), |info| info.config.ack_wait);
         let sent = &self.controller.sent;
-        let found = self.controller.wire.look(|events| {
-            let quiet = sent.iter().filter(|sent| !sent.disturbed);
-            quiet.filter_map(|sent| signs_of_life(events, sent, wait)).max_by_key(|(broken, _)| *broken)
+        let found = self.controller.wire.inspect(|events| {
+            let undisturbed = sent.iter().filter(|sent| !sent.disturbed);
+            undisturbed.filter_map(|sent| progress_acks(events, sent, wait)).max_by_key(|(broken, _)| *broken)
         });
         if let Some((broken, seen)) = found {
             self.judge(Rule::InProgress, !broken, seen);
@@ -58,21 +58,21 @@ impl<F: FnMut(&Row) + Send> Course<F> {
 
     fn replies(&mut self) {
         let sent = &self.controller.sent;
-        let (count, wrong) = self.controller.wire.look(|events| {
+        let (count, first_fault) = self.controller.wire.inspect(|events| {
             let replies = events.iter().enumerate().filter_map(|(place, event)| {
                 let Seen::Reply { payload, in_reply_to, .. } = &event.seen else { return None };
                 Some((place, payload, *in_reply_to))
             });
             let mut count = 0;
-            let mut wrong = None;
+            let mut first_fault = None;
             for (place, payload, in_reply_to) in replies {
                 count += 1;
-                wrong = wrong.or_else(|| fault(sent, place, payload, in_reply_to));
+                first_fault = first_fault.or_else(|| reply_fault(sent, place, payload, in_reply_to));
             }
-            (count, wrong)
+            (count, first_fault)
         });
-        match wrong {
-            Some(wrong) => self.judge(Rule::Replies, false, wrong),
+        match first_fault {
+            Some(fault) => self.judge(Rule::Replies, false, fault),
             None if count == 0 => self.skip(Rule::Replies, "needs a command that is answered"),
             None => self.judge(Rule::Replies, true, format!("{count} replies")),
         }
@@ -89,15 +89,15 @@ impl<F: FnMut(&Row) + Send> Course<F> {
                 self.skip(Rule::Versions, "needs a worker that publishes versions");
             }
             Ok(all) => {
-                // Who cannot read back what was said may say it once more after each start.
-                let blind = self.controller.consumer_maker.is_asked();
-                let starts = if blind { self.starts.as_slice() } else { &[] };
-                let holds = repeats_are_of_starts(&all, starts);
-                let seen = match (holds, blind) {
+                // A worker that cannot read back its versions may publish the same ones once after each start.
+                let cannot_read_back = self.controller.consumer_creator.was_requested();
+                let starts = if cannot_read_back { self.starts.as_slice() } else { &[] };
+                let holds = repeats_follow_starts(&all, starts);
+                let seen = match (holds, cannot_read_back) {
                     (true, _) => format!("published {} times", all.len()),
-                    (false, false) => "the same ones twice in a row".to_owned(),
+                    (false, false) => "the same versions twice in a row".to_owned(),
                     (false, true) => {
-                        "the same ones twice in a row, not as the first after a start".to_owned()
+                        "the same versions twice in a row, not as the first after a start".to_owned()
                     }
                 };
                 self.judge(Rule::Versions, holds, seen);
@@ -115,8 +115,8 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             events.iter().filter(|event| event.seen == Seen::Beat).map(|event| event.at).collect()
         };
         let wire = &self.controller.wire;
-        if !promised && wire.look(beats).is_empty() {
-            // They are optional, and it says that there are none.
+        if !promised && wire.inspect(beats).is_empty() {
+            // Heartbeats are optional, and the announcement promises none.
             self.row(Rule::Heartbeats, Verdict::Holds, "none, and none announced");
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl<F: FnMut(&Row) + Send> Course<F> {
             beats(events).windows(2).any(close).then_some(())
         };
         let found = wire.until(BEAT_WITHIN * 2, regular).await;
-        let count = wire.look(beats).len();
+        let count = wire.inspect(beats).len();
         let seen = match found {
             Some(()) => format!("{count} heartbeats"),
             None => format!("{count} heartbeats, no two within {} s", BEAT_WITHIN.as_secs()),
@@ -135,18 +135,18 @@ impl<F: FnMut(&Row) + Send> Course<F> {
     }
 }
 
-/// Whether each of the versions, with their places in the stream, differs from those before, or is the first after a
-/// start, where each start is good for one.
-fn repeats_are_of_starts(all: &[(u64, Versions)], starts: &[Start]) -> bool {
+/// Whether all versions differ from their predecessors, except that one repetition may follow each start. `all` contains
+/// stream sequences and versions.
+fn repeats_follow_starts(all: &[(u64, Versions)], starts: &[Start]) -> bool {
     let mut starts = starts.iter();
     let repeats = all.windows(2).filter(|pair| pair[0].1 == pair[1].1);
     repeats.map(|pair| (pair[0].0, pair[1].0)).all(|(before, repeat)| {
-        // Starts and repeats are in the order in which they happened, and each start is looked at once.
+        // Starts and repetitions are in chronological order, and each start is used at most once.
         starts.any(|start| start.after < repeat && before <= start.until)
     })
 }
 
-/// What is wrong with the order of reply, confirmation and acknowledgement.
+/// The fault in the order of reply, confirmation and acknowledgement; `None` if the order is right.
 fn out_of_order(events: &[Event], sent: &Sent, reply: usize) -> Option<String> {
     let Some(Event { seen: Seen::Reply { inbox, .. }, .. }) = events.get(reply) else { return None };
     let Some(inbox) = inbox else {
@@ -155,17 +155,17 @@ fn out_of_order(events: &[Event], sent: &Sent, reply: usize) -> Option<String> {
     let stored = Seen::Stored { inbox: inbox.clone() };
     let stored = events.iter().position(|event| event.seen == stored);
     match (stored, acked(events, sent)) {
-        (_, None) => Some("was answered and not acknowledged".to_owned()),
-        (None, Some(_)) => Some("was acknowledged, and its reply is not in the stream".to_owned()),
+        (_, None) => Some("was answered but not acknowledged".to_owned()),
+        (None, Some(_)) => Some("was acknowledged, but its reply is not in the stream".to_owned()),
         (Some(stored), Some(acked)) if acked < stored => {
-            Some("was acknowledged before the stream had its reply".to_owned())
+            Some("was acknowledged before the stream had stored its reply".to_owned())
         }
         (Some(_), Some(_)) => None,
     }
 }
 
-/// Of a command that took long: whether the rule is broken, and what was seen. `None` if it did not take long.
-fn signs_of_life(events: &[Event], sent: &Sent, wait: Duration) -> Option<(bool, String)> {
+/// For a command that took long: whether the rule is broken, and what was observed. `None` if it did not take long.
+fn progress_acks(events: &[Event], sent: &Sent, wait: Duration) -> Option<(bool, String)> {
     let after = &events[sent.mark..];
     let of_command = |event: &&Event| match &event.seen {
         Seen::Delivered { sequence } | Seen::InProgress { sequence } | Seen::Acked { sequence } => {
@@ -188,25 +188,25 @@ fn signs_of_life(events: &[Event], sent: &Sent, wait: Duration) -> Option<(bool,
     (took > wait / 2 && signs > 0).then_some((false, seen))
 }
 
-/// What is wrong with a reply at this place.
-fn fault(sent: &[Sent], place: usize, payload: &[u8], in_reply_to: Option<u64>) -> Option<String> {
+/// The fault of a reply at this place in the observed messages; `None` if it is right.
+fn reply_fault(sent: &[Sent], place: usize, payload: &[u8], in_reply_to: Option<u64>) -> Option<String> {
     let reply = match Reply::parse(payload) {
         Ok(reply) => reply,
-        Err(error) => return Some(format!("one that is none: {error}")),
+        Err(error) => return Some(format!("an invalid reply: {error}")),
     };
     if reply.result.as_str().len() > MESSAGE_BYTES_MAX {
         return Some(format!("a result of {} bytes", reply.result.as_str().len()));
     }
-    // One that does not say what it answers answers the last command.
+    // A reply that names no command belongs to the last one.
     let command = match in_reply_to {
         Some(sequence) => sent.iter().find(|sent| sent.sequence == sequence),
         None => sent.iter().rfind(|sent| sent.mark <= place),
     };
     match command {
-        None => Some("one to no command".to_owned()),
-        Some(command) if command.silent => Some(format!("one to {}, where none is due", command.action)),
+        None => Some("a reply to an unknown command".to_owned()),
+        Some(command) if command.silent => Some(format!("an unexpected reply to {}", command.action)),
         Some(command) if command.action != reply.action => {
-            Some(format!("one of action {} to {}", reply.action, command.action))
+            Some(format!("a reply with action {} to {}", reply.action, command.action))
         }
         Some(_) => None,
     }
@@ -217,9 +217,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_said_again() {
+    fn repetitions_are_allowed_after_starts() {
         let start = |after, until| Start { after, until };
-        for (said, starts, expected) in [
+        for (published, starts, expected) in [
             // Changed each time.
             ("a b a", vec![], true),
             ("a a", vec![], false),
@@ -228,7 +228,7 @@ mod tests {
             ("a b b", vec![start(1, 1)], false),
             ("a a b", vec![start(2, 3)], false),
             ("a a a", vec![start(1, 1)], false),
-            // What came while the worker was ended may be of the old process or the new one.
+            // Versions published during the restart may be from the old process or the new one.
             ("a b b", vec![start(1, 2)], true),
             ("a a b", vec![start(1, 2)], true),
             ("a a a", vec![start(1, 3)], false),
@@ -238,8 +238,8 @@ mod tests {
             ("a b b", vec![start(0, 0), start(2, 2)], true),
         ] {
             let versions = |text: &str| Versions([("linux".to_owned(), text.to_owned())].into());
-            let all: Vec<_> = (1..).zip(said.split(' ').map(versions)).collect();
-            assert_eq!(repeats_are_of_starts(&all, &starts), expected, "{said} {starts:?}");
+            let all: Vec<_> = (1..).zip(published.split(' ').map(versions)).collect();
+            assert_eq!(repeats_follow_starts(&all, &starts), expected, "{published} {starts:?}");
         }
     }
 }
