@@ -1,4 +1,4 @@
-//! What comes over the bus.
+//! Messages on the bus.
 
 use bytes::Bytes;
 use chrono::DateTime;
@@ -24,7 +24,7 @@ fn check_outcome(outcome: &Outcome) {
     if let Outcome::Error(message) = outcome {
         let success =
             ["done", "reboot-required"].iter().any(|word| message.trim().eq_ignore_ascii_case(word));
-        assert!(!success && !message.is_empty(), "{message:?} is taken for success");
+        assert!(!success && !message.is_empty(), "{message:?} reads as success");
     }
     assert_eq!(Outcome::from(text.to_owned()), *outcome);
 }
@@ -34,10 +34,10 @@ pub fn reply(data: &[u8]) {
     let Ok(reply) = Reply::parse(data) else { return };
     assert!(data.len() <= REPLY_BYTES_MAX && is_object(data));
     check_outcome(&reply.result);
-    assert_eq!(Reply::parse(&reply.to_payload()).expect("what is printed is read"), reply);
+    assert_eq!(Reply::parse(&reply.to_payload()).expect("a written value is read back"), reply);
 }
 
-/// A command, and in another line the id in its header.
+/// A command: a line with the id in its header, then the payload.
 pub fn command(data: &[u8]) {
     let [id, payload] = split(data, b'\n');
     if let Ok(id) = str::from_utf8(id).unwrap_or_default().parse::<CommandId>() {
@@ -45,16 +45,16 @@ pub fn command(data: &[u8]) {
     }
     let Ok(command) = Command::parse(payload) else { return };
     assert!(payload.len() <= COMMAND_BYTES_MAX && is_object(payload));
-    let again = Command::parse(&command.to_payload()).expect("what is printed is read");
+    let again = Command::parse(&command.to_payload()).expect("a written value is read back");
     assert_eq!(again.action(), command.action());
-    // Whole seconds travel.
+    // Only whole seconds are sent.
     assert_eq!(again.not_after().map(|at| at.timestamp()), command.not_after().map(|at| at.timestamp()));
     assert_eq!(again.to_payload(), command.to_payload());
 }
 
 const NOW: Now = Now { wall: DateTime::UNIX_EPOCH, monotonic: std::time::Duration::ZERO };
 
-/// A worker's announcement, and what the orchestrator's inventory makes of it.
+/// A worker's announcement, parsed and applied to the orchestrator's inventory.
 pub fn announcement(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
     let application = os_upgrade_protocol::ApplicationName::new("os-upgrade-debian").expect("a name");
@@ -62,49 +62,49 @@ pub fn announcement(data: &[u8]) {
     let payload = Bytes::copy_from_slice(data);
     let message =
         WorkerMessage::Announced { application, host: host.clone(), payload, at: DateTime::UNIX_EPOCH };
-    let noted = inventory.take_in(NOW, message);
+    let applied = inventory.take_in(NOW, message);
     inventory.tick(NOW, true);
-    assert!(noted.is_ok() || !inventory.view().hosts.contains_key(&host));
+    assert!(applied.is_ok() || !inventory.view().hosts.contains_key(&host));
     let Ok(announcement) = Announcement::parse(data) else { return };
     assert!(data.len() <= ANNOUNCEMENT_BYTES_MAX && is_object(data));
-    let again = Announcement::parse(&announcement.to_payload()).expect("what is printed is read");
+    let again = Announcement::parse(&announcement.to_payload()).expect("a written value is read back");
     assert_eq!(again, announcement);
 }
 
-/// What a host runs.
+/// The versions of a host.
 pub fn versions(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
     let (payload, at) = (Bytes::copy_from_slice(data), DateTime::UNIX_EPOCH);
-    let noted = Inventory::default().take_in(NOW, WorkerMessage::Versions { host, payload, at });
+    let applied = Inventory::default().take_in(NOW, WorkerMessage::Versions { host, payload, at });
     let versions = Versions::parse(data);
-    assert_eq!(noted.is_ok(), versions.is_ok());
+    assert_eq!(applied.is_ok(), versions.is_ok());
     let Ok(versions) = versions else { return };
     assert!(data.len() <= VERSIONS_BYTES_MAX && is_object(data));
-    assert_eq!(Versions::parse(&versions.to_payload()).expect("what is printed is read"), versions);
+    assert_eq!(Versions::parse(&versions.to_payload()).expect("a written value is read back"), versions);
 }
 
-/// How far a host is.
+/// The progress of a host.
 pub fn progress(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
     let payload = Bytes::copy_from_slice(data);
-    let noted = Inventory::default().take_in(NOW, WorkerMessage::Progress { host, payload });
+    let applied = Inventory::default().take_in(NOW, WorkerMessage::Progress { host, payload });
     let progress = Progress::parse(data);
-    assert_eq!(noted.is_ok(), progress.is_ok());
+    assert_eq!(applied.is_ok(), progress.is_ok());
     let Ok(progress) = progress else { return };
     assert!(data.len() <= PROGRESS_BYTES_MAX && is_object(data));
     assert!(progress.text.len() <= PROGRESS_TEXT_BYTES_MAX);
     assert!(progress.percent.is_none_or(|percent| percent <= 100));
-    assert_eq!(Progress::parse(&progress.to_payload()).expect("what is printed is read"), progress);
+    assert_eq!(Progress::parse(&progress.to_payload()).expect("a written value is read back"), progress);
 }
 
-/// Why a run is stopping. Whatever it is, it is a hint.
+/// A hint that a run is stopping. Any payload is a hint.
 pub fn hint(data: &[u8]) {
     let hint = Hint::read(data);
     assert!(is_object(data) || hint == Hint::default());
     assert_eq!(Hint::read(&hint.to_payload()), hint);
 }
 
-/// A message of the control stream: subject, command id, in-reply-to, a line each, and the payload.
+/// A message of the control stream: a line each for subject, command id and in-reply-to, then the payload.
 pub fn control(data: &[u8]) {
     let [subject, command_id, in_reply_to, payload] = split(data, b'\n');
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -140,13 +140,13 @@ pub fn control(data: &[u8]) {
     }
 }
 
-/// A subject of the bus, or a token of one.
+/// A subject on the bus, or a token of one.
 pub fn subject(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Ok(host) = HostName::from_token(text) {
         assert!((1..=NAME_BYTES_MAX).contains(&host.as_str().len()));
         assert!(!host.as_str().chars().any(char::is_control));
-        assert!(host.token().len() <= text.len(), "nothing is escaped that need not be");
+        assert!(host.token().len() <= text.len(), "only necessary bytes are escaped");
         assert_eq!(HostName::from_token(&host.token()), Ok(host));
     }
     if let Ok((application, host)) = subjects::worker_parts(text) {
@@ -160,7 +160,7 @@ pub fn subject(data: &[u8]) {
     }
 }
 
-/// What one instance of the orchestrator passes on to another, and what that one answers.
+/// A request that one instance of the orchestrator forwards to another, or the answer to it.
 pub fn forward(data: &[u8]) {
     if let Ok(forwarded) = forward::decode(data) {
         assert!(is_object(data));
@@ -173,6 +173,6 @@ pub fn forward(data: &[u8]) {
     if outcome.is_ok() {
         assert!(is_object(data));
     }
-    let payload = forward::encode_outcome(&outcome).expect("it is printed");
+    let payload = forward::encode_outcome(&outcome).expect("an outcome is written");
     assert_eq!(forward::decode_outcome(&payload), outcome);
 }

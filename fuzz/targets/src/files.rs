@@ -1,4 +1,4 @@
-//! What is read from files that others may have written.
+//! Files that other programs or people may have written.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,10 +17,10 @@ pub fn state_file(data: &[u8]) {
     let Ok(file) = StateFile::parse(data, &host) else { return };
     assert!(is_object(data));
     assert_eq!(file.host, host);
-    assert_eq!(StateFile::parse(&file.to_bytes(), &host).expect("what is printed is read"), file);
+    assert_eq!(StateFile::parse(&file.to_bytes(), &host).expect("a written value is read back"), file);
 }
 
-/// The file with the tokens of those who may call.
+/// The file with the tokens of API callers.
 pub fn token_file(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let tokens = match auth::parse_tokens(text) {
@@ -28,7 +28,7 @@ pub fn token_file(data: &[u8]) {
         Err(why) => return assert!(!why.is_empty() && is_one_line(&why), "{why:?}"),
     };
     let names: BTreeSet<_> = tokens.iter().map(|token| token.name.to_string()).collect();
-    assert_eq!(names.len(), tokens.len(), "each is named once");
+    assert_eq!(names.len(), tokens.len(), "names are unique");
     for token in &tokens {
         match (&token.rights, &token.proof) {
             (Rights::Role(_) | Rights::Group(_), Proof::Secret(_)) => {}
@@ -36,11 +36,11 @@ pub fn token_file(data: &[u8]) {
             (rights, proof) => panic!("{rights:?} by {proof:?}"),
         }
     }
-    let written = auth::tokens_text(&tokens).expect("what is read can be written");
-    assert_eq!(auth::parse_tokens(&written).expect("what is written is read"), tokens);
+    let written = auth::tokens_text(&tokens).expect("parsed tokens can be written");
+    assert_eq!(auth::parse_tokens(&written).expect("written tokens are read back"), tokens);
 }
 
-/// The settings: a TOML file, and after a line `--- environment` variables, one a line.
+/// The settings: a TOML file, then a line `--- environment`, then one environment variable per line.
 pub fn settings(data: &[u8]) {
     const SEPARATOR: &str = "--- environment\n";
     let Ok(text) = str::from_utf8(data) else { return };
@@ -54,7 +54,7 @@ pub fn settings(data: &[u8]) {
             assert_eq!(
                 parse(None, file, variables()).as_ref(),
                 Ok(&settings),
-                "it does not depend on the name"
+                "the file's name has no influence"
             );
             let locks = &settings.fleet_lock;
             assert!(locks.url.is_some() || locks.groups.slots(&locks.default_group).is_some());
@@ -72,6 +72,6 @@ pub fn settings(data: &[u8]) {
                 "{text:?}"
             );
         }
-        Err(Error::Unreadable { .. }) => unreachable!("nothing is read from the disk"),
+        Err(Error::Unreadable { .. }) => unreachable!("no file is read"),
     }
 }

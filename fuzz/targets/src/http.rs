@@ -1,4 +1,4 @@
-//! What comes over HTTP: requests of operators and FleetLock clients, answers of lock servers.
+//! HTTP: requests of operators and FleetLock clients, answers of lock servers.
 
 use axum::http::{HeaderValue, Uri};
 use chrono::Utc;
@@ -21,11 +21,11 @@ pub fn claim(data: &[u8]) {
     assert!(!claim.id.as_str().chars().any(char::is_control));
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
     assert!(!claim.group.as_str().is_empty() && claim.group.as_str().bytes().all(allowed));
-    assert_eq!(Claim::parse(&claim.to_body()).expect("what is printed is read"), claim);
+    assert_eq!(Claim::parse(&claim.to_body()).expect("a written value is read back"), claim);
 }
 
-/// The answer of a lock server: status and location, a line each, and the body. Its `Retry-After` is that of the
-/// location's line, and its `Date` the body.
+/// The answer of a lock server: a line each for status and location, then the body. The location also serves as
+/// `Retry-After`, and the body as `Date`.
 pub fn lock_answer(data: &[u8]) {
     let [status, location, body] = split(data, b'\n');
     let status = str::from_utf8(status).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn lock_answer(data: &[u8]) {
             vec![lock_kind, value]
         }
         LockOutcome::Protocol { detail } => vec![detail],
-        LockOutcome::Unreachable { why } => panic!("it has answered: {why}"),
+        LockOutcome::Unreachable { why } => panic!("an answer counts as unreachable: {why}"),
     };
     assert_ne!(status, 200);
     assert!(texts.iter().all(|text| text.len() <= MESSAGE_BYTES_MAX && !text.chars().any(char::is_control)));
@@ -55,30 +55,30 @@ pub fn config(data: &[u8]) {
     match offline::config(data) {
         Ok(config) => {
             assert!(is_object(data));
-            // What cannot be meant is said by the kernel; what it takes can be read again as it is shown.
+            // The kernel rejects invalid values; a valid configuration is read back from its JSON.
             if config.validate().is_ok() {
-                let shown = serde_json::to_vec(&config).expect("it is printed");
-                assert_eq!(offline::config(&shown).expect("what is printed is read"), config);
+                let json = serde_json::to_vec(&config).expect("a configuration is written");
+                assert_eq!(offline::config(&json).expect("a written configuration is read back"), config);
             }
         }
         Err(problem) => assert!(!problem.is_empty()),
     }
 }
 
-/// The same in YAML, which is read as it is written.
+/// A configuration in YAML, which is read back as it was written.
 pub fn yaml(data: &[u8]) {
     match offline::config_in_yaml(data) {
         Ok(config) if config.validate().is_ok() => {
-            let shown = serde_json::to_vec(&config).expect("it is printed");
-            let written = offline::to_yaml(&shown).expect("JSON can be written as YAML");
-            assert_eq!(offline::config_in_yaml(written.as_bytes()).expect("what is written is read"), config);
+            let json = serde_json::to_vec(&config).expect("a configuration is written");
+            let yaml = offline::to_yaml(&json).expect("JSON can be written as YAML");
+            assert_eq!(offline::config_in_yaml(yaml.as_bytes()).expect("written YAML is read back"), config);
         }
         Ok(_) => {}
         Err(problem) => assert!(!problem.is_empty()),
     }
 }
 
-/// A patch of the configuration: its type and the configuration, a line each, and the patch.
+/// A patch of the configuration: a line each for the content type and the configuration, then the patch.
 pub fn patch(data: &[u8]) {
     let [content_type, configuration, patch] = split(data, b'\n');
     let Ok(content_type) = HeaderValue::from_bytes(content_type) else { return };
@@ -89,13 +89,13 @@ pub fn patch(data: &[u8]) {
         Err(problem) => return assert!(!problem.is_empty()),
     };
     if is_list {
-        // About what the steps may make, written with as much as can be escaped.
+        // The approximate limit of a JSON Patch's result, including escapes.
         let written = once.to_string().len();
         assert!(written <= data.len().max(16 * 1024 * 1024), "{written} bytes");
     } else {
-        assert!(once.is_object(), "what is merged with an object is one");
+        assert!(once.is_object(), "the result of a merge patch is an object");
         let twice = offline::patched(content_type, patch, once.clone());
-        assert_eq!(twice.as_ref(), Ok(&once), "it says what is to be there afterwards");
+        assert_eq!(twice.as_ref(), Ok(&once), "a merge patch is idempotent");
     }
     config(once.to_string().as_bytes());
 }

@@ -1,4 +1,4 @@
-//! Messages of the journal, one after the other: their headers, their parts, and what they make of a state.
+//! Sequences of journal messages: their headers, their parts, and the resulting state.
 
 use bytes::Bytes;
 use os_upgrade_protocol::subject::JOURNAL_SNAPSHOT;
@@ -8,15 +8,15 @@ use os_upgrade_shell::journal::{AppendId, Tip};
 
 use crate::text::split;
 
-/// Messages that are separated by lines `---`. Each has its headers, `Name: value` a line, with `Subject` and `Sequence`
-/// among them, then an empty line and its payload.
+/// Messages separated by lines `---`. Each has header lines, `Name: value`, including `Subject` and `Sequence`, then an
+/// empty line and the payload.
 pub fn journal(data: &[u8]) {
-    followed(data);
+    follow(data);
 }
 
-/// How many records and snapshots were taken.
-pub fn followed(data: &[u8]) -> usize {
-    let mut taken = 0;
+/// Follows the messages, and returns how many records and snapshots were accepted.
+pub fn follow(data: &[u8]) -> usize {
+    let mut accepted = 0;
     let mut follower = Follower::default();
     let mut last = 0_u64;
     for raw in separated(data, b"\n---\n") {
@@ -30,25 +30,25 @@ pub fn followed(data: &[u8]) -> usize {
         let Ok(message) = Message::read(sequence, subject, header, payload) else { continue };
         assert!(1 <= message.part && message.part <= message.parts);
         assert_eq!(subject == JOURNAL_SNAPSHOT, matches!(message.kind, Kind::Snapshot { .. }));
-        written_and_read(sequence, &message);
+        check_headers(sequence, &message);
         if let Some(start) = snapshot_start(sequence, &message) {
             assert!(start >= 1, "streams begin with 1");
         }
         let before = follower.state.clone();
         match follower.read(sequence, &message) {
             Ok(Some(committed)) => {
-                taken += 1;
+                accepted += 1;
                 assert_eq!(committed.before.run, before.run);
-                replayed(&committed.before, &committed.record, &follower);
+                check_replay(&committed.before, &committed.record, &follower);
             }
-            Ok(None) => taken += usize::from(matches!(message.kind, Kind::Snapshot { .. })),
+            Ok(None) => accepted += usize::from(matches!(message.kind, Kind::Snapshot { .. })),
             Err(_) => {
-                assert_eq!(follower.state, before, "what is refused changes nothing");
-                return taken;
+                assert_eq!(follower.state, before, "a rejected message changes nothing");
+                return accepted;
             }
         }
     }
-    taken
+    accepted
 }
 
 fn separated<'a>(data: &'a [u8], separator: &[u8]) -> Vec<&'a [u8]> {
@@ -73,17 +73,17 @@ fn headers(raw: &[u8]) -> (Vec<(&str, &str)>, &[u8]) {
     (pairs.collect(), payload)
 }
 
-/// A message's headers say all of it.
-fn written_and_read(sequence: u64, message: &Message) {
+/// Checks that a message can be read back from its headers and payload.
+fn check_headers(sequence: u64, message: &Message) {
     let headers = message.headers();
     let header =
         |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
     let again = Message::read(sequence, message.kind.subject(), header, message.payload.clone());
-    assert_eq!(again.expect("what is written is read"), *message);
+    assert_eq!(again.expect("a written message is read back"), *message);
 }
 
-/// A record that was taken can be written, read back, and leads to the same state.
-fn replayed(before: &os_upgrade_kernel::State, record: &os_upgrade_kernel::Record, follower: &Follower) {
+/// Checks that an accepted record can be written and read back, and leads to the same state.
+fn check_replay(before: &os_upgrade_kernel::State, record: &os_upgrade_kernel::Record, follower: &Follower) {
     let root = Tip::default();
     let mut id = 0;
     let mut next_id = || {

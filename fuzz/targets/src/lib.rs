@@ -1,8 +1,8 @@
-//! What every parser of bytes from outside must do with any bytes: never panic, keep to its bounds, take nothing that
-//! its type does not allow, and read back what it prints.
+//! Fuzz targets: whatever the input, a parser of untrusted bytes must not panic, must keep its limits, must accept only
+//! what its type allows, and must read back what it writes.
 //!
-//! Each target is a function that panics when that is not so. `fuzz/` feeds them with what libFuzzer makes up; the test
-//! of this crate with the corpora, so that what was found once is looked at by `make test` for ever.
+//! Each target is a function that panics when a parser fails that. The programs in `fuzz/` pass it inputs of libFuzzer;
+//! the test of this crate passes it the corpora, so that `make test` covers every input that was ever found.
 
 mod bus;
 mod files;
@@ -15,14 +15,14 @@ mod window;
 pub use bus::{announcement, command, control, forward, hint, progress, reply, subject, versions};
 pub use files::{settings, state_file, token_file};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
-pub use journal::{followed, journal};
+pub use journal::{follow, journal};
 pub use sites::{site_answer, site_request};
 pub use window::window;
 
-/// A target.
+/// A fuzz target; it panics on a fault.
 pub type Target = fn(&[u8]);
 
-/// Every target by its name, which is also the name of its corpus and of its program in `fuzz/`.
+/// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
 pub const TARGETS: [(&str, Target); 23] = [
     ("announcement", announcement),
     ("claim", claim),

@@ -1,11 +1,11 @@
-//! Maintenance windows, and when they are open.
+//! Maintenance windows and their occurrences.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Calendar, Window};
 
 use crate::text::{is_object, split};
 
-/// A time in seconds since 1970, and a window, a line each.
+/// A line with a time in seconds since 1970, then a window.
 pub fn window(data: &[u8]) {
     let [time, json] = split(data, b'\n');
     let seconds = str::from_utf8(time).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
@@ -15,15 +15,15 @@ pub fn window(data: &[u8]) {
         Err(problem) => return assert!(!problem.to_string().is_empty()),
     };
     assert!(is_object(json));
-    let shown = serde_json::to_vec(&window).expect("it is printed");
-    assert_eq!(serde_json::from_slice::<Window>(&shown).expect("what is printed is read"), window);
+    let json = serde_json::to_vec(&window).expect("a window is written");
+    assert_eq!(serde_json::from_slice::<Window>(&json).expect("a written window is read back"), window);
 
     let windows = [window];
     let calendar = Calendar::new(&windows, &[], chrono_tz::Tz::Pacific__Apia);
     let _ = calendar.check(at);
     let found: Vec<_> = calendar.occurrences(at).take(3).collect();
     let list: Vec<_> = found.iter().copied().map_while(Result::ok).collect();
-    assert!(found.len() <= list.len() + 1, "an error is the last");
+    assert!(found.len() <= list.len() + 1, "nothing follows an error");
     let error = found.last().copied().and_then(Result::err);
     let expected = |occurrence| match (occurrence, error) {
         (None, Some(error)) => Err(error),

@@ -1,4 +1,4 @@
-//! Every file of every corpus, as an ordinary test; what is found by fuzzing becomes one more file there.
+//! Runs the targets with every file of every corpus; each finding of the fuzzer is added to a corpus.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use os_upgrade_fuzz_targets::{TARGETS, followed};
+use os_upgrade_fuzz_targets::{TARGETS, follow};
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -18,7 +18,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_target_takes_its_corpus() {
+fn every_target_passes_its_corpus() {
     let mut failed = Vec::new();
     for (name, target) in TARGETS {
         let corpus = fuzz().join("corpus").join(name);
@@ -28,7 +28,7 @@ fn every_target_takes_its_corpus() {
             let data = fs::read(corpus.join(&file)).unwrap();
             (file, data)
         });
-        // What no corpus needs to have.
+        // Inputs for every target, so that no corpus needs them.
         let odd = [&b""[..], b"\0", b"\xff\xfe", &[b'['; 4096], &[b'\n'; 16]];
         let odd = odd.into_iter().map(|data| (format!("{data:.20?}"), data.to_vec()));
         for (file, data) in files.chain(odd) {
@@ -40,12 +40,12 @@ fn every_target_takes_its_corpus() {
     assert_eq!(failed, [""; 0]);
 }
 
-/// A corpus of another format would be refused at the first header, and fuzzing go no further.
+/// A corpus in an outdated format would be rejected at the first header, and fuzzing would get no further.
 #[test]
-fn journals_of_the_corpus_are_followed() {
-    for (file, taken) in [("run", 5), ("locks", 3), ("snapshot", 2), ("deflated", 1), ("far-times", 1)] {
+fn corpus_journals_are_followed() {
+    for (file, accepted) in [("run", 5), ("locks", 3), ("snapshot", 2), ("deflated", 1), ("far-times", 1)] {
         let data = fs::read(fuzz().join("corpus/journal").join(file)).unwrap();
-        assert_eq!(followed(&data), taken, "{file}");
+        assert_eq!(follow(&data), accepted, "{file}");
     }
 }
 
@@ -60,6 +60,6 @@ fn every_target_has_a_corpus_and_a_program() {
     assert_eq!(programs, targets);
     let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).unwrap();
     for name in targets {
-        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is no program");
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} has no program");
     }
 }
