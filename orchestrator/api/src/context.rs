@@ -1,4 +1,4 @@
-//! What every resource has at hand: the site, its history, who may call, and how the API is served.
+//! The shared state of every handler: the site, its history, who may call, and how the API is served.
 
 use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};
@@ -24,18 +24,18 @@ use crate::http::listener::Limits;
 use crate::http::reply::{granted, json_bytes};
 use crate::sites::Sites;
 
-/// How often FleetLock clients were answered what: labels `operation` and `kind`, which is `granted`, or an error's.
+/// Answers to FleetLock clients: labels `operation` and `kind`, which is `granted` or an error kind.
 pub(crate) type Answers = Metrics<[(&'static str, &'static str); 2], Counter>;
 
-/// From so many hosts on, an answer is written out off the runtime's threads, on which the run goes on.
+/// Answers about at least this many hosts are serialized off the runtime's threads, which also drive the run.
 const LARGE_HOSTS: usize = 200;
-/// As much of an order is logged.
-const ORDER_BYTES_MAX: usize = 500;
+/// Longest request in a log line, in bytes; the rest is cut off.
+const LOGGED_BYTES_MAX: usize = 500;
 
-/// How long the history is waited for; a store that cannot be written is read as it is.
-const HISTORY_WITHIN: Duration = Duration::from_secs(2);
+/// How long to wait until the history has caught up. After that it is read as it is.
+const HISTORY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What every endpoint has at hand.
+/// The state of the router, passed to every handler.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     pub(crate) site: SiteHandle,
@@ -48,30 +48,30 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// The present state.
+    /// The current state of the site.
     ///
     /// # Errors
-    /// It has not been read since the start: an empty one would be taken for the site's.
+    /// 503 until the state has been read once after the start; an empty state would be mistaken for the site's.
     pub(crate) fn snapshot(&self) -> Result<Arc<SiteSnapshot>, Problem> {
-        let present = self.site.shown(chrono::Utc::now());
-        match present.readiness.why_not() {
-            Some(why) if !present.is_read => Err(Problem::unavailable(why)),
-            Some(_) | None => Ok(present),
+        let snapshot = self.site.shown(chrono::Utc::now());
+        match snapshot.readiness.why_not() {
+            Some(why) if !snapshot.is_read => Err(Problem::unavailable(why)),
+            Some(_) | None => Ok(snapshot),
         }
     }
 
-    /// The same for who asks for a change, which has not been made where there is none.
+    /// The current state, for a handler that is about to request a change.
     ///
     /// # Errors
-    /// As [`Self::present`].
+    /// As [`Self::snapshot`]; the error also reports that nothing was changed.
     pub(crate) fn snapshot_for_change(&self) -> Result<Arc<SiteSnapshot>, Problem> {
         self.snapshot().map_err(|problem| NotDone::unchanged(problem.into_message()).into())
     }
 
-    /// The history, with everything that the present state shows: who has read there of a run finds it here.
+    /// The history, once it contains everything that the current state shows, so that a run seen there is found here.
     pub(crate) async fn history(&self) -> &History {
-        let has = self.history.has(self.site.snapshot().recorded);
-        if tokio::time::timeout(HISTORY_WITHIN, has).await.is_err() {
+        let caught_up = self.history.has(self.site.snapshot().recorded);
+        if tokio::time::timeout(HISTORY_TIMEOUT, caught_up).await.is_err() {
             tracing::debug!("the history is behind");
         }
         &self.history
@@ -79,7 +79,7 @@ impl Api {
 }
 
 impl Api {
-    /// Answers with what `write` makes of the present, of about `hosts` hosts.
+    /// Answers with the JSON that `write` produces. `hosts` is about how many hosts it contains.
     pub(crate) async fn render<W>(&self, hosts: usize, write: W) -> Result<Response, Problem>
     where
         W: FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
@@ -88,7 +88,7 @@ impl Api {
             write()
         } else {
             let permit = self.renders.clone().acquire_owned().await;
-            // It goes on also when nobody waits for it any more, and has its permit until then.
+            // The blocking task continues after its request is dropped, and keeps the permit until it ends.
             let written = tokio::task::spawn_blocking(move || {
                 let written = write();
                 drop(permit);
@@ -99,7 +99,7 @@ impl Api {
         written.map(json_bytes).map_err(|error| Problem::internal(error.to_string()))
     }
 
-    /// Asks for a change; answered once it is durable, or refused.
+    /// Requests a change and waits until it is durable or refused.
     pub(crate) async fn change<O>(&self, request: Request<O>) -> Result<StatusCode, Problem>
     where
         O: Family,
@@ -108,39 +108,39 @@ impl Api {
         Ok(granted(&self.site.request(request).await??))
     }
 
-    /// The same for what operators seldom order by hand: it is logged once it has been carried out.
-    pub(crate) async fn order<O>(&self, request: Request<O>) -> Result<StatusCode, Problem>
+    /// As [`Self::change`], for rare operator actions: an applied change is logged.
+    pub(crate) async fn change_and_log<O>(&self, request: Request<O>) -> Result<StatusCode, Problem>
     where
         O: Family + Clone + Debug,
         Problem: From<O::Refusal>,
     {
-        let order = request.clone();
+        let copy = request.clone();
         let accepted = self.site.request(request).await??;
         if accepted != Accepted::Valid {
-            tracing::info!(order = beginning(format!("{order:?}")), "an operator's order was carried out");
+            tracing::info!(request = truncated(format!("{copy:?}")), "an operator's request was applied");
         }
         Ok(granted(&accepted))
     }
 }
 
-/// As much of an order as a line of the log takes: it may name a thousand hosts, and the history has all of them.
-fn beginning(mut order: String) -> String {
-    if order.len() > ORDER_BYTES_MAX {
-        order.truncate(order.floor_char_boundary(ORDER_BYTES_MAX));
-        order.push('…');
+/// Shortens a request for the log: it may name a thousand hosts. The history has the whole request.
+fn truncated(mut text: String) -> String {
+    if text.len() > LOGGED_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(LOGGED_BYTES_MAX));
+        text.push('…');
     }
-    order
+    text
 }
 
 /// How the API is served.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// With TLS, if there is any; whoever builds the router alone does without.
+    /// TLS of the listener; `None` serves plain HTTP.
     pub tls: Option<Tls>,
-    /// How many requests.
+    /// How many connections and requests are accepted.
     pub limits: Limits,
-    /// With the key to the site's secrets, or without.
+    /// The site's secrets, with or without the key to them.
     pub strongbox: Strongbox,
-    /// With other sites behind `?site=`, or without any.
+    /// Other sites, reached with `?site=`; none by default.
     pub sites: Sites,
 }

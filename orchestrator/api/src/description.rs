@@ -1,4 +1,4 @@
-//! The description of the API, an `OpenAPI` document, in both syntaxes.
+//! The `OpenAPI` document of the API, in JSON and YAML.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use os_upgrade_api_types::route::Declaration;
 
 use crate::http::form;
 
-/// The document. Anybody may ask for it, so it is kept.
+/// The document. It is built once, because callers are not authenticated.
 #[derive(Debug)]
 pub(crate) struct Description {
     json: String,
@@ -15,7 +15,7 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// The description of `routes`.
+    /// Describes `routes`.
     pub(crate) fn of<'a>(routes: impl Iterator<Item = &'a Declaration>) -> Self {
         let json = serde_json::to_string_pretty(&openapi::document(routes));
         let json = json.expect("a document has string keys and no fallible part");
@@ -27,10 +27,10 @@ impl Description {
         &self.json
     }
 
-    /// The same in YAML.
+    /// The document in YAML, converted at the first call.
     ///
     /// # Errors
-    /// Why it has no form in YAML.
+    /// The conversion failed.
     pub(crate) fn yaml(&self) -> Result<&str, String> {
         let yaml = self.yaml.get_or_init(|| form::to_yaml(self.json.as_bytes()));
         yaml.as_deref().map_err(Clone::clone)

@@ -1,5 +1,4 @@
-//! What every request passes before it reaches a resource, and how it is answered: connections, who calls, bodies in and
-//! out, errors.
+//! The HTTP layer around the resources: connections, authentication, request and response bodies, errors.
 
 pub(crate) mod authority;
 pub(crate) mod document;

@@ -1,14 +1,15 @@
-//! The REST API: `/v1/config/os-upgrade` and `/v1/state/os-upgrade...`, as the specification and its conventions
-//! have them, the health endpoints, and FleetLock.
+//! The REST API: `/v1/config/os-upgrade` and `/v1/state/os-upgrade...` as the specification defines them, the health
+//! endpoints, and FleetLock.
 //!
-//! The routes are declared in `os-upgrade-api-types`; here is one file of handlers per group of them, each of which is
-//! registered with its declaration (`routes`). What they share is in `extract` (what comes in), `reply`
-//! (what goes out) and `error` (the error policy). Nothing is decided here: a write goes to the core
-//! through [`SiteHandle`] and is answered after it is durable; the present state is read from the same handle, and
-//! the past from the projection's [`History`], which is a moment behind and waited for.
+//! The routes are declared in `os-upgrade-api-types`. Each group of routes has one file of handlers here, and `routes`
+//! registers every handler with its declaration. Shared code is in `http`: `extract` reads requests, `reply` writes
+//! responses, `error` is the error policy. Nothing is decided here: a write goes to the core through
+//! [`SiteHandle`](os_upgrade_site::handle::SiteHandle) and is answered once it is durable. Reads of the current state
+//! use the same handle. Reads of the past use the projection's [`History`](os_upgrade_store::History), which lags a
+//! moment behind; readers wait for it.
 //!
-//! JSON or YAML in and out, as `form` has it. Whoever may not call a route is refused in `authority`, and who calls is
-//! found out in [`os_upgrade_auth`].
+//! Bodies are JSON or YAML; see `http::form`. [`os_upgrade_auth`] identifies the caller, and `http::authority` refuses
+//! callers that may not use a route.
 
 mod context;
 mod description;

@@ -1,5 +1,5 @@
-//! What the API serves, a file for each resource with the handlers of its routes. Nothing is decided here: a change goes to
-//! the core and is answered once it is durable.
+//! The handlers, one file for each resource. Nothing is decided here: a change goes to the core and is answered once
+//! it is durable.
 
 pub(crate) mod audit;
 pub(crate) mod cluster;
@@ -20,7 +20,7 @@ pub(crate) mod windows;
 
 use crate::routes::Routes;
 
-/// Every route, with what answers it.
+/// Every route with its handler.
 pub(crate) fn routes() -> Routes {
     Routes::default()
         .merge(config::routes())

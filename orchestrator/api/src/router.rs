@@ -1,4 +1,4 @@
-//! Every route, with what each request passes before it and after it.
+//! The router: every route, and the layers around them.
 
 use std::any::Any;
 use std::sync::{Arc, LazyLock};
@@ -27,11 +27,11 @@ use crate::http::listener::{self, Limits};
 use crate::http::{authority, form, lock_error};
 use crate::resources::{self, fleet_lock};
 
-/// How long a request may take from its last header to its answer. Writes are answered sooner, by the site handle, and
-/// FleetLock too.
+/// How long a request may take from its last header to its answer. Writes and FleetLock have shorter limits of their
+/// own.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How many large answers are written out at once: with more, a large site's memory and cores would go to readers.
+/// How many large answers are serialized at once, so that readers of a large site do not use up memory and cores.
 const RENDERS_MAX: usize = 2;
 
 pub(crate) static DESCRIPTION: LazyLock<Description> =
@@ -42,17 +42,17 @@ pub fn description() -> &'static str {
     DESCRIPTION.json()
 }
 
-/// Every route, with limits, error bodies and logging around them, for those whom `gate` lets in.
+/// Every route, with limits, error bodies and logging around them. `gate` authenticates callers.
 pub fn router(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Router {
     Routers::new(site, history, gate, options).edge
 }
 
-/// The ways in.
+/// The two routers of an instance.
 #[derive(Debug)]
 pub(crate) struct Routers {
-    /// For whoever connects.
+    /// For HTTP clients.
     pub(crate) edge: Router,
-    /// For what other sites pass on, once it is known who asks there; it passes nothing on.
+    /// For requests from other sites, whose callers are already identified. It forwards nothing.
     pub(crate) inner: Router,
 }
 
@@ -68,25 +68,25 @@ impl Routers {
             options: options.clone(),
             description: &DESCRIPTION,
         };
-        let inner = with_limits(resources::routes().router(&gate, None).fallback(nothing))
+        let inner = with_limits(resources::routes().router(&gate, None).fallback(not_found))
             .with_state(api.clone())
-            .layer(middleware::from_fn(in_time))
+            .layer(middleware::from_fn(with_timeout))
             .layer(middleware::from_fn(log_failure));
-        let edge = resources::routes().router(&gate, Some(&options.sites)).fallback(nothing);
+        let edge = resources::routes().router(&gate, Some(&options.sites)).fallback(not_found);
         let edge = with_limits(edge).with_state(api);
-        Self { edge: from_outside(edge, renders, gate, options.limits.clone()), inner }
+        Self { edge: edge_router(edge, renders, gate, options.limits.clone()), inner }
     }
 }
 
-/// `routes`, with what every request from outside passes before it, from the last to the first.
-pub(crate) fn from_outside(routes: Router, renders: Arc<Semaphore>, gate: Gate, limits: Limits) -> Router {
-    // What changes the path comes before the router, and everything else here before that.
+/// `routes` inside the layers that every request from outside passes; the last one added runs first.
+pub(crate) fn edge_router(routes: Router, renders: Arc<Semaphore>, gate: Gate, limits: Limits) -> Router {
+    // The path is rewritten before routing, and after all other layers.
     Router::new()
         .fallback_service(routes.map_request(fleet_lock::with_path_of_route))
         .layer(middleware::from_fn_with_state(renders, form::negotiated))
         .layer(middleware::from_fn_with_state(gate, authority::identify))
-        .layer(middleware::from_fn(in_time))
-        .layer(middleware::from_fn_with_state(limits, listener::within))
+        .layer(middleware::from_fn(with_timeout))
+        .layer(middleware::from_fn_with_state(limits, listener::enforce))
         .layer(middleware::from_fn(log_failure))
 }
 
@@ -97,31 +97,31 @@ pub(crate) fn with_limits<S: Clone + Send + Sync + 'static>(routes: Router<S>) -
         .layer(CatchPanicLayer::custom(panicked))
 }
 
-/// What is answered where there is no route.
-async fn nothing(State(api): State<Api>, request: Request) -> Response {
+/// Answers where there is no route.
+async fn not_found(State(api): State<Api>, request: Request) -> Response {
     let path = request.uri().path();
     match dialect_of(path) {
-        Dialect::Specification => Problem::not_found(format!("there is nothing at {path}")).into_response(),
-        Dialect::FleetLock => fleet_lock::nothing(&api, request).await,
+        Dialect::Specification => Problem::not_found(format!("there is not_found at {path}")).into_response(),
+        Dialect::FleetLock => fleet_lock::not_found(&api, request).await,
     }
 }
 
-/// Bounds all of it: finding out who asks, doing it, and writing the answer out.
-pub(crate) async fn in_time(method: Method, uri: Uri, request: Request, next: Next) -> Response {
+/// Limits the time for all of it: identifying the caller, handling the request, and serializing the answer.
+pub(crate) async fn with_timeout(method: Method, uri: Uri, request: Request, next: Next) -> Response {
     tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.unwrap_or_else(|_| {
-        let message = format!("there is no answer after {} s", REQUEST_TIMEOUT.as_secs());
+        let message = format!("no answer enforce {} s", REQUEST_TIMEOUT.as_secs());
         let refused = lock_error::refuse(uri.path(), lock_error::Kind::OutcomeUnknown, &message);
         refused.unwrap_or_else(|| Problem::not_done(&method, NotDone::unknown(message)).into_response())
     })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature tower-http asks for")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that tower-http requires")]
 fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     Problem::internal(panic_text(&*panic)).into_response()
 }
 
-/// One line for each request that fails, here at the boundary and nowhere else. Bodies, queries and headers, which
-/// may hold secrets, are not in it.
+/// Logs one line for each request that fails, here at the boundary and nowhere else. Bodies, queries and headers may
+/// hold secrets and are left out.
 async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let status = response.status();
@@ -142,12 +142,12 @@ async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> 
     response
 }
 
-/// At which level a failure is logged, if it is one.
+/// The level at which an answer is logged; none for a success.
 pub(crate) fn failure_level(status: StatusCode, is_routine: bool) -> Option<Level> {
-    // Whoever is not let in, or asks too often, may ask at any rate: lines of their own, once a minute, are about that.
-    let is_noted_elsewhere =
+    // Refused clients may send at any rate. They are logged elsewhere, once a minute.
+    let is_logged_elsewhere =
         [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS].contains(&status);
-    if is_routine || is_noted_elsewhere {
+    if is_routine || is_logged_elsewhere {
         Some(Level::DEBUG)
     } else if status.is_server_error() {
         Some(Level::ERROR)

@@ -1,5 +1,5 @@
-//! Routes: declarations, each registered with the handler that answers it. Who may ask, and whether another site may be
-//! asked instead, follows from the declaration.
+//! Routes: each declaration is registered with its handler. The declaration determines who may call, and whether
+//! `?site=` is accepted.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -13,12 +13,12 @@ use crate::context::Api;
 use crate::http::authority;
 use crate::sites::{self, Sites};
 
-/// Routes that are to be served.
+/// The routes to serve.
 #[derive(Default)]
 pub(crate) struct Routes(Vec<(Declaration, MethodRouter<Api>)>);
 
 impl Routes {
-    /// These, and `route`, which `handler` answers.
+    /// Adds `route`, answered by `handler`.
     pub(crate) fn route<B, H, T>(mut self, route: &Route<B>, handler: H) -> Self
     where
         H: Handler<T, Api>,
@@ -34,30 +34,30 @@ impl Routes {
         self
     }
 
-    /// These and `others`.
+    /// Adds `others`.
     pub(crate) fn merge(mut self, others: Self) -> Self {
         self.0.extend(others.0);
         self
     }
 
-    /// What is declared.
+    /// The declarations of all routes.
     pub(crate) fn declarations(&self) -> impl Iterator<Item = &Declaration> {
         self.0.iter().map(|(declaration, _)| declaration)
     }
 
-    /// The router, which lets in whom the declarations name; `gate` counts those who are refused. What is asked of other
-    /// sites goes to `sites`, if there are any to be asked.
+    /// The router. It admits the callers that the declarations allow, and `gate` counts refusals. Requests with
+    /// `?site=` go to `sites`; with `None` the parameter is not accepted.
     pub(crate) fn router(self, gate: &Gate, sites: Option<&Sites>) -> Router<Api> {
         self.0.into_iter().fold(Router::new(), |router, (declaration, methods)| {
             let sites = sites.filter(|_| takes_site(declaration.path));
             let methods = sites.into_iter().fold(methods, |methods, sites| {
-                methods.route_layer(from_fn_with_state(sites.clone(), sites::elsewhere))
+                methods.route_layer(from_fn_with_state(sites.clone(), sites::forward_to_site))
             });
             let methods = match declaration.access {
                 Access::Role(role) => {
                     methods.route_layer(from_fn_with_state((gate.clone(), role), authority::admit))
                 }
-                // Which group it is stands in the body, which the handler reads.
+                // The group is in the body, so the handler checks it.
                 Access::Anybody | Access::LockGroup => methods,
             };
             router.route(declaration.path, methods)

@@ -1,4 +1,4 @@
-//! The API, served: to whoever connects, and to other sites.
+//! Serves the API to HTTP clients and to other sites.
 
 use std::io;
 
@@ -12,10 +12,11 @@ use crate::context::Options;
 use crate::http::listener::serve_router;
 use crate::router::Routers;
 
-/// Serves the API on `listener` to those whom `gate` lets in, and to other sites, until `shutdown`; requests under way then have 3 s to end.
+/// Serves the API on `listener`, and to other sites, until `shutdown`. `gate` authenticates callers. Requests under
+/// way then have 3 s to end.
 ///
 /// # Errors
-/// None as yet: what goes wrong with a connection is that connection's, and accepting is tried again.
+/// None so far: a failed connection is closed, and a failed accept is retried.
 pub async fn serve(
     listener: TcpListener,
     site: SiteHandle,
@@ -25,8 +26,8 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let Routers { edge, inner } = Routers::new(site.clone(), history, gate, &options);
-    let of_sites = options.sites.answer(site, inner, shutdown.clone());
+    let answering_sites = options.sites.answer(site, inner, shutdown.clone());
     let served = serve_router(listener, edge, options.limits, options.tls, shutdown);
-    let (served, ()) = tokio::join!(served, of_sites);
+    let (served, ()) = tokio::join!(served, answering_sites);
     served
 }

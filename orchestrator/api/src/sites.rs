@@ -1,9 +1,8 @@
-//! `?site=NAME`, below `/v1/state/os-upgrade`: what is asked of another site is passed on to an orchestrator there, over
-//! the bus, and answered by the same routes.
+//! `?site=NAME`, below `/v1/state/os-upgrade`: the request is forwarded over the bus to an orchestrator of that site
+//! and answered by the same routes there.
 //!
-//! Who asks is found out where the request arrives, and whether the route lets the caller in is looked at there and at
-//! the other site: that takes the word of whoever may publish on its subject. What has come over the bus is not passed
-//! on again.
+//! The caller is identified where the request arrives. Its rights are checked there and again at the other site, which
+//! trusts every client that may publish on its subject. Requests from the bus are not forwarded again.
 
 mod message;
 
@@ -30,21 +29,21 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use self::message::{Answered, Asked};
+use self::message::{SiteAnswer, SiteRequest};
 use crate::http::authority::Identity;
 use crate::http::error::Problem;
 use crate::http::extract;
 use crate::http::listener::DRAIN_TIMEOUT;
 
-/// A change that has been under way for longer, by the clocks of both sites, is not made: whoever asked was told long ago
-/// that nobody knows what becomes of it, and may have asked for the contrary since.
-const SENT_WITHIN: TimeDelta = TimeDelta::seconds(30);
-/// Requests of other sites that are answered at once.
-const UNDER_WAY_MAX: usize = 64;
-/// Longest name of who asks, in bytes.
+/// Oldest change that is still applied, by the clocks of both sites. The caller of an older one has long been told
+/// that its outcome is unknown, and may have requested the opposite since.
+const CHANGE_AGE_MAX: TimeDelta = TimeDelta::seconds(30);
+/// How many requests of other sites are handled at once.
+const CONCURRENT_REQUESTS_MAX: usize = 64;
+/// Longest name of a caller, in bytes.
 const ACTOR_BYTES_MAX: usize = 2_048;
 
-/// This site, and the way to others. Cheap to clone.
+/// This site's name, and the connection to other sites. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
     own: Arc<str>,
@@ -52,7 +51,7 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// The site `own`, with others over `bus`.
+    /// The site `own`, which reaches others over `bus`.
     pub fn new(own: &str, bus: PendingBus) -> Self {
         Self { own: own.into(), bus: Some(bus) }
     }
@@ -62,16 +61,17 @@ impl Sites {
         Self { own: own.into(), bus: None }
     }
 
-    /// The bus, once it has come.
+    /// The bus, once it is connected.
     pub(crate) fn bus(&self) -> Option<&Bus> {
         self.bus.as_ref()?.get()
     }
 
-    /// Answers other sites with `router`, as long as `site` can take a write, until `stop`.
+    /// Answers other sites with `router` until `stop`, while `site` accepts writes.
     pub(crate) async fn answer(self, site: SiteHandle, router: Router, stop: CancellationToken) {
         let Some(bus) = &self.bus else { return };
         let Some(bus) = stop.run_until_cancelled(bus.wait()).await else { return };
-        let answers = Responder { site, router, under_way: Arc::new(Semaphore::new(UNDER_WAY_MAX)) };
+        let answers =
+            Responder { site, router, under_way: Arc::new(Semaphore::new(CONCURRENT_REQUESTS_MAX)) };
         let late = async {
             stop.cancelled().await;
             tokio::time::sleep(DRAIN_TIMEOUT).await;
@@ -82,24 +82,24 @@ impl Sites {
         }
     }
 
-    async fn ask(&self, name: &str, request: Request) -> Result<Response, Problem> {
-        let nobody = || {
+    async fn forward(&self, name: &str, request: Request) -> Result<Response, Problem> {
+        let no_such_site = || {
             Problem::not_found(format!(
-                "no orchestrator serves the site {name:?}: see whether this is its name, whether its orchestrators are \
-                 ready, and whether their bus is connected to this one"
+                "no orchestrator serves the site {name:?}: check its name, that its orchestrators are ready, and that their \
+                     bus is connected to this one"
             ))
         };
         let method = request.method().clone();
         let not_delivered = |why: &str| {
-            let why = format!("the site {name:?} cannot be asked: {why}");
+            let why = format!("the site {name:?} cannot be reached: {why}");
             Problem::not_done(&method, NotDone::unchanged(why))
         };
-        let bus = self.bus.as_ref().ok_or_else(nobody)?;
-        let bus = bus.get().ok_or_else(|| not_delivered("the bus is not there yet"))?;
+        let bus = self.bus.as_ref().ok_or_else(no_such_site)?;
+        let bus = bus.get().ok_or_else(|| not_delivered("the bus is not connected yet"))?;
         let caller = request.extensions().get::<Caller>();
-        let caller = caller.ok_or_else(|| Problem::internal("a request by nobody knows whom"))?;
+        let caller = caller.ok_or_else(|| Problem::internal("a request without a caller"))?;
         let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::to_str).transpose();
-        let asked = Asked {
+        let head = SiteRequest {
             method: request.method().to_string(),
             target: target(request.uri()),
             content_type: content_type
@@ -112,40 +112,44 @@ impl Sites {
             sent: Utc::now(),
         };
         let body = extract::bytes(request, &()).await?;
-        let message = message::encode_request(&asked, &body);
+        let message = message::encode_request(&head, &body);
         let message = message.map_err(|error| Problem::internal(error.to_string()))?;
         match bus.ask_site(name, message).await {
-            Ok(message) => answered(name, message, &method).await,
+            Ok(message) => read_response(name, message, &method).await,
             Err(NoAnswer::NoName(error)) => Err(Problem::bad_request(format!("{PARAMETER}: {error}"))),
-            Err(NoAnswer::Nobody) => Err(nobody()),
+            Err(NoAnswer::Nobody) => Err(no_such_site()),
             Err(NoAnswer::NotDelivered { why }) => Err(not_delivered(&why)),
             Err(NoAnswer::TooLarge) => {
                 let message = format!("the body is too large to be sent to the site {name:?}");
                 Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, message))
             }
             Err(NoAnswer::Unknown { why }) => {
-                let why = format!("the site {name:?} is silent, {why}");
+                let why = format!("the site {name:?} did not answer: {why}");
                 Err(Problem::not_done(&method, NotDone::unknown(why)))
             }
         }
     }
 }
 
-/// Passes on what is asked of another site. Inside of whatever finds out who asks, and whether that one may.
-pub(crate) async fn elsewhere(State(sites): State<Sites>, mut request: Request, next: Next) -> Response {
+/// Forwards a request with `?site=`. This layer is inside those that identify and admit the caller.
+pub(crate) async fn forward_to_site(
+    State(sites): State<Sites>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let name = match take_site(request.uri_mut()) {
         Ok(name) => name,
         Err(problem) => return problem.into_response(),
     };
     match name {
         Some(name) if *name != *sites.own => {
-            sites.ask(&name, request).await.unwrap_or_else(Problem::into_response)
+            sites.forward(&name, request).await.unwrap_or_else(Problem::into_response)
         }
         _ => next.run(request).await,
     }
 }
 
-/// Takes the parameter out of the query of `uri`; the rest stays as it is.
+/// Removes the parameter from the query of `uri` and returns its value; the rest is unchanged.
 fn take_site(uri: &mut Uri) -> Result<Option<String>, Problem> {
     let Some(query) = uri.query() else { return Ok(None) };
     let (mut rest, mut found) = (Vec::new(), None);
@@ -153,7 +157,7 @@ fn take_site(uri: &mut Uri) -> Result<Option<String>, Problem> {
         match value_of(part) {
             None => rest.push(part),
             Some(_) if found.is_some() => {
-                return Err(Problem::bad_request(format!("{PARAMETER} stands there twice")));
+                return Err(Problem::bad_request(format!("{PARAMETER} is given twice")));
             }
             Some(name) => found = Some(name),
         }
@@ -167,7 +171,7 @@ fn take_site(uri: &mut Uri) -> Result<Option<String>, Problem> {
     Ok(Some(name))
 }
 
-/// The value of one part of a query, if it is of this parameter.
+/// The value of one part of a query, if its name is `site`.
 fn value_of(part: &str) -> Option<String> {
     let alone = PathAndQuery::try_from(format!("/?{part}")).ok()?;
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&alone.into()).ok()?;
@@ -178,21 +182,21 @@ fn target(uri: &Uri) -> String {
     uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string)
 }
 
-/// The answer of the site `name`.
-async fn answered(name: &str, message: Bytes, method: &Method) -> Result<Response, Problem> {
+/// The response that the site `name` sent in `message`.
+async fn read_response(name: &str, message: Bytes, method: &Method) -> Result<Response, Problem> {
     let bad = |why: &str| {
         let text = format!("the answer of the site {name:?} cannot be read: {why}");
         Problem::not_done(method, NotDone::unknown(text)).with_status(StatusCode::BAD_GATEWAY)
     };
-    // Large ones are compressed, and the runtime's threads have other things to do.
+    // Large answers are compressed: decompress them off the runtime's threads.
     let read = tokio::task::spawn_blocking(move || read_answer(&message)).await;
     let read = read.map_err(|error| Problem::internal(error.to_string()))?;
     read.map(IntoResponse::into_response).map_err(|why| bad(&why))
 }
 
-/// The answer that a message holds.
+/// Reads an answer from a message of the bus.
 pub(crate) fn read_answer(message: &Bytes) -> Result<(StatusCode, HeaderMap, Bytes), String> {
-    let (Answered { status, content_type, .. }, body) = message::decode_answer(message)?;
+    let (SiteAnswer { status, content_type, .. }, body) = message::decode_answer(message)?;
     let status = StatusCode::from_u16(status).map_err(|error| error.to_string())?;
     let mut headers = HeaderMap::new();
     if let Some(content_type) = content_type {
@@ -202,7 +206,7 @@ pub(crate) fn read_answer(message: &Bytes) -> Result<(StatusCode, HeaderMap, Byt
     Ok((status, headers, body))
 }
 
-/// What answers other sites.
+/// Answers requests of other sites.
 #[derive(Debug, Clone)]
 struct Responder {
     site: SiteHandle,
@@ -217,36 +221,37 @@ impl AnswerSites for Responder {
 
     async fn answer(self, message: Bytes, room: usize) -> Bytes {
         let Ok(_permit) = self.under_way.try_acquire() else {
-            let busy = "as many requests of other sites as may be are under way: ask again later";
+            let busy = "too many requests of other sites are under way: try again later";
             let unchanged = json!(NotDone::unchanged(busy));
-            return sent(Problem::unavailable(busy).with_info(unchanged).into_response(), room).await;
+            return encode_within(Problem::unavailable(busy).with_info(unchanged).into_response(), room)
+                .await;
         };
-        let response = match received(&message, Utc::now()) {
+        let response = match read_request(&message, Utc::now()) {
             Ok(request) => self.router.oneshot(request).await.unwrap_or_else(|never| match never {}),
             Err(problem) => problem.into_response(),
         };
-        sent(response, room).await
+        encode_within(response, room).await
     }
 }
 
-/// The request that a message holds.
-pub(crate) fn received(message: &Bytes, now: DateTime<Utc>) -> Result<Request, Problem> {
-    let bad = |why: String| Problem::bad_request(format!("a request of another site cannot be meant: {why}"));
-    let (asked, body) = message::decode_request(message).map_err(bad)?;
-    let Asked { method, target, content_type, caller, sent } = asked;
-    let method: Method = method.parse().map_err(|_| bad("its method is none".to_owned()))?;
-    let target: PathAndQuery = target.parse().map_err(|_| bad("its path is none".to_owned()))?;
+/// Reads a request from a message of the bus, received at `now`.
+pub(crate) fn read_request(message: &Bytes, now: DateTime<Utc>) -> Result<Request, Problem> {
+    let bad = |why: String| Problem::bad_request(format!("a request of another site is invalid: {why}"));
+    let (head, body) = message::decode_request(message).map_err(bad)?;
+    let SiteRequest { method, target, content_type, caller, sent } = head;
+    let method: Method = method.parse().map_err(|_| bad("its method is malformed".to_owned()))?;
+    let target: PathAndQuery = target.parse().map_err(|_| bad("its path is malformed".to_owned()))?;
     if !takes_site(target.path()) {
-        return Err(bad(format!("nothing at {} is answered to other sites", target.path())));
+        return Err(bad(format!("{} is not served to other sites", target.path())));
     }
     let late = (now - sent).abs();
-    if !method.is_safe() && late > SENT_WITHIN {
+    if !method.is_safe() && late > CHANGE_AGE_MAX {
         let late = late.num_seconds();
-        let why = format!("the request was sent {late} s ago or its site's clock is wrong");
+        let why = format!("the request was sent {late} s ago, or its site's clock is wrong");
         return Err(NotDone::unchanged(why).into());
     }
     if caller.actor.len() > ACTOR_BYTES_MAX || caller.actor.chars().any(char::is_control) {
-        return Err(bad("whoever asks has no name".to_owned()));
+        return Err(bad("the caller's name is malformed".to_owned()));
     }
     let request = Request::builder().method(method).uri(target);
     let request = match content_type {
@@ -259,30 +264,32 @@ pub(crate) fn received(message: &Bytes, now: DateTime<Utc>) -> Result<Request, P
     Ok(request)
 }
 
-/// The message that holds `response`, or says that it is larger than `room` bytes.
-async fn sent(response: Response, room: usize) -> Bytes {
-    match encoded(response).await {
+/// Encodes `response`; an error instead when the message would exceed `room` bytes.
+async fn encode_within(response: Response, room: usize) -> Bytes {
+    match encode_response(response).await {
         Ok(message) if message.len() <= room => message,
         Ok(message) => {
             let text = format!(
-                "the answer has {} bytes, compressed, and the bus takes {room}: ask for less, with keys, limit or \
-                 fields where they are known, or ask an orchestrator of that site",
+                "the answer has {} bytes, compressed, and the bus takes {room}: request less, with keys, limit or \
+                     fields where they are known, or call an orchestrator of that site",
                 message.len()
             );
-            encoded(Problem::new(StatusCode::BAD_GATEWAY, text).into_response()).await.unwrap_or_default()
+            encode_response(Problem::new(StatusCode::BAD_GATEWAY, text).into_response())
+                .await
+                .unwrap_or_default()
         }
-        // What cannot be read there is an error there.
-        Err(error) => encoded(Problem::internal(error).into_response()).await.unwrap_or_default(),
+        // If even this fails, the empty message is an error at the other site.
+        Err(error) => encode_response(Problem::internal(error).into_response()).await.unwrap_or_default(),
     }
 }
 
-async fn encoded(response: Response) -> Result<Bytes, String> {
+async fn encode_response(response: Response) -> Result<Bytes, String> {
     let content_type = response.headers().get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
-    let answered = Answered::new(response.status().as_u16(), content_type);
+    let answer = SiteAnswer::new(response.status().as_u16(), content_type);
     let body = to_bytes(response.into_body(), usize::MAX).await.map_err(|error| error.to_string())?;
-    let encoded = tokio::task::spawn_blocking(move || message::encode_answer(answered, &body)).await;
-    encoded.map_err(|error| error.to_string())?.map(Bytes::from)
+    let message = tokio::task::spawn_blocking(move || message::encode_answer(answer, &body)).await;
+    message.map_err(|error| error.to_string())?.map(Bytes::from)
 }
 
 #[cfg(test)]
@@ -292,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parameter_is_taken_out_of_the_query() {
+    fn take_site_removes_the_parameter() {
         for (given, name, left) in [
             ("/a", None, "/a"),
             ("/a?", None, "/a?"),
@@ -307,22 +314,22 @@ mod tests {
             assert_eq!(uri.to_string(), left, "{given}");
         }
         let twice = take_site(&mut "/a?site=a&site=b".parse().unwrap()).unwrap_err();
-        assert_eq!(twice.into_message(), "site stands there twice");
+        assert_eq!(twice.into_message(), "site is given twice");
     }
 
     #[test]
-    fn what_is_received_and_what_is_not() {
+    fn requests_of_sites_are_validated() {
         let now: DateTime<Utc> = "2026-11-21T05:00:00Z".parse().unwrap();
         let of = |method: &str, target: &str, seconds: i64, actor: &str| {
-            let asked = Asked {
+            let head = SiteRequest {
                 method: method.to_owned(),
                 target: target.to_owned(),
                 content_type: None,
                 caller: Caller { actor: actor.to_owned(), rights: Rights::Role(Role::Admin) },
                 sent: now - TimeDelta::seconds(seconds),
             };
-            let message = message::encode_request(&asked, b"").unwrap();
-            received(&message.into(), now).map_err(Problem::into_message)
+            let message = message::encode_request(&head, b"").unwrap();
+            read_request(&message.into(), now).map_err(Problem::into_message)
         };
         let state = "/v1/state/os-upgrade";
         let request = of("GET", state, 3_600, "token eve at hub").unwrap();
@@ -331,10 +338,10 @@ mod tests {
         for (method, target, seconds, actor, why) in [
             ("POST", state, 31, "x", "31 s ago"),
             ("POST", state, -31, "x", "clock is wrong"),
-            ("GET", "/v1/config/os-upgrade", 0, "x", "nothing at /v1/config/os-upgrade"),
-            ("GET", "http://h/v1/state/os-upgrade", 0, "x", "its path is none"),
-            ("G T", state, 0, "x", "its method is none"),
-            ("GET", state, 0, "x\ny", "has no name"),
+            ("GET", "/v1/config/os-upgrade", 0, "x", "/v1/config/os-upgrade is not served"),
+            ("GET", "http://h/v1/state/os-upgrade", 0, "x", "its path is malformed"),
+            ("G T", state, 0, "x", "its method is malformed"),
+            ("GET", state, 0, "x\ny", "name is malformed"),
         ] {
             let refused = of(method, target, seconds, actor).unwrap_err();
             assert!(refused.contains(why), "{method} {target}: {refused}");
@@ -342,10 +349,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_does_not_fit_is_an_error_that_says_what_to_do() {
+    async fn oversized_answer_is_an_error_with_advice() {
         let body: Vec<u8> =
             (0_u32..100_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
-        let response = answered("leaf", sent(body.into_response(), 1_000).await, &Method::GET).await.unwrap();
+        let response = read_response("leaf", encode_within(body.into_response(), 1_000).await, &Method::GET)
+            .await
+            .unwrap();
         assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert!(String::from_utf8_lossy(&body).contains("with keys, limit or fields"), "{body:?}");

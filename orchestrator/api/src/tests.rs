@@ -1,4 +1,4 @@
-//! The whole router in process, over a small core that owns a real kernel state and a real store.
+//! Tests of the whole router in process, over a small core with a real kernel state and a real store.
 
 mod authority;
 mod configuration;
@@ -57,18 +57,18 @@ use crate::http::listener;
 use crate::resources;
 use crate::resources::config::patch;
 use crate::resources::state;
-use crate::router::{DESCRIPTION, Routers, failure_level, from_outside, in_time, with_limits};
+use crate::router::{DESCRIPTION, Routers, edge_router, failure_level, with_limits, with_timeout};
 use crate::*;
 
-/// A router over a core that answers, and the store behind it.
+/// A router, the core behind it, and its store.
 struct TestApi {
     router: Router,
     site: SiteHandle,
     history: History,
     directory: TempDir,
-    /// What the core shows.
+    /// The snapshot that the core publishes.
     shown: Arc<ArcSwap<SiteSnapshot>>,
-    /// What the core looks for secrets in, as the driver does.
+    /// The strongbox in which the core looks up secrets, as the driver does.
     strongbox: Arc<ArcSwap<Strongbox>>,
 }
 
@@ -95,14 +95,14 @@ fn streams() -> Streams {
     Streams { journal_created_at: created, control_created_at: created }
 }
 
-/// Applies `records` behind what the store has.
+/// Appends `records` to the store.
 async fn project(projector: &mut Projector, records: &[Committed]) {
     let streams = streams();
     let follows = projector.position().await.unwrap().map(|position| position.sequence);
     projector.apply(&streams, follows, records).await.unwrap();
 }
 
-/// Answers every call, each in a batch of its own, after it stands in the store.
+/// Answers every call, each in its own batch, once it is in the store.
 async fn core(
     mut site: TestSite,
     mut projector: Projector,
@@ -110,13 +110,13 @@ async fn core(
     strongbox: Arc<ArcSwap<Strongbox>>,
     mut calls: mpsc::Receiver<Call>,
 ) {
-    let look =
+    let update_sealed =
         |site: &mut TestSite| site.view.sealed = strongbox.load().withholds_slots(&site.state.strongbox);
     while let Some(call) = calls.recv().await {
-        look(&mut site);
+        update_sealed(&mut site);
         let (committed, mut answers) = site.ask(&[Input::Request(call.request)]);
         project(&mut projector, &[committed]).await;
-        look(&mut site);
+        update_sealed(&mut site);
         shown.store(Arc::new(snapshot(&site)));
         let _ = call.answer.send(Ok(Answered { answer: answers.remove(0), sequence: 0 }));
     }
@@ -162,7 +162,7 @@ impl TestApi {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         conformance::check(&method, &path, status, &headers, &body);
-        // Some files of the page are no text.
+        // Some files of the page are binary.
         (status, headers, String::from_utf8_lossy(&body).into_owned())
     }
 
@@ -185,7 +185,7 @@ fn error(message: &str) -> Value {
     json!({ "errors": [{ "error-message": message }] })
 }
 
-/// The body of an answer to a request that has none.
+/// The body of a change that was not done.
 fn not_done(not_done: &NotDone) -> Value {
     error_with(&not_done.to_string(), &json!(not_done))
 }

@@ -173,7 +173,7 @@ async fn a_site_that_nobody_serves_is_not_found_and_a_silent_one_is_unavailable(
     sites.leaf.signal(Signal::SIGCONT);
     let (status, text) = message(&answer);
     assert_eq!(status, 503, "{answer:?}");
-    assert!(text.starts_with("the site \"leaf\" is silent, no answer within 8 s"), "{text}");
+    assert!(text.starts_with("the site \"leaf\" did not answer: no answer within 8 s"), "{text}");
     is_asked(hub, "leaf").await;
 
     let mut sites = sites;

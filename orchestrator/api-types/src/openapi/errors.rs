@@ -60,7 +60,7 @@ const TO_BODIES: [Common; 3] = [
     (
         415,
         "the body's type is not understood",
-        "only JSON and YAML are understood: send Content-Type application/json or application/yaml",
+        "only JSON and YAML are supported: send Content-Type application/json or application/yaml",
     ),
 ];
 

@@ -29,7 +29,7 @@ const ERRORS: [(&str, &str, &str, &str); 9] = [
         "403",
         "the credentials are not for this group",
         "forbidden",
-        "token rack may not ask for slots of the group default",
+        "token rack may not request slots of the group default",
     ),
     ("408", "the body did not arrive in time", "body_timeout", "the body did not arrive within 10 s"),
     (

@@ -1,5 +1,4 @@
-//! Who may call what: the two steps that keep to what the routes declare. First it is found who a request comes from,
-//! before any route; then whether the route lets that caller in.
+//! Access control in two steps: the caller is identified before routing, and admitted by the route's declaration.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -18,17 +17,17 @@ use os_upgrade_shell::not_done::NotDone;
 
 use crate::http::error::Problem;
 
-/// Who a request comes from, as far as that is known. An extension of every request; who is known is one too, as
-/// [`Caller`].
+/// The caller of a request, or why it is unknown. An extension of every request; a known caller is also one by itself,
+/// as [`Caller`].
 #[derive(Debug, Clone)]
 pub(crate) struct Identity(pub(crate) Result<Caller, Denied>);
 
-/// Where a request comes from.
+/// The address that a request comes from; `None` for requests from another site.
 pub(crate) fn peer(request: &Request) -> Option<IpAddr> {
     request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }
 
-/// Finds out who a request comes from, for all that comes after.
+/// Identifies the caller, for all later layers.
 pub(crate) async fn identify(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let scheme = match dialect_of(request.uri().path()) {
         Dialect::Specification => Scheme::Bearer,
@@ -45,7 +44,7 @@ pub(crate) async fn identify(State(gate): State<Gate>, mut request: Request, nex
     next.run(request).await
 }
 
-/// Lets a request through to a route that is for whoever has `role`, or refuses it.
+/// Passes a request to its route if the caller has `role`, or refuses it.
 pub(crate) async fn admit(
     State((gate, role)): State<(Gate, Role)>,
     request: Request,
@@ -63,9 +62,9 @@ pub(crate) async fn admit(
 /// Why a request does not reach its route.
 #[derive(Debug)]
 enum Refusal {
-    /// Nobody knows who asks.
+    /// The caller is not authenticated.
     Denied(Denied),
-    /// Who asks may not.
+    /// The caller lacks the role.
     Forbidden(Role),
 }
 
@@ -81,7 +80,7 @@ fn admitted(role: Role, request: &Request) -> Result<(), Refusal> {
 }
 
 impl Refusal {
-    /// Its word in the metrics.
+    /// The label in the metrics.
     const fn reason(&self) -> &'static str {
         match self {
             Self::Denied(denied) => denied.as_str(),

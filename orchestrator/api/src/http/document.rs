@@ -1,8 +1,8 @@
-//! Reading what clients send: JSON or YAML, as a value or as a type, with the place of what cannot be meant.
+//! Parses request bodies, JSON or YAML, into values or types. Errors name the place of the fault.
 //!
-//! A YAML document is made a value first, by the rules of YAML 1.2, and then read as if it had been JSON: one that says
-//! the same is taken or refused for the same reason. A type would be read from YAML with a good will that nobody asks
-//! for here: nothing as an empty list, a number as a name.
+//! YAML is parsed into a value first, by the rules of YAML 1.2, and then read like JSON, so the same document is
+//! accepted or refused for the same reason in both. Deserializing types directly from YAML would be too lenient:
+//! nothing would pass as an empty list, a number as a name.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,12 +18,12 @@ use serde_saphyr::{NonFiniteFloatPolicy, Options, UserMessageFormatter};
 use crate::http::error::Problem;
 use crate::http::form::Syntax;
 
-/// Deepest nesting of a YAML document. JSON's is 128, of `serde_json`.
+/// Deepest nesting of a YAML document. For JSON, `serde_json` allows 128.
 const YAML_DEPTH_MAX: usize = 64;
-/// Most values in a YAML document, those that aliases repeat counted again.
+/// Most values in a YAML document. Values repeated by aliases count each time.
 const YAML_NODES_MAX: usize = 100_000;
 
-/// Reads an object; what is wrong is said with its place, such as `worker-applications/0/name`.
+/// Reads an object. Errors name the place of the fault, such as `worker-applications/0/name`.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], syntax: Syntax) -> Result<T, Problem> {
     match syntax {
         Syntax::Json => read_json::<Object<T>>(bytes).map(|Object(value)| value),
@@ -31,7 +31,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], syntax: Syntax) -> Result
     }
 }
 
-/// Reads any value. A key that stands twice in an object is refused: nobody could say which is meant.
+/// Reads any value. Duplicate keys in an object are refused as ambiguous.
 pub(crate) fn parse_value(bytes: &[u8], syntax: Syntax) -> Result<Value, Problem> {
     match syntax {
         Syntax::Json => read_json::<Strict>(bytes).map(|Strict(value)| value),
@@ -39,11 +39,11 @@ pub(crate) fn parse_value(bytes: &[u8], syntax: Syntax) -> Result<Value, Problem
     }
 }
 
-/// Reads an object from what has been read already.
+/// Reads an object from a parsed value.
 pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize::<_, Object<T>>(value)
         .map(|Object(value)| value)
-        .map_err(|error| misplaced(&place(error.path()), &error.inner().to_string()))
+        .map_err(|error| problem_at(&place(error.path()), &error.inner().to_string()))
 }
 
 fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -51,9 +51,9 @@ fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let (place, error) = (place(error.path()), error.into_inner());
         match error.classify() {
-            Category::Eof => misplaced(&place, &format!("the body is not complete JSON: {error}")),
-            Category::Syntax => misplaced(&place, &format!("the body is not JSON: {error}")),
-            Category::Data | Category::Io => misplaced(&place, &error.to_string()),
+            Category::Eof => problem_at(&place, &format!("the body is not complete JSON: {error}")),
+            Category::Syntax => problem_at(&place, &format!("the body is not JSON: {error}")),
+            Category::Data | Category::Io => problem_at(&place, &error.to_string()),
         }
     })?;
     reader.end().map_err(|error| Problem::bad_request(error.to_string()))?;
@@ -69,7 +69,7 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, Problem> {
         })
     });
     let wrong = |error: serde_saphyr::Error| {
-        misplaced(&failed_at, &error.render_with_formatter(&UserMessageFormatter))
+        problem_at(&failed_at, &error.render_with_formatter(&UserMessageFormatter))
     };
     read.map(|Strict(value)| value).map_err(wrong)
 }
@@ -91,8 +91,8 @@ fn yaml_options() -> Options {
     options
 }
 
-/// The error of what stands at `place` and cannot be meant.
-pub(crate) fn misplaced(place: &str, message: &str) -> Problem {
+/// The error of a fault at `place`, which is empty for the whole document.
+pub(crate) fn problem_at(place: &str, message: &str) -> Problem {
     let message = if place.is_empty() { message.to_owned() } else { format!("{place}: {message}") };
     Problem::bad_request(message).with_info(json!({ "place": place }))
 }
@@ -106,7 +106,7 @@ fn place(path: &Path) -> String {
     path.iter().filter_map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// Reads `T` from an object only: a derived type would take a list too, for its fields in order.
+/// Reads `T` from an object only. Derived implementations also accept a list of the fields in order.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -129,7 +129,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A value in whose objects no key stands twice.
+/// A value whose objects have no duplicate keys.
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -173,7 +173,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
         let number = Number::from_f64(value).map(Value::Number);
-        number.ok_or_else(|| E::custom(format!("{value} is not a number of JSON")))
+        number.ok_or_else(|| E::custom(format!("{value} is not a JSON number")))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -196,7 +196,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("{key:?} stands there twice")));
+                return Err(A::Error::custom(format!("{key:?} is given twice")));
             }
             let Strict(value) = map.next_value()?;
             object.insert(key, value);

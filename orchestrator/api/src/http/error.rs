@@ -2,13 +2,14 @@
 //!
 //! The policy:
 //! - Every error has a body `{"errors":[{"error-message":"...","error-info":{...}}]}`, also where no endpoint was
-//!   reached (404, 405, 413, 415, 408) and after a panic. `error-info` is there when a program could use it.
-//! - 400: the request cannot be meant; the message names the place. 404: what is asked for is not there. 409: it is
-//!   understood and cannot be done as things are now. 503: nobody knows what became of it, or nothing can be done
-//!   now; asking again later may help. What became of a change is the `outcome` in the info: `unchanged` or `unknown`.
-//!   500: this program is wrong, or its history file is; the message says no more than that, the log does.
-//! - The core's refusals are matched by kind, never by text; their sentence is the message and their whole the info.
-//! - The cause goes into the log line at the boundary, through [`Cause`].
+//!   reached (404, 405, 413, 415, 408) and after a panic. `error-info` is present when a program could use it.
+//! - 400: the request is invalid; the message names the place. 404: the resource does not exist. 409: the request is
+//!   valid but impossible in the current state. 503: the outcome is unknown, or nothing can be done now; a retry may
+//!   help. For a change, `outcome` in the info is `unchanged` or `unknown`. 500: a fault of this program or its
+//!   history file; the message gives no details, the log does.
+//! - The core's refusals are matched by kind, never by text. Their sentence is the message, and the serialized refusal
+//!   is the info.
+//! - The cause is logged at the boundary, through [`Cause`].
 
 use std::any::Any;
 use std::fmt::Display;
@@ -25,21 +26,21 @@ use os_upgrade_store::StoreError;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// An error as it is answered.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
     message: String,
     info: Option<Value>,
-    /// What only the log says.
+    /// The cause, for the log only.
     cause: Option<String>,
 }
 
-/// What the log line says about a response.
+/// The cause of a response, for the log line.
 #[derive(Debug, Clone)]
 pub(crate) struct Cause(pub(crate) String);
 
-/// An error that is an answer like any other: who asks wants to know just this, again and again. The log leaves it out.
+/// Marks an expected error, such as the answer to a poll. It is not logged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Routine;
 
@@ -52,38 +53,38 @@ struct ErrorEntry {
 }
 
 impl Problem {
-    /// An error of `status` with `message`.
+    /// An error with `status` and `message`.
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), info: None, cause: None }
     }
 
-    /// The request cannot be meant.
+    /// 400: the request is invalid.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// What is asked for is not there.
+    /// 404: the resource does not exist.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// Nothing can be done now.
+    /// 503: nothing can be done now.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// There is no answer. What became of it is said of changes; reads have changed nothing.
+    /// 503: there is no answer. The outcome is reported for changes only.
     pub(crate) fn not_done(method: &Method, not_done: NotDone) -> Self {
         if method.is_safe() { Self::unavailable(not_done.why()) } else { not_done.into() }
     }
 
-    /// This program is wrong; only the log says how.
+    /// 500: a fault of this program. The cause goes to the log only.
     pub(crate) fn internal(cause: impl Into<String>) -> Self {
         let problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the log has its cause");
         Self { cause: Some(cause.into()), ..problem }
     }
 
-    /// The endpoint has no such method; the router adds `Allow`.
+    /// 405: the endpoint does not have this method; the router adds `Allow`.
     pub(crate) fn method_not_allowed() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -91,17 +92,17 @@ impl Problem {
         )
     }
 
-    /// The core has refused it.
+    /// A refusal by the core.
     fn refused(status: StatusCode, refusal: &(impl Display + Serialize)) -> Self {
         Self { info: serde_json::to_value(refusal).ok(), ..Self::new(status, refusal.to_string()) }
     }
 
-    /// Its status.
+    /// The HTTP status.
     pub(crate) const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// What it says.
+    /// The message for the client.
     pub(crate) fn into_message(self) -> String {
         self.message
     }
@@ -194,7 +195,7 @@ impl From<SlotRefusal> for Problem {
         };
         let problem = Self::refused(status, &refusal);
         let SlotRefusal::LockDenied { denied } = refusal else { return problem };
-        // As a FleetLock client would be told.
+        // The kind and value that a FleetLock client would get.
         problem.with_info(json!({
             "kind": "lock-denied",
             "lock-kind": denied.kind().as_str(),
@@ -231,7 +232,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// What the log says of a panic.
+/// The log text for a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();

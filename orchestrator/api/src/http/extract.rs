@@ -1,4 +1,4 @@
-//! What comes in with a request: query parameters, bodies, path segments, and who asks.
+//! Extractors: query parameters, bodies, path segments, and the caller.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::http::form::Syntax;
 /// How long a client may take to send a body.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Query parameters; an unknown one is refused.
+/// Query parameters; unknown ones are refused.
 pub(crate) struct Params<T>(pub(crate) T);
 
 impl<T: Parameters, S: Send + Sync> FromRequestParts<S> for Params<T> {
@@ -55,7 +55,7 @@ fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
 /// A body in JSON or YAML, by its `Content-Type`; one that has none is JSON.
 pub(crate) struct Body<T>(pub(crate) T);
 
-/// The same, which may be absent.
+/// As [`Body`], but may be absent.
 pub(crate) struct OptionalBody<T>(pub(crate) Option<T>);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
@@ -80,18 +80,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
             Some(Content::Document(syntax)) => parse(&bytes, syntax).map(|body| Self(Some(body))),
             Some(Content::MergePatch | Content::JsonPatch) | None => Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "only JSON and YAML are understood: send Content-Type application/json or application/yaml",
+                "only JSON and YAML are supported: send Content-Type application/json or application/yaml",
             )),
         }
     }
 }
 
-/// The error of a request without the body that it needs.
+/// The error of a request that lacks a required body.
 pub(crate) fn empty_body() -> Problem {
     Problem::bad_request("the body is empty; a JSON or YAML object is expected")
 }
 
-/// The whole body, as far as it is not too large and arrives in time.
+/// The whole body; an error if it is too large or does not arrive in time.
 pub(crate) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await {
         Ok(bytes) => bytes.map_err(|rejection| unread_body(&rejection)),
@@ -99,19 +99,19 @@ pub(crate) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result
     }
 }
 
-/// What a body is.
+/// The content type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// A document, in one of the forms.
+    /// A JSON or YAML document.
     Document(Syntax),
-    /// A merge patch of RFC 7396, by its own name.
+    /// A merge patch (RFC 7396).
     MergePatch,
-    /// A patch of RFC 6902.
+    /// A JSON Patch (RFC 6902).
     JsonPatch,
 }
 
 impl Content {
-    /// By the `Content-Type`; nothing when it names something else.
+    /// Reads the `Content-Type`: JSON when absent, `None` for an unknown type.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         let Some(value) = headers.get(CONTENT_TYPE) else {
             return Some(Self::Document(Syntax::Json));
@@ -120,7 +120,7 @@ impl Content {
         match essence.as_str() {
             "application/merge-patch+json" => Some(Self::MergePatch),
             "application/json-patch+json" => Some(Self::JsonPatch),
-            // A patch of another kind is not what it would be taken for.
+            // Another kind of patch must not be mistaken for a document.
             other if other.contains("patch") => None,
             "application/json" | "*/*" => Some(Self::Document(Syntax::Json)),
             "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => {
@@ -145,11 +145,11 @@ fn unread_body(rejection: &BytesRejection) -> Problem {
 /// Longest reason that an operator may give, in bytes.
 const REASON_BYTES_MAX: usize = 1_000;
 
-/// Why an operator wants something, for the audit: one line that says something.
+/// An operator's reason, for the audit: one line, not empty.
 pub(crate) fn checked_reason(text: &str) -> Result<String, Problem> {
     let reason = text.trim();
     if reason.is_empty() {
-        return Err(Problem::bad_request("reason: say why, for the audit"));
+        return Err(Problem::bad_request("reason: give a reason, for the audit"));
     }
     if reason.len() > REASON_BYTES_MAX || reason.chars().any(char::is_control) {
         let wanted = format!("reason: one line of at most {REASON_BYTES_MAX} bytes is expected");
@@ -184,7 +184,7 @@ impl<const COUNT: usize, S: Send + Sync> FromRequestParts<S> for Names<COUNT> {
     }
 }
 
-/// Who asks, as the audit has it.
+/// The caller's name, as recorded in the audit.
 pub(crate) struct Actor(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Actor {
@@ -192,7 +192,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Actor {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Caller>();
-        let caller = caller.ok_or_else(|| Problem::internal("a write by nobody knows whom"))?;
+        let caller = caller.ok_or_else(|| Problem::internal("a write without a caller"))?;
         Ok(Self(caller.actor.clone()))
     }
 }

@@ -1,8 +1,8 @@
-//! `fields=a,b/c`: only those fields of an answer, of every entry where there is a list on the way.
+//! `fields=a,b/c`: selects fields of an answer; lists on the path apply to each of their entries.
 //!
-//! A field that there is not is refused, with those that there are: a misspelt one would otherwise look like one that
-//! does not apply. One that does not apply now is absent, as it is from the whole answer. What is not asked for is not
-//! even put together: the selection stands between a value and its writer.
+//! Unknown fields are refused with the known ones, because a misspelt field would otherwise look like an absent one. A
+//! known field without a value is absent, as in the whole answer. Fields that are not selected are not serialized: the
+//! selection is a filter around the serializer.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,21 +13,21 @@ use serde_json::json;
 
 use crate::http::error::Problem;
 
-/// What is kept of a value.
+/// The selected part of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Keep {
     /// All of it.
     All,
-    /// These fields, and what is kept of each.
+    /// These fields, and the selected part of each.
     Only(BTreeMap<String, Keep>),
 }
 
 impl Keep {
-    /// Reads the parameter. `known` are the paths of all fields; `*` in one is any name.
+    /// Reads the parameter. `known` are the paths of all fields, in which `*` stands for any name.
     pub(crate) fn parse(text: &str, known: &[String]) -> Result<Self, Problem> {
         let mut kept = Self::Only(BTreeMap::new());
         for path in text.split(',').map(str::trim) {
-            if !known.iter().any(|known| is_same(known, path)) {
+            if !known.iter().any(|known| matches_path(known, path)) {
                 return Err(unknown(path, known));
             }
             kept.add(path);
@@ -36,7 +36,7 @@ impl Keep {
     }
 
     fn add(&mut self, path: &str) {
-        // Below a field that is kept whole there is nothing to add.
+        // A field that is selected whole includes everything below it.
         let Self::Only(fields) = self else { return };
         match path.split_once('/') {
             None => {
@@ -48,25 +48,25 @@ impl Keep {
         }
     }
 
-    /// The same without the fields at the top that are not meant. `known` are the paths of all fields.
-    pub(crate) fn retain(self, known: &[String], is_meant: impl Fn(&str) -> bool) -> Self {
+    /// Drops the top-level fields for which `is_wanted` is false. `known` are the paths of all fields.
+    pub(crate) fn retain(self, known: &[String], is_wanted: impl Fn(&str) -> bool) -> Self {
         let mut fields = match self {
             Self::All => {
-                let at_the_top = known.iter().filter(|path| !path.contains('/'));
-                at_the_top.map(|name| (name.clone(), Self::All)).collect()
+                let top_level = known.iter().filter(|path| !path.contains('/'));
+                top_level.map(|name| (name.clone(), Self::All)).collect()
             }
             Self::Only(fields) => fields,
         };
-        fields.retain(|name, _| is_meant(name));
+        fields.retain(|name, _| is_wanted(name));
         Self::Only(fields)
     }
 
-    /// Whether anything is kept of field `name`.
+    /// Whether any part of field `name` is selected.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.of(name).is_some()
     }
 
-    /// What is kept of field `name`, if anything is.
+    /// The selected part of field `name`, if any.
     fn of(&self, name: &str) -> Option<&Self> {
         match self {
             Self::All => Some(self),
@@ -75,27 +75,27 @@ impl Keep {
     }
 }
 
-fn is_same(known: &str, path: &str) -> bool {
+fn matches_path(known: &str, path: &str) -> bool {
     let mut segments = path.split('/');
     known.split('/').all(|known| segments.next().is_some_and(|segment| segment == known || known == "*"))
         && segments.next().is_none()
 }
 
 fn unknown(path: &str, known: &[String]) -> Problem {
-    // Those beside it, or at the top when there is nothing above it either.
-    let above = path.rsplit_once('/').map_or("", |(above, _)| above);
-    let above = if known.iter().any(|known| is_same(known, above)) { above } else { "" };
-    let is_beside = |name: &&str| match name.rsplit_once('/') {
-        Some((parent, _)) => parent == above,
-        None => above.is_empty(),
+    // Suggest the siblings, or the top-level fields when the parent is unknown too.
+    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let parent = if known.iter().any(|known| matches_path(known, parent)) { parent } else { "" };
+    let is_sibling = |name: &&str| match name.rsplit_once('/') {
+        Some((parent, _)) => parent == parent,
+        None => parent.is_empty(),
     };
-    let beside: Vec<&str> = known.iter().map(String::as_str).filter(is_beside).collect();
-    let names = if beside.is_empty() { format!("{above} has none below it") } else { beside.join(", ") };
+    let siblings: Vec<&str> = known.iter().map(String::as_str).filter(is_sibling).collect();
+    let names = if siblings.is_empty() { format!("{parent} has no fields") } else { siblings.join(", ") };
     Problem::bad_request(format!("fields: there is no field {path:?}; known here: {names}"))
-        .with_info(json!({ "parameter": "fields", "known": beside }))
+        .with_info(json!({ "parameter": "fields", "known": siblings }))
 }
 
-/// A value of which only some is written.
+/// Serializes only the selected part of a value.
 pub(crate) struct Kept<'a, T: ?Sized>(pub(crate) &'a T, pub(crate) &'a Keep);
 
 impl<T: Serialize + ?Sized> Serialize for Kept<'_, T> {
@@ -107,14 +107,14 @@ impl<T: Serialize + ?Sized> Serialize for Kept<'_, T> {
     }
 }
 
-/// Stands between a value and its writer.
+/// A serializer that drops fields that are not selected.
 struct Filter<'a, S> {
     inner: S,
     keep: &'a Keep,
 }
 
-/// Passes on what has no fields.
-macro_rules! pass_on {
+/// Passes values without fields to the inner serializer.
+macro_rules! forward {
     ($($name:ident($($argument:ident: $type:ty),*);)+) => {
         $(fn $name(self, $($argument: $type),*) -> Result<S::Ok, S::Error> {
             self.inner.$name($($argument),*)
@@ -133,7 +133,7 @@ impl<'a, S: Serializer> Serializer for Filter<'a, S> {
     type SerializeStruct = FilterFields<'a, S::SerializeMap>;
     type SerializeStructVariant = Impossible<S::Ok, S::Error>;
 
-    pass_on! {
+    forward! {
         serialize_bool(value: bool);
         serialize_i8(value: i8);
         serialize_i16(value: i16);
@@ -221,12 +221,12 @@ impl<'a, S: Serializer> Serializer for Filter<'a, S> {
     }
 }
 
-/// No answer has such a value where a field below it is known.
+/// The error for a value that cannot be filtered. No answer has one above a known field.
 fn no_fields<E: ser::Error>(name: &str) -> E {
     E::custom(format!("{name} has no fields to choose from"))
 }
 
-/// The entries of a list: the same is kept of each.
+/// The entries of a list, each filtered by the same selection.
 struct FilterEach<'a, S> {
     inner: S,
     keep: &'a Keep,
@@ -245,7 +245,7 @@ impl<S: SerializeSeq> SerializeSeq for FilterEach<'_, S> {
     }
 }
 
-/// The fields of an object.
+/// The fields of an object, filtered.
 struct FilterFields<'a, S> {
     inner: S,
     keep: &'a Keep,
@@ -297,13 +297,13 @@ impl<S: SerializeMap> SerializeStruct for FilterFields<'_, S> {
     }
 }
 
-/// A key as it is written.
+/// The serialized form of a key, which must be a string.
 fn text<T: Serialize + ?Sized, E: ser::Error>(key: &T) -> Result<String, E> {
     fn wrong<E: ser::Error>(error: impl Display) -> E {
         E::custom(error)
     }
     let key = serde_json::to_value(key).map_err(wrong)?;
-    key.as_str().map(ToOwned::to_owned).ok_or_else(|| wrong("a key must be a text"))
+    key.as_str().map(ToOwned::to_owned).ok_or_else(|| wrong("a key must be a string"))
 }
 
 #[cfg(test)]
@@ -336,7 +336,7 @@ mod tests {
         rest: Rest,
     }
 
-    fn shown(fields: &str) -> Value {
+    fn select(fields: &str) -> Value {
         let list = vec![json!({"name": "x", "more": {"deep": [1, 2], "else": true}}), json!({"name": "y"})];
         let free = BTreeMap::from([("one", 1), ("two", 2)]);
         let whole = Whole { a: Part { b: Some(1), c: "c" }, list, rest: Rest { free, absent: None } };
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown() {
+    fn selected_fields_are_serialized() {
         for (fields, expected) in [
             ("a", json!({"a": {"b": 1, "c": "c"}})),
             ("a/b", json!({"a": {"b": 1}})),
@@ -357,18 +357,18 @@ mod tests {
             ("free/two,a/c", json!({"a": {"c": "c"}, "free": {"two": 2}})),
             ("free/three", json!({"free": {}})),
         ] {
-            assert_eq!(shown(fields), expected, "{fields}");
+            assert_eq!(select(fields), expected, "{fields}");
         }
     }
 
     #[test]
-    fn fields_that_there_are_not() {
+    fn unknown_fields_are_refused() {
         for (fields, message) in [
             ("", "fields: there is no field \"\"; known here: a, list, free"),
             ("a,", "fields: there is no field \"\"; known here: a, list, free"),
             ("status", "fields: there is no field \"status\"; known here: a, list, free"),
             ("a/d", "fields: there is no field \"a/d\"; known here: a/b, a/c"),
-            ("a/b/c", "fields: there is no field \"a/b/c\"; known here: a/b has none below it"),
+            ("a/b/c", "fields: there is no field \"a/b/c\"; known here: a/b has no fields"),
             ("x/y", "fields: there is no field \"x/y\"; known here: a, list, free"),
         ] {
             let found = Keep::parse(fields, &KNOWN.map(str::to_owned)).map_err(Problem::into_message);

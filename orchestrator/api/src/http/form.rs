@@ -1,8 +1,8 @@
-//! The two forms of the API, JSON and YAML: which one a client sends, which one it wants, and the way from one to the
-//! other. Endpoints write JSON and read what they are given; everything about YAML is here and in `extract`.
+//! Content negotiation between JSON and YAML, and the conversion of answers. Endpoints write JSON; YAML is handled
+//! here and in `document`.
 //!
-//! YAML is 1.2 for reading: `01:00` and `2026-12-01` are texts, `no` is a text too. What is written is quoted where a
-//! reader of YAML 1.1 would take a text for something else.
+//! YAML is read as version 1.2: `01:00`, `2026-12-01` and `no` are strings. Written strings are quoted where a YAML
+//! 1.1 reader would not take them for strings.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use tokio::sync::Semaphore;
 
 use crate::http::error::Problem;
 
-/// Most media ranges of an `Accept` that are looked at.
+/// Most media ranges of an `Accept` that are considered.
 const RANGES_MAX: usize = 64;
 
-/// From so many bytes on, an answer is rewritten off the runtime's threads, on which the run goes on.
+/// Answers of at least this many bytes are converted off the runtime's threads, which also drive the run.
 const LARGE_BYTES: usize = 64 * 1_024;
 
-/// How a text is to be read.
+/// The syntax of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syntax {
     /// RFC 8259.
@@ -36,16 +36,16 @@ pub(crate) enum Syntax {
     Yaml,
 }
 
-/// A form in which answers are given.
+/// A media type of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Form {
-    /// How it is written.
+    /// The syntax of the answer.
     pub(crate) syntax: Syntax,
-    /// Its name.
+    /// The `Content-Type` of the answer.
     pub(crate) media_type: &'static str,
 }
 
-/// In the order in which they are preferred by a client to which they are all the same.
+/// The media types on offer. Among those a client wants equally, the first is chosen.
 const FORMS: [Form; 5] = [
     Form { syntax: Syntax::Json, media_type: JSON },
     Form { syntax: Syntax::Yaml, media_type: "application/yaml" },
@@ -61,7 +61,7 @@ impl Default for Form {
 }
 
 impl Form {
-    /// What a client wants most by its `Accept`; JSON when it does not say, and nothing when it wants neither form.
+    /// The form that the `Accept` header prefers: JSON without a readable header, `None` if it accepts no form.
     pub(crate) fn wanted(headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let ranges = values.flat_map(|value| value.split(',')).filter_map(Range::parse);
@@ -83,7 +83,7 @@ impl Form {
 impl<S: Send + Sync> FromRequestParts<S> for Form {
     type Rejection = Infallible;
 
-    /// What [`negotiated`] has found.
+    /// The form chosen by [`negotiated`].
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get().copied().unwrap_or_default())
     }
@@ -98,7 +98,7 @@ struct Range<'a> {
 }
 
 impl<'a> Range<'a> {
-    /// What cannot be read says nothing.
+    /// Parses an entry; `None` if it is malformed.
     fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let (kind, subtype) = parts.next()?.split_once('/')?;
@@ -109,7 +109,7 @@ impl<'a> Range<'a> {
         Some(Self { kind, subtype, quality: quality.map_or(Some(1_000), thousandths)? })
     }
 
-    /// How closely it names `media_type`; nothing when it does not.
+    /// How closely the range matches `media_type`; `None` if it does not.
     fn closeness(&self, media_type: &str) -> Option<u8> {
         let (kind, subtype) = media_type.split_once('/')?;
         let is_kind = self.kind.eq_ignore_ascii_case(kind);
@@ -121,7 +121,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// A quality from 0 to 1 with at most three decimals.
+/// Parses a quality from 0 to 1 with at most three decimals.
 fn thousandths(text: &str) -> Option<u16> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let is_number = decimals.len() <= 3 && decimals.bytes().all(|byte| byte.is_ascii_digit());
@@ -133,14 +133,14 @@ fn thousandths(text: &str) -> Option<u16> {
     }
 }
 
-/// What the range that names `media_type` most closely gives it.
+/// The quality of `media_type`, from the closest matching range.
 fn quality(media_type: &str, ranges: &[Range<'_>]) -> u16 {
     let named = ranges.iter().filter_map(|range| Some((range.closeness(media_type)?, range.quality)));
     named.max().map_or(0, |(_, quality)| quality)
 }
 
-/// Answers in the form that the client wants, errors too; in JSON when it wants neither and has changed something.
-/// What is read is then refused, before anything is done for it.
+/// Answers, errors included, in the form that the client accepts. If it accepts none, reads are refused before any
+/// work, and changes are answered in JSON.
 pub(crate) async fn negotiated(
     State(renders): State<Arc<Semaphore>>,
     mut request: Request,
@@ -148,7 +148,7 @@ pub(crate) async fn negotiated(
 ) -> Response {
     match dialect_of(request.uri().path()) {
         Dialect::Specification => {}
-        // It has one form, whatever a client wants.
+        // FleetLock answers are always JSON.
         Dialect::FleetLock => return next.run(request).await,
     }
     let wanted = Form::wanted(request.headers());
@@ -174,10 +174,10 @@ pub(crate) async fn negotiated(
 
 fn not_acceptable() -> Problem {
     let offered = FORMS.map(|form| form.media_type).join(", ");
-    Problem::new(StatusCode::NOT_ACCEPTABLE, format!("answers are in {offered}: let Accept name one of them"))
+    Problem::new(StatusCode::NOT_ACCEPTABLE, format!("answers are in {offered}: name one of them in Accept"))
 }
 
-/// `response`, which differs with what a client wants.
+/// Adds `Vary: accept` to `response`.
 pub(crate) fn vary(mut response: Response) -> Response {
     response.headers_mut().append(VARY, HeaderValue::from_static("accept"));
     response
@@ -202,7 +202,7 @@ async fn yaml_of(body: Body, renders: &Arc<Semaphore>) -> Result<String, String>
         return to_yaml(&json);
     }
     let permit = Arc::clone(renders).acquire_owned().await;
-    // It goes on also when nobody waits for it any more, and has its permit until then.
+    // The blocking task continues after its request is dropped, and keeps the permit until it ends.
     let written = tokio::task::spawn_blocking(move || {
         let written = to_yaml(&json);
         drop(permit);
@@ -211,13 +211,13 @@ async fn yaml_of(body: Body, renders: &Arc<Semaphore>) -> Result<String, String>
     written.await.map_err(|error| error.to_string())?
 }
 
-/// The same in YAML, its keys in the same order.
+/// Converts JSON to YAML, keeping the order of keys.
 pub(crate) fn to_yaml(json: &[u8]) -> Result<String, String> {
     let options = serde_saphyr::ser_options! { compact_list_indent: false, prefer_block_scalars: false };
     let mut reader = serde_json::Deserializer::from_slice(json);
     let mut text = String::with_capacity(json.len());
     serde_saphyr::to_fmt_writer_with_options(&mut text, &Transcoder::new(&mut reader), options)
-        .map_err(|error| format!("it cannot be written as YAML: {error}"))?;
+        .map_err(|error| format!("cannot be written as YAML: {error}"))?;
     Ok(text)
 }
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_that_is_wanted() {
+    fn accept_selects_the_form() {
         let cases: &[(&[&str], Option<&str>)] = &[
             (&[], Some(JSON)),
             (&["*/*"], Some(JSON)),
@@ -257,7 +257,7 @@ mod tests {
             (&["application/json;q=0"], None),
             (&["application/json;q=0.000, text/html"], None),
             (&["application/vnd.example+json"], None),
-            // What cannot be read says nothing.
+            // Malformed entries are ignored.
             (&["json"], Some(JSON)),
             (&["application/yaml;q=2"], Some(JSON)),
             (&["application/yaml;q=0.1234"], Some(JSON)),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_yaml_1_1_would_misread_is_quoted() {
+    fn yaml_1_1_ambiguities_are_quoted() {
         let json = r#"{"z":"01:00","b":"12:30","a":["2026-12-01","no","1e3",""],"none":null,"empty":{},"list":[],
                        "text":"a: b","lines":"a\nb","when":"2023-03-17T01:00:00Z","in":"1d4h18s","count":3}"#;
         let expected = "z: 01:00\nb: \"12:30\"\na:\n  - \"2026-12-01\"\n  - \"no\"\n  - \"1e3\"\n  - \"\"\n\

@@ -1,5 +1,5 @@
-//! What clients connect to, and everything that happens before any endpoint: who may have how many connections and
-//! requests, in what time, with TLS or without.
+//! The listener, and everything before the endpoints: TLS, timeouts, and limits of connections and requests per
+//! client.
 
 mod client;
 mod connections;
@@ -10,5 +10,5 @@ mod sending;
 mod serve;
 
 pub use self::limit::Limits;
-pub(crate) use self::limit::within;
+pub(crate) use self::limit::enforce;
 pub(crate) use self::serve::{DRAIN_TIMEOUT, serve_router};

@@ -1,4 +1,4 @@
-//! What can be wrong, in FleetLock's dialect: `{"kind":"...","value":"..."}`. When it is, is decided in the parent.
+//! Errors in FleetLock's dialect: `{"kind":"...","value":"..."}`.
 
 use std::net::IpAddr;
 
@@ -16,10 +16,10 @@ use serde_json::json;
 
 use crate::http::error::{Cause, Routine};
 
-/// One line a kind: what it means, its name, its status, and its word on the wire.
+/// One entry per kind: its meaning, name, status, and word on the wire.
 macro_rules! kinds {
     ($(#[doc = $meaning:literal] $name:ident = $status:ident $word:literal,)*) => {
-        /// Every `kind` that a client can be answered: a small fixed set, as FleetLock asks.
+        /// Every `kind` in an answer: a small fixed set, as FleetLock requires.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Kind {
             $(#[doc = $meaning] $name,)*
@@ -33,7 +33,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The status that goes with it.
+            /// The HTTP status.
             pub(crate) const fn status(self) -> StatusCode {
                 match self {
                     $(Self::$name => StatusCode::$status,)*
@@ -41,7 +41,7 @@ macro_rules! kinds {
             }
         }
 
-        /// Every kind with its meaning, as it is documented.
+        /// Every kind with its documented meaning.
         #[cfg(test)]
         const ALL: &[(Kind, &str)] = &[$((Kind::$name, $meaning),)*];
     };
@@ -52,17 +52,17 @@ kinds! {
     FailedLockSemaphoreFull = CONFLICT "failed_lock_semaphore_full",
     /// no such group is configured
     UnknownGroup = BAD_REQUEST "unknown_group",
-    /// this site takes its slots from another lock server, which is to be asked instead
+    /// this site takes its slots from another lock server: send the request there
     OtherLockServer = CONFLICT "other_lock_server",
-    /// nothing could be asked, and nothing was changed: ask again
+    /// the request could not be processed, and nothing was changed: try again
     BackendUnavailable = SERVICE_UNAVAILABLE "backend_unavailable",
-    /// nobody can say now whether the slot is held: ask again
+    /// it is not known whether the slot is held: try again
     OutcomeUnknown = SERVICE_UNAVAILABLE "outcome_unknown",
-    /// the credentials are missing, wrong or expired: ask as the site's operator says
+    /// the credentials are missing, wrong or expired
     Unauthorized = UNAUTHORIZED "unauthorized",
     /// the credentials are not for this group
     Forbidden = FORBIDDEN "forbidden",
-    /// the header `fleet-lock-protocol` is not there once, with the value `true`
+    /// the header `fleet-lock-protocol: true` is missing, repeated or different
     MissingFleetLockHeader = BAD_REQUEST "missing_fleet_lock_header",
     /// the body is not JSON of the protocol's shape
     InvalidBody = BAD_REQUEST "invalid_body",
@@ -74,13 +74,13 @@ kinds! {
     BodyTooLarge = PAYLOAD_TOO_LARGE "body_too_large",
     /// the body did not arrive within 10 s
     BodyTimeout = REQUEST_TIMEOUT "body_timeout",
-    /// it is plain HTTP, and the port speaks HTTPS only
+    /// the request is plain HTTP, and the port accepts HTTPS only
     HttpsOnly = BAD_REQUEST "https_only",
-    /// as many requests as may be are under way: ask again later, as `Retry-After` says
+    /// too many requests are under way: try again after `Retry-After`
     Busy = SERVICE_UNAVAILABLE "busy",
-    /// too many requests come from this address: ask again later, as `Retry-After` says
+    /// too many requests come from this address: try again after `Retry-After`
     TooManyRequests = TOO_MANY_REQUESTS "too_many_requests",
-    /// it is not a POST
+    /// the method is not POST
     MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
     /// there is nothing at this path below `/fleetlock`
     NotFound = NOT_FOUND "not_found",
@@ -98,14 +98,14 @@ impl From<DeniedKind> for Kind {
     }
 }
 
-/// An error as FleetLock has it.
+/// An error in FleetLock's dialect.
 #[derive(Debug)]
 pub(crate) struct LockError {
     kind: Kind,
     value: String,
-    /// What only the log says.
+    /// The cause, for the log only.
     cause: Option<String>,
-    /// Why it is not known who asks.
+    /// Why the caller is not authenticated; `None` for other errors.
     denied: Option<Denied>,
 }
 
@@ -114,7 +114,7 @@ impl LockError {
         Self { kind, value: value.into(), cause: None, denied: None }
     }
 
-    /// The word in the metrics, if the client was not let in.
+    /// The label in the metrics, if the client was not admitted.
     pub(crate) const fn denial(&self) -> Option<&'static str> {
         match (self.denied, self.kind) {
             (Some(denied), _) => Some(denied.as_str()),
@@ -123,14 +123,14 @@ impl LockError {
         }
     }
 
-    /// What is wrong.
+    /// The kind of error.
     pub(crate) const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The same, of which the log says whose request it was: one of hundreds may have the wrong group. Those that have to
-    /// wait are not logged.
-    pub(crate) fn about(self, group: &GroupName, id: &ClientId, peer: Option<IpAddr>) -> Self {
+    /// Adds the group, the client's id and its address to the log line: one of hundreds of clients may have the wrong
+    /// group. Refusals of a full group are not logged.
+    pub(crate) fn with_context(self, group: &GroupName, id: &ClientId, peer: Option<IpAddr>) -> Self {
         if self.kind == Kind::FailedLockSemaphoreFull {
             return self;
         }
@@ -139,7 +139,7 @@ impl LockError {
         Self { cause: Some(format!("{what} (id {id}, group {group}{from})")), ..self }
     }
 
-    /// This program is wrong; only the log says how.
+    /// A fault of this program. The cause goes to the log only.
     pub(crate) fn internal(cause: String) -> Self {
         Self { cause: Some(cause), ..Self::new(Kind::Internal, "internal error; the log has its cause") }
     }
@@ -174,7 +174,7 @@ impl From<Denied> for LockError {
             Denied::Invalid => (Kind::Unauthorized, "the credentials are not valid"),
             Denied::Expired => (Kind::Unauthorized, "the credentials have expired"),
             Denied::Unavailable => (Kind::BackendUnavailable, "the credentials cannot be checked now"),
-            Denied::Elsewhere => (Kind::Forbidden, "this was sent by a page of another site"),
+            Denied::Elsewhere => (Kind::Forbidden, "the request comes from a page of another web site"),
         };
         Self { denied: Some(denied), ..Self::new(kind, value) }
     }
@@ -208,7 +208,7 @@ impl From<semaphore::Denied> for LockError {
     }
 }
 
-/// `kind` in FleetLock's dialect, if that is the one of `path`.
+/// The error in FleetLock's dialect; `None` if `path` is not FleetLock's.
 pub(crate) fn refuse(path: &str, kind: Kind, value: &str) -> Option<Response> {
     match dialect_of(path) {
         Dialect::Specification => None,
@@ -226,7 +226,7 @@ mod tests {
     const DOCUMENT: &str = include_str!("../../../../docs/fleetlock.md");
 
     #[test]
-    fn the_kinds_are_those_that_are_documented() {
+    fn kinds_match_the_documentation() {
         let documented: Vec<&str> = DOCUMENT
             .lines()
             .skip_while(|line| !line.starts_with("| `kind` "))
@@ -239,12 +239,12 @@ mod tests {
         assert_eq!(documented, ALL.iter().map(row).collect::<Vec<_>>());
     }
 
-    /// But those of another method or path, which the description does not have.
+    /// Except those of an unknown method or path, which the description does not contain.
     #[test]
     fn every_status_is_described() {
         let described: Value = serde_json::from_str(description()).unwrap();
-        let elsewhere = [Kind::MethodNotAllowed, Kind::NotFound];
-        for (kind, _) in ALL.iter().filter(|(kind, _)| !elsewhere.contains(kind)) {
+        let undescribed = [Kind::MethodNotAllowed, Kind::NotFound];
+        for (kind, _) in ALL.iter().filter(|(kind, _)| !undescribed.contains(kind)) {
             for path in ["/v1/pre-reboot", "/v1/steady-state"] {
                 let answers = &described["paths"][path]["post"]["responses"];
                 let schema = &answers[kind.status().as_str()]["content"]["application/json"]["schema"];
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn denials_have_the_same_word_everywhere() {
+    fn denial_words_match_the_kernel() {
         for kind in
             [DeniedKind::UnknownGroup, DeniedKind::FailedLockSemaphoreFull, DeniedKind::OtherLockServer]
         {

@@ -1,4 +1,4 @@
-//! What goes out: JSON written straight from borrowed state, and the forms that several endpoints share.
+//! Responses: JSON serialized from borrowed state, and bodies that several endpoints share.
 
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -27,7 +27,7 @@ pub(crate) fn granted(accepted: &Accepted) -> StatusCode {
     }
 }
 
-/// `host` as it is in its run.
+/// The state of `host` in its run.
 pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost) -> HostOfRun<'a> {
     HostOfRun {
         hostname: name.as_str(),

@@ -1,4 +1,4 @@
-//! Lists of what was done, newest first, from the projection.
+//! Audit lists, newest first, read from the projection.
 
 use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry};
@@ -12,27 +12,27 @@ use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::reply;
 
-/// What was found of an audit.
-pub(crate) enum Done {
+/// The result of reading an audit.
+pub(crate) enum AuditResult {
     /// How many facts there are.
     Count(u64),
     /// A page of them, or of their keys.
     Page(FactPage, ListMode),
 }
 
-impl Done {
-    /// Reads what is asked for, as soon as the history has what the present state shows.
-    pub(crate) async fn read(api: &Api, audit: Audit, asked: ListQuery<FactCursor>) -> Result<Self, Problem> {
+impl AuditResult {
+    /// Reads the audit, once the history has caught up with the current state.
+    pub(crate) async fn read(api: &Api, audit: Audit, query: ListQuery<FactCursor>) -> Result<Self, Problem> {
         let history = api.history().await;
-        match asked.mode {
+        match query.mode {
             ListMode::Count => Ok(Self::Count(history.count_audit(audit).await?)),
             ListMode::Entries | ListMode::Keys => {
-                Ok(Self::Page(history.audit(audit, asked.limit, asked.after).await?, asked.mode))
+                Ok(Self::Page(history.audit(audit, query.limit, query.after).await?, query.mode))
             }
         }
     }
 
-    /// The answer, in which each fact is what `item` makes of it.
+    /// The answer, with each fact converted by `item`.
     pub(crate) fn answer<'a, T: Serialize>(
         &'a self,
         item: impl Fn(&'a FactRow) -> Result<T, Problem>,
@@ -58,7 +58,7 @@ struct List<T> {
     next: Option<String>,
 }
 
-/// Reads what a fact says.
+/// Deserializes the content of a fact.
 pub(crate) fn read<T: DeserializeOwned>(fact: &FactRow) -> Result<T, Problem> {
     serde_json::from_str(fact.fact.get()).map_err(|error| {
         Problem::internal(format!("fact {} of the store cannot be read: {error}", fact.cursor()))

@@ -1,5 +1,5 @@
-//! `/v1/state/cluster`: the instances of the site, who leads, how far the others are behind, and where the streams
-//! are kept. An extension of the specification.
+//! `/v1/state/cluster`: the site's instances, which one leads, how far the others are behind, and which servers store
+//! the streams. An extension of the specification.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -24,15 +24,15 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.site.snapshot();
-    // They are not known before the bus has come.
+    let snapshot = api.site.snapshot();
+    // Unknown until the bus is connected.
     let streams = match api.options.sites.bus() {
         Some(bus) => bus.copies().await,
         None => Vec::new(),
     };
     let now = Utc::now();
-    let instances = api.site.cluster().instances(&present, now);
-    let leader = match &present.leadership {
+    let instances = api.site.cluster().instances(&snapshot, now);
+    let leader = match &snapshot.leadership {
         Leadership::Here(holder) | Leadership::At(holder) => Some(holder.instance.as_str()),
         Leadership::Unknown => None,
     };

@@ -1,7 +1,7 @@
-//! `/v1/config/os-upgrade`: what operators intend.
+//! `/v1/config/os-upgrade`: the configuration that operators write.
 //!
-//! A write is decided by whoever leads, on what is configured by then: it is told what the writer's conditions expect.
-//! An answer to a write has no `ETag`: what is kept may be another text than what was sent.
+//! The leader decides a write, against the configuration of that moment and the writer's conditions, which are passed
+//! to it. The answer to a write has no `ETag`, because the stored text may differ from the one that was sent.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -33,11 +33,11 @@ use crate::http::form::{Form, Syntax};
 use crate::http::reply;
 use crate::routes::Routes;
 
-/// How long a change may be tried again because others have changed the configuration meanwhile.
-const RETRIED_WITHIN: Duration = Duration::from_secs(3);
+/// How long a write is retried while others change the configuration.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long to wait for what the leader knows already.
-const BEHIND_PAUSE: Duration = Duration::from_millis(10);
+/// Pause while this instance catches up with the leader.
+const CATCH_UP_PAUSE: Duration = Duration::from_millis(10);
 
 /// RFC 5789.
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
@@ -69,14 +69,14 @@ async fn read(
     Params(params): Params<ReadParameters>,
 ) -> Result<Response, Problem> {
     let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, &FIELDS))?;
-    let present = api.snapshot()?;
-    let (Some(config), Some(tag)) = (present.state.config.as_deref(), present.state.config_tag()) else {
+    let snapshot = api.snapshot()?;
+    let (Some(config), Some(tag)) = (snapshot.state.config.as_deref(), snapshot.state.config_tag()) else {
         return Err(Problem::not_found("there is no configuration"));
     };
-    let mut response = match conditions.of_read(&tag, form.syntax) {
-        Read::Answered => reply::json(&Kept(config, &keep))?,
-        Read::Known => StatusCode::NOT_MODIFIED.into_response(),
-        Read::Refused => return Err(ConfigRefusal::ConfigChanged { tag: Some(tag) }.into()),
+    let mut response = match conditions.for_read(&tag, form.syntax) {
+        Read::Send => reply::json(&Kept(config, &keep))?,
+        Read::NotModified => StatusCode::NOT_MODIFIED.into_response(),
+        Read::Failed => return Err(ConfigRefusal::ConfigChanged { tag: Some(tag) }.into()),
     };
     response.headers_mut().insert(ETAG, entity_tag(&tag, form.syntax)?);
     Ok(response)
@@ -89,8 +89,8 @@ async fn replace(
     Params(params): Params<Validate>,
     Body(config): Body<Config>,
 ) -> Result<StatusCode, Problem> {
-    let ask = |expected| ConfigOperation::Put { config: config.clone(), expected };
-    conditional(&api, &conditions, &actor, params.only(), ask).await
+    let operation = |expected| ConfigOperation::Put { config: config.clone(), expected };
+    write_if(&api, &conditions, &actor, params.only(), operation).await
 }
 
 async fn delete(
@@ -99,8 +99,8 @@ async fn delete(
     conditions: Conditions,
     Params(params): Params<Validate>,
 ) -> Result<StatusCode, Problem> {
-    let ask = |expected| ConfigOperation::Delete { expected };
-    conditional(&api, &conditions, &actor, params.only(), ask).await
+    let operation = |expected| ConfigOperation::Delete { expected };
+    write_if(&api, &conditions, &actor, params.only(), operation).await
 }
 
 async fn options() -> Response {
@@ -111,62 +111,62 @@ async fn options() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// Asks for a write under `conditions`.
-async fn conditional(
+/// Requests a write under `conditions`.
+async fn write_if(
     api: &Api,
     conditions: &Conditions,
     actor: &str,
     validate: bool,
-    ask: impl Fn(Expected) -> ConfigOperation,
+    operation: impl Fn(Expected) -> ConfigOperation,
 ) -> Result<StatusCode, Problem> {
-    let ask = |expected| Request { actor: actor.to_owned(), validate, operation: ask(expected) };
+    let request = |expected| Request { actor: actor.to_owned(), validate, operation: operation(expected) };
     if let Some(expected) = conditions.expected() {
-        let answer = api.site.request(ask(expected)).await?;
+        let answer = api.site.request(request(expected)).await?;
         return answer
             .map(|accepted| reply::granted(&accepted))
-            .map_err(|refusal| unmet(conditions, refusal));
+            .map_err(|refusal| refusal_problem(conditions, refusal));
     }
-    // Whoever decides can only be told what must be there: so it is what is there now, as far as that is wanted.
-    let end = Instant::now() + RETRIED_WITHIN;
+    // These conditions cannot be passed to the leader. Check them here, and expect the tag that was checked.
+    let end = Instant::now() + RETRY_TIMEOUT;
     loop {
         let tag = api.snapshot_for_change()?.state.config_tag();
         if !conditions.hold(tag.as_deref()) {
-            return Err(unmet(conditions, ConfigRefusal::ConfigChanged { tag }));
+            return Err(refusal_problem(conditions, ConfigRefusal::ConfigChanged { tag }));
         }
-        match api.site.request(ask(exactly(tag.as_deref()))).await? {
+        match api.site.request(request(expect_tag(tag.as_deref()))).await? {
             Ok(accepted) => return Ok(reply::granted(&accepted)),
-            Err(ConfigRefusal::ConfigChanged { .. }) => again(api, tag.as_deref(), end).await?,
+            Err(ConfigRefusal::ConfigChanged { .. }) => wait_for_retry(api, tag.as_deref(), end).await?,
             Err(refusal) => return Err(refusal.into()),
         }
     }
 }
 
-/// Why a write under `conditions` was refused.
-fn unmet(conditions: &Conditions, refusal: ConfigRefusal) -> Problem {
+/// The error of a write under `conditions` that was refused.
+fn refusal_problem(conditions: &Conditions, refusal: ConfigRefusal) -> Problem {
     let is_there = matches!(refusal, ConfigRefusal::ConfigChanged { tag: Some(_) });
     let problem = Problem::from(refusal);
-    if is_there && conditions.want_none() {
+    if is_there && conditions.require_absence() {
         problem.with_message(
-            "there is a configuration already, and If-None-Match: * asks for none: leave it out",
+            "a configuration exists, and If-None-Match: * requires that there is none: leave it out",
         )
     } else {
         problem
     }
 }
 
-/// Nothing but what has `tag`.
-fn exactly(tag: Option<&str>) -> Expected {
+/// Expects exactly the configuration with `tag`, or none.
+fn expect_tag(tag: Option<&str>) -> Expected {
     tag.map_or(Expected::Absent, |tag| Expected::Tags(vec![tag.to_owned()]))
 }
 
-/// Returns when it is worth another try, after one on what had `tag`.
-async fn again(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem> {
+/// Waits before a retry of a write that expected `tag`. Fails after `end`.
+async fn wait_for_retry(api: &Api, tag: Option<&str>, end: Instant) -> Result<(), Problem> {
     if Instant::now() >= end {
-        let why = "the configuration was changed by others again and again";
+        let why = "others kept changing the configuration";
         return Err(NotDone::unchanged(why).into());
     }
     if api.snapshot_for_change()?.state.config_tag().as_deref() == tag {
-        tokio::time::sleep(BEHIND_PAUSE).await;
+        tokio::time::sleep(CATCH_UP_PAUSE).await;
     }
     Ok(())
 }
@@ -185,20 +185,20 @@ async fn change(
     }
     let patch = match Patch::read(&headers, &body) {
         Ok(patch) => patch,
-        Err(problem) => return Ok(refused(problem)),
+        Err(problem) => return Ok(patch_refused(problem)),
     };
     let change = Change { patch, conditions, actor, validate: params.only() };
-    let end = Instant::now() + RETRIED_WITHIN;
+    let end = Instant::now() + RETRY_TIMEOUT;
     loop {
-        let present = api.snapshot_for_change()?;
-        if let Some(accepted) = change.attempt(&api, &present).await? {
+        let snapshot = api.snapshot_for_change()?;
+        if let Some(accepted) = change.attempt(&api, &snapshot).await? {
             return Ok(reply::granted(&accepted).into_response());
         }
-        again(&api, present.state.config_tag().as_deref(), end).await?;
+        wait_for_retry(&api, snapshot.state.config_tag().as_deref(), end).await?;
     }
 }
 
-fn refused(problem: Problem) -> Response {
+fn patch_refused(problem: Problem) -> Response {
     let mut response = problem.into_response();
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         response.headers_mut().insert(ACCEPT_PATCH, HeaderValue::from_static(patch::ACCEPTED));
@@ -206,7 +206,7 @@ fn refused(problem: Problem) -> Response {
     response
 }
 
-/// A patch, and under which conditions it is to be applied.
+/// A patch, and the conditions under which to apply it.
 struct Change {
     patch: Patch,
     conditions: Conditions,
@@ -215,12 +215,13 @@ struct Change {
 }
 
 impl Change {
-    /// Changes what is configured in `present`; nothing comes of it when that is not the present any more.
-    async fn attempt(&self, api: &Api, present: &SiteSnapshot) -> Result<Option<Accepted>, Problem> {
-        let state = &present.state;
-        let expected = exactly(state.config_tag().as_deref());
-        let patched = self.patched(present);
-        // This instance may be behind the leader: what cannot be done is not said before it is known that it is not.
+    /// Applies the patch to the configuration in `snapshot`. `None` if that is no longer the current one.
+    async fn attempt(&self, api: &Api, snapshot: &SiteSnapshot) -> Result<Option<Accepted>, Problem> {
+        let state = &snapshot.state;
+        let expected = expect_tag(state.config_tag().as_deref());
+        let patched = self.patched(snapshot);
+        // This instance may be behind the leader. Before an error is reported, a validation request confirms that the
+        // leader has the same configuration.
         let operation = match (&patched, state.config.as_deref()) {
             (Ok(config), _) | (Err(_), Some(config)) => {
                 ConfigOperation::Put { config: config.clone(), expected }
@@ -237,12 +238,12 @@ impl Change {
         }
     }
 
-    fn patched(&self, present: &SiteSnapshot) -> Result<Config, Problem> {
-        let state = &present.state;
+    fn patched(&self, snapshot: &SiteSnapshot) -> Result<Config, Problem> {
+        let state = &snapshot.state;
         let config = state.config.as_deref().ok_or(ConfigRefusal::NoConfiguration)?;
         let tag = state.config_tag();
         if !self.conditions.hold(tag.as_deref()) {
-            return Err(unmet(&self.conditions, ConfigRefusal::ConfigChanged { tag }));
+            return Err(refusal_problem(&self.conditions, ConfigRefusal::ConfigChanged { tag }));
         }
         let value = serde_json::to_value(config).map_err(|error| Problem::internal(error.to_string()))?;
         let config: Config = from_value(self.patch.apply(value)?)?;

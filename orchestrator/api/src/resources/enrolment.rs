@@ -1,5 +1,5 @@
-//! `/v1/state/os-upgrade/approve-hosts`, `/withdraw-host` and `/enrolment-history`: which hosts may take part in runs, as
-//! operators decide it. How each stands is shown with the hosts. An extension of the specification.
+//! `/v1/state/os-upgrade/approve-hosts`, `/withdraw-host` and `/enrolment-history`: operators decide which hosts may
+//! take part in runs. The enrolment of each host is shown with the hosts. An extension of the specification.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -12,7 +12,7 @@ use os_upgrade_store::Audit;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Actor, Body, Params, checked_reason};
-use crate::resources::audit::Done;
+use crate::resources::audit::AuditResult;
 use crate::resources::runs::fact;
 use crate::routes::Routes;
 
@@ -27,7 +27,7 @@ async fn approve(
     Body(HostsToApprove { hosts }): Body<HostsToApprove>,
 ) -> Result<StatusCode, Problem> {
     let operation = EnrolmentOperation::Approve { hosts };
-    api.order(Request { actor, validate: params.only(), operation }).await
+    api.change_and_log(Request { actor, validate: params.only(), operation }).await
 }
 
 async fn withdraw(
@@ -37,9 +37,9 @@ async fn withdraw(
     Body(HostToWithdraw { host, reason, forget }): Body<HostToWithdraw>,
 ) -> Result<StatusCode, Problem> {
     let operation = EnrolmentOperation::Withdraw { host, reason: checked_reason(&reason)?, forget };
-    api.order(Request { actor, validate: params.only(), operation }).await
+    api.change_and_log(Request { actor, validate: params.only(), operation }).await
 }
 
 async fn history(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
-    Done::read(&api, Audit::Enrolment, params.asked()).await?.answer(|row| Ok(fact(row)))
+    AuditResult::read(&api, Audit::Enrolment, params.asked()).await?.answer(|row| Ok(fact(row)))
 }

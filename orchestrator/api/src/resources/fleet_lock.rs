@@ -1,10 +1,10 @@
-//! FleetLock: slots for clients from outside. What is asked for below its paths is answered here, a route or not, in its
-//! dialect, whatever happens: a 200 with a JSON object, or a `kind` ([`lock_error`](crate::http::lock_error)) and a `value`. Clients take any 2xx for a
-//! grant and may follow redirects, so there is one answer that grants, and none that redirects. The `Content-Type` is
-//! not looked at, nor is the query: real clients send none, or any.
+//! FleetLock: slots for external clients. Every request below its paths is answered here in its dialect, with or
+//! without a route: a 200 with a JSON object, or a `kind` ([`lock_error`](crate::http::lock_error)) and a `value`.
+//! Clients take any 2xx for a grant and may follow redirects, so exactly one answer grants, and none redirects. The
+//! `Content-Type` and the query are ignored, because real clients send any or none.
 //!
-//! Its body and what is asked of the core have a limit of time each, so that clients hear in their dialect long before the
-//! one of every request is over.
+//! Reading the body and the request to the core have shorter timeouts than requests in general, so that clients get an
+//! answer in their dialect.
 
 mod body;
 
@@ -28,49 +28,49 @@ use crate::http::error::panic_text;
 use crate::http::lock_error::{Kind, LockError};
 use crate::routes::Routes;
 
-/// How long the core may take: clients are to hear within 3 s that nobody knows.
+/// How long the core may take: clients must get an answer within 3 s, even if the outcome is unknown.
 const BACKEND_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 pub(crate) fn routes() -> Routes {
     Routes::default().route(&LOCK, lock).route(&UNLOCK, unlock)
 }
 
-/// What is asked for.
+/// The endpoint that a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endpoint {
-    /// A slot, answered with 200 once it is durable that the client holds it.
+    /// Take a slot: 200 once the grant is durable.
     Lock,
-    /// No slot any more, answered with 200 once it is durable that the client holds none.
+    /// Release a slot: 200 once it is durable that the client holds none.
     Unlock,
-    /// Nothing that there is, below `/fleetlock`.
-    Nothing,
+    /// An unknown path below `/fleetlock`.
+    Unknown,
 }
 
 impl Endpoint {
-    /// The word in the metrics.
+    /// The label in the metrics.
     const fn operation(self) -> &'static str {
         match self {
             Self::Lock => "lock",
             Self::Unlock => "unlock",
-            Self::Nothing => "none",
+            Self::Unknown => "none",
         }
     }
 }
 
 async fn lock(State(api): State<Api>, request: Request) -> Response {
-    served(&api, Endpoint::Lock, request).await
+    serve(&api, Endpoint::Lock, request).await
 }
 
 async fn unlock(State(api): State<Api>, request: Request) -> Response {
-    served(&api, Endpoint::Unlock, request).await
+    serve(&api, Endpoint::Unlock, request).await
 }
 
-/// Answers what is asked for where there is no route.
-pub(crate) async fn nothing(api: &Api, request: Request) -> Response {
-    served(api, Endpoint::Nothing, request).await
+/// Answers where there is no route.
+pub(crate) async fn not_found(api: &Api, request: Request) -> Response {
+    serve(api, Endpoint::Unknown, request).await
 }
 
-/// The request with the path of the route that it means, if it means one of FleetLock's.
+/// Rewrites the path to that of the route it denotes, if it is one of FleetLock's.
 pub(crate) fn with_path_of_route(mut request: Request) -> Request {
     if let Some(path) = meant(request.uri().path()) {
         *request.uri_mut() = Uri::from_static(path);
@@ -78,9 +78,9 @@ pub(crate) fn with_path_of_route(mut request: Request) -> Request {
     request
 }
 
-async fn served(api: &Api, endpoint: Endpoint, request: Request) -> Response {
+async fn serve(api: &Api, endpoint: Endpoint, request: Request) -> Response {
     let peer = authority::peer(&request);
-    let answer = caught(answer(&api.site, endpoint, request)).await;
+    let answer = catch_panic(answer(&api.site, endpoint, request)).await;
     if let Some(reason) = answer.as_ref().err().and_then(LockError::denial) {
         api.gate.denials().note(reason, peer, Instant::now());
     }
@@ -89,7 +89,7 @@ async fn served(api: &Api, endpoint: Endpoint, request: Request) -> Response {
     reply(answer)
 }
 
-async fn caught(answer: impl Future<Output = Result<(), LockError>>) -> Result<(), LockError> {
+async fn catch_panic(answer: impl Future<Output = Result<(), LockError>>) -> Result<(), LockError> {
     let answer = AssertUnwindSafe(answer).catch_unwind().await;
     answer.unwrap_or_else(|panic| Err(LockError::internal(panic_text(&*panic))))
 }
@@ -101,12 +101,12 @@ fn reply(answer: Result<(), LockError>) -> Response {
     }
 }
 
-/// A slot is held, or not held, as it was asked for.
+/// Handles a request; `Ok` once the slot is durably held or released.
 async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Result<(), LockError> {
     let peer = authority::peer(&request);
     let (parts, body) = request.into_parts();
-    let (caller, ask) = match expected(endpoint, &parts) {
-        Ok(expected) => expected,
+    let (caller, operation) = match check_head(endpoint, &parts) {
+        Ok(checked) => checked,
         Err(error) => {
             body::discard(&parts.headers, body).await;
             return Err(error);
@@ -114,45 +114,46 @@ async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Resu
     };
     let claim = Claim::parse(&body::read(&parts.headers, body).await?)?;
     let Claim { group, id } = claim.clone();
-    let refused = |error: LockError| error.about(&group, &id, peer);
+    let refused = |error: LockError| error.with_context(&group, &id, peer);
     if !caller.may_lock(&group) {
-        let value = format!("{} may not ask for slots of the group {group}", caller.actor);
+        let value = format!("{} may not request slots of the group {group}", caller.actor);
         return Err(refused(LockError::new(Kind::Forbidden, value)));
     }
-    let answer =
-        site.request_within(os_upgrade_kernel::Request::new(caller.actor, ask(claim)), BACKEND_TIMEOUT).await;
+    let answer = site
+        .request_within(os_upgrade_kernel::Request::new(caller.actor, operation(claim)), BACKEND_TIMEOUT)
+        .await;
     let answer = answer.map_err(|unavailable| refused(unavailable.into()))?;
     answer.map(drop).map_err(|refusal| refused(refusal.into()))
 }
 
-/// What becomes of a claim.
-type Ask = fn(Claim) -> LockOperation;
+/// Turns a claim into the operation of an endpoint.
+type ToOperation = fn(Claim) -> LockOperation;
 
-/// Who asks, and what is to be asked of the core, unless the request's head is enough to refuse it.
-fn expected(endpoint: Endpoint, head: &Parts) -> Result<(Caller, Ask), LockError> {
+/// Checks the head of a request. Returns the caller and the operation to request.
+fn check_head(endpoint: Endpoint, head: &Parts) -> Result<(Caller, ToOperation), LockError> {
     let caller = match head.extensions.get() {
         Some(Identity(caller)) => caller.clone()?,
         None => return Err(Denied::Missing.into()),
     };
-    let ask: Ask = match endpoint {
+    let operation: ToOperation = match endpoint {
         Endpoint::Lock => |Claim { group, id }| LockOperation::Lock { group, id },
         Endpoint::Unlock => |Claim { group, id }| LockOperation::Unlock { group, id },
-        Endpoint::Nothing => {
-            let value = format!("there is nothing at {}", head.uri.path());
+        Endpoint::Unknown => {
+            let value = format!("nothing exists at {}", head.uri.path());
             return Err(LockError::new(Kind::NotFound, value));
         }
     };
     if head.method != Method::POST {
-        return Err(LockError::new(Kind::MethodNotAllowed, "FleetLock requests are POSTed"));
+        return Err(LockError::new(Kind::MethodNotAllowed, "FleetLock requests use POST"));
     }
-    if !is_meant(&head.headers) {
-        let value = format!("the header {PROTOCOL_HEADER} must be there once, with the value true");
+    if !has_protocol_header(&head.headers) {
+        let value = format!("the header {PROTOCOL_HEADER} must be given once, with the value true");
         return Err(LockError::new(Kind::MissingFleetLockHeader, value));
     }
-    Ok((caller, ask))
+    Ok((caller, operation))
 }
 
-fn is_meant(headers: &HeaderMap) -> bool {
+fn has_protocol_header(headers: &HeaderMap) -> bool {
     headers.get_all(PROTOCOL_HEADER).iter().eq(["true"])
 }
 
@@ -164,9 +165,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_is_answered_in_the_dialect() {
+    async fn panic_is_answered_in_the_dialect() {
         #[expect(clippy::panic, reason = "it is what is tested")]
-        let response = reply(caught(async { panic!("secret") }).await);
+        let response = reply(catch_panic(async { panic!("secret") }).await);
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert_eq!(body, r#"{"kind":"internal","value":"internal error; the log has its cause"}"#);

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`, for whatever starts and watches this process.
+//! `/healthz` and `/readyz`, for supervisors and load balancers.
 
 use axum::Extension;
 use axum::extract::State;
@@ -27,13 +27,13 @@ async fn ready(
     State(api): State<Api>,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Response, (Extension<Routine>, Problem)> {
-    let present = api.site.snapshot();
-    if let Some(sealed) = present.view.sealed.clone() {
+    let snapshot = api.site.snapshot();
+    if let Some(sealed) = snapshot.view.sealed.clone() {
         return Err((Extension(Routine), sealed.into()));
     }
-    match &present.readiness {
+    match &snapshot.readiness {
         Readiness::Ready => {
-            let (role, leader) = match &present.leadership {
+            let (role, leader) = match &snapshot.leadership {
                 Leadership::Here(me) => (Some(Role::Leader.as_str()), Some(me.instance.as_str())),
                 Leadership::At(leader) => (Some(Role::Follower.as_str()), Some(leader.instance.as_str())),
                 Leadership::Unknown => (None, None),
@@ -42,7 +42,7 @@ async fn ready(
                 ready: true,
                 role,
                 leader,
-                sealed: api.options.strongbox.sealed(&present.state.strongbox).is_some(),
+                sealed: api.options.strongbox.sealed(&snapshot.state.strongbox).is_some(),
             };
             reply::json(&ready).map_err(|problem| (Extension(Routine), problem))
         }

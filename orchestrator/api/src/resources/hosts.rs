@@ -1,8 +1,8 @@
-//! `/v1/state/os-upgrade/hosts`: every host that is known, the versions it runs, and why it is not moving.
+//! `/v1/state/os-upgrade/hosts`: every known host, the versions it runs, and why it is not moving.
 //!
-//! A JSON list by hostname, or with `limit` or `after` a page of it; `/hosts/{hostname}` is one entry of it, which a worker
-//! may read at its start to compare versions. A host is known when a worker has announced itself on it or has published
-//! versions for it, or an operator has approved or withdrawn it.
+//! The answer is a JSON list by hostname, or a page of it with `limit` or `after`. `/hosts/{hostname}` is one entry,
+//! which a worker may read at its start to compare versions. A host is known once a worker has announced it or
+//! published its versions, or an operator has approved or withdrawn it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ use crate::http::extract::{Name, Params};
 use crate::http::reply;
 use crate::routes::Routes;
 
-/// About how many bytes a host takes in the list, when its versions are few.
+/// Estimated size of a host with few versions in the list, in bytes.
 const BYTES_PER_HOST: usize = 512;
 
 pub(crate) fn routes() -> Routes {
@@ -36,20 +36,20 @@ pub(crate) fn routes() -> Routes {
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
     let (only_pending, params) = params.split();
-    let present = api.snapshot()?;
-    let hosts = present.view.hosts.len().max(present.versions.len());
+    let snapshot = api.snapshot()?;
+    let hosts = snapshot.view.hosts.len().max(snapshot.versions.len());
     let mode = params.mode();
     api.render(hosts, move || {
-        let mut known = known(&present);
+        let mut known = known(&snapshot);
         if only_pending {
-            known.retain(|host| is_pending(&present, host));
+            known.retain(|host| is_pending(&snapshot, host));
         }
         if mode == ListMode::Count {
             return serde_json::to_vec(&Count { count: known.len() as u64 });
         }
         let (names, next) = params.page(known.into_iter(), ToString::to_string);
-        let forecast = &present.forecast(Utc::now());
-        let whole = |name| Entry { present: &present, forecast, name };
+        let forecast = &snapshot.forecast(Utc::now());
+        let whole = |name| Entry { snapshot: &snapshot, forecast, name };
         let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
         let items: Vec<_> =
             names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
@@ -63,23 +63,23 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
     .await
 }
 
-/// Whether `host` has announced itself and waits for approval.
-fn is_pending(present: &SiteSnapshot, host: &HostName) -> bool {
-    present.view.hosts.contains_key(host) && present.state.enrolled(host) == Enrolled::Pending
+/// Whether `host` is announced and waits for approval.
+fn is_pending(snapshot: &SiteSnapshot, host: &HostName) -> bool {
+    snapshot.view.hosts.contains_key(host) && snapshot.state.enrolled(host) == Enrolled::Pending
 }
 
-/// How many of the hosts that have announced themselves take part in runs, and how many do not, by the word for it.
-pub(crate) fn by_enrolment(present: &SiteSnapshot) -> BTreeMap<&'static str, usize> {
+/// The number of announced hosts by enrolment.
+pub(crate) fn by_enrolment(snapshot: &SiteSnapshot) -> BTreeMap<&'static str, usize> {
     let mut counts: BTreeMap<&'static str, usize> = ENROLMENTS.map(|word| (word, 0)).into();
-    for host in present.view.hosts.keys() {
-        *counts.entry(present.state.enrolled(host).as_str()).or_default() += 1;
+    for host in snapshot.view.hosts.keys() {
+        *counts.entry(snapshot.state.enrolled(host).as_str()).or_default() += 1;
     }
     counts
 }
 
 /// How many hosts wait for approval.
-pub(crate) fn pending(present: &SiteSnapshot) -> usize {
-    present.view.hosts.keys().filter(|host| is_pending(present, host)).count()
+pub(crate) fn pending(snapshot: &SiteSnapshot) -> usize {
+    snapshot.view.hosts.keys().filter(|host| is_pending(snapshot, host)).count()
 }
 
 /// A page of the list.
@@ -90,11 +90,11 @@ struct HostPage<'a> {
     next: Option<String>,
 }
 
-/// Every host that is known, by name.
-pub(crate) fn known(present: &SiteSnapshot) -> BTreeSet<&HostName> {
-    let enrolment = &present.state.enrolment;
+/// Every known host, by name.
+pub(crate) fn known(snapshot: &SiteSnapshot) -> BTreeSet<&HostName> {
+    let enrolment = &snapshot.state.enrolment;
     let decided = enrolment.approved.keys().chain(enrolment.withdrawn.keys());
-    present.view.hosts.keys().chain(present.versions.keys()).chain(decided).collect()
+    snapshot.view.hosts.keys().chain(snapshot.versions.keys()).chain(decided).collect()
 }
 
 async fn read(
@@ -102,35 +102,35 @@ async fn read(
     Name(name): Name,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Response, Problem> {
-    let present = api.snapshot()?;
+    let snapshot = api.snapshot()?;
     let is_known = |host: &HostName| {
-        let SiteSnapshot { state, view, versions, .. } = &*present;
+        let SiteSnapshot { state, view, versions, .. } = &*snapshot;
         view.hosts.contains_key(host) || versions.contains_key(host) || state.enrolment.knows(host)
     };
     match HostName::new(&name).ok().filter(is_known) {
         Some(name) => {
-            let forecast = &present.forecast(Utc::now());
-            reply::json(&Entry { present: &present, forecast, name: &name })
+            let forecast = &snapshot.forecast(Utc::now());
+            reply::json(&Entry { snapshot: &snapshot, forecast, name: &name })
         }
         None => Err(Problem::not_found(format!("there is no host {name:?}"))),
     }
 }
 
-/// One entry of the list, put together as it is written.
+/// One entry of the list, assembled when it is serialized.
 struct Entry<'a> {
-    present: &'a SiteSnapshot,
+    snapshot: &'a SiteSnapshot,
     forecast: &'a Forecast,
     name: &'a HostName,
 }
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { present, forecast, name } = *self;
-        let explanation = explain(&present.state, &present.view, forecast, name);
-        let seen = present.view.hosts.get(name);
-        let published = present.versions.get(name);
-        let default_group = &present.state.settings.default_group;
-        let enrolled = present.state.enrolled(name);
+        let Self { snapshot, forecast, name } = *self;
+        let explanation = explain(&snapshot.state, &snapshot.view, forecast, name);
+        let seen = snapshot.view.hosts.get(name);
+        let published = snapshot.versions.get(name);
+        let default_group = &snapshot.state.settings.default_group;
+        let enrolled = snapshot.state.enrolled(name);
         let decided = decided(enrolled);
         let body = Host {
             hostname: name.as_str(),
@@ -149,15 +149,15 @@ impl Serialize for Entry<'_> {
             reason: ReasonFields::of(explanation.reason.as_ref()),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
-            progress: progress(present, name),
+            progress: progress(snapshot, name),
         };
         body.serialize(serializer)
     }
 }
 
-/// How far the worker of `host` is with the command under way.
-pub(crate) fn progress<'a>(present: &'a SiteSnapshot, host: &HostName) -> Option<Progress<'a>> {
-    present.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
+/// The progress of the worker of `host` with the command under way; `None` if it reports none.
+pub(crate) fn progress<'a>(snapshot: &'a SiteSnapshot, host: &HostName) -> Option<Progress<'a>> {
+    snapshot.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
 }
 
 /// Who decided whether a host takes part, and when.

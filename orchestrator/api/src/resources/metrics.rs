@@ -1,5 +1,5 @@
-//! `/metrics`: numbers for a Prometheus, in the `OpenMetrics` text format: about FleetLock's slots, about hosts, about
-//! requests that were not let in, about the next run, and about the API's certificate.
+//! `/metrics`: metrics in the `OpenMetrics` text format: slots of FleetLock, hosts, refused requests, the next run,
+//! and the API's certificate.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
 
 pub(crate) fn text(
     answers: &Answers,
-    present: &SiteSnapshot,
+    snapshot: &SiteSnapshot,
     gate: &Gate,
     options: &Options,
     now: DateTime<Utc>,
@@ -47,10 +47,10 @@ pub(crate) fn text(
     let mut registry = Registry::default();
     let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
     slots.register("answers", "Answers to FleetLock clients", answers.clone());
-    describe_slots(slots, &present.state, now);
-    describe_hosts(&mut registry, &hosts::by_enrolment(present));
-    if present.is_read {
-        describe_next(&mut registry, &present.forecast(now));
+    describe_slots(slots, &snapshot.state, now);
+    describe_hosts(&mut registry, &hosts::by_enrolment(snapshot));
+    if snapshot.is_read {
+        describe_next_run(&mut registry, &snapshot.forecast(now));
     }
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
     describe_gate(api, gate);
@@ -70,7 +70,7 @@ pub(crate) fn text(
     Ok(text)
 }
 
-/// How many hosts have announced themselves: label `enrolment`.
+/// The number of announced hosts: label `enrolment`.
 fn describe_hosts(registry: &mut Registry, hosts: &BTreeMap<&'static str, usize>) {
     let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     for (enrolment, count) in hosts {
@@ -80,25 +80,28 @@ fn describe_hosts(registry: &mut Registry, hosts: &BTreeMap<&'static str, usize>
     registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
 }
 
-/// When the next run starts by itself, and what keeps it from that: label `reason`.
-fn describe_next(registry: &mut Registry, forecast: &Forecast) {
+/// When the next run starts automatically, and what prevents it: label `reason`.
+fn describe_next_run(registry: &mut Registry, forecast: &Forecast) {
     if let Some(start) = forecast.start() {
         let at = Gauge::<i64>::default();
         at.set(start.at.timestamp());
-        let help = "When the next run starts by itself, in seconds since 1970: now, while something keeps it from that; absent where none does";
+        let help = "When the next run starts automatically, in seconds since 1970: now, while something prevents it; absent if none is due";
         registry.register("os_upgrade_next_upgrade_seconds", help, at);
     }
     let blocked = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     if let Some(by) = forecast.blocker() {
         blocked.get_or_create(&[("reason", WindowBlocker::kind(by))]).set(1);
     }
-    let help =
-        "Whether something keeps runs from starting by themselves, in no window or in the one that is open";
+    let help = "Whether something prevents runs from starting automatically, in any window or in the one that is open";
     registry.register("os_upgrade_next_upgrade_blocked", help, blocked);
 }
 
 fn describe_gate(registry: &mut Registry, gate: &Gate) {
-    registry.register("denied", "Requests that were not let in", gate.denials().counts().clone());
+    registry.register(
+        "denied",
+        "Requests that were refused as not authenticated or not authorized",
+        gate.denials().counts().clone(),
+    );
     if let Some(tokens) = gate.tokens() {
         let usable = Gauge::<i64>::default();
         usable.set(tokens.problem().is_none().into());
@@ -112,19 +115,17 @@ fn describe_gate(registry: &mut Registry, gate: &Gate) {
 
 type Measure = fn(&SlotGroup<'_>) -> Option<usize>;
 
-/// What is measured of each group.
+/// The metrics of each group: name, help, value.
 const MEASURES: [(&str, &str, Measure); 5] = [
-    ("slots", "Slots that there are", |group| group.slots.map(|slots| slots as usize)),
+    ("slots", "Slots of the group", |group| group.slots.map(|slots| slots as usize)),
     ("holders", "Slots that are held", |group| Some(group.holders.len())),
-    ("excess_holders", "Slots held beyond those that there are", |group| Some(group.excess)),
+    ("excess_holders", "Slots held beyond the number of slots", |group| Some(group.excess)),
     ("stuck_holders", "Slots held for longer than the setting stuck-after", |group| {
         Some(group.holders.iter().filter(|holder| holder.stuck).count())
     }),
-    (
-        "waiters",
-        "Hosts of runs that wait for a slot, and clients that were refused one a short while ago",
-        |group| Some(group.waiters.len()),
-    ),
+    ("waiters", "Hosts of runs that wait for a slot, and clients that were recently refused one", |group| {
+        Some(group.waiters.len())
+    }),
 ];
 
 fn describe_slots(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {

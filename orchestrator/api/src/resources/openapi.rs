@@ -1,4 +1,4 @@
-//! `/openapi.json`: the API described for programs, from the declarations of the routes that are served.
+//! `/openapi.json`: the `OpenAPI` document, built from the declarations of all routes.
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -23,7 +23,7 @@ async fn read(
 ) -> Result<Response, Problem> {
     let description = api.description;
     let text = match form.syntax {
-        // What is JSON is known to differ.
+        // The layer around this handler adds `Vary` to JSON only.
         Syntax::Json => {
             return Ok(([(CONTENT_TYPE, form.media_type)], description.json()).into_response());
         }

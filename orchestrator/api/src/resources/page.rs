@@ -1,5 +1,5 @@
-//! `/docs/`: a page to read the description of the API and to try it, Swagger UI. Its files are in the program, because
-//! a site may have no way to the internet.
+//! `/docs/`: Swagger UI, to read the description of the API and to try it. Its files are embedded in the program,
+//! because a site may have no internet access.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +15,7 @@ use crate::http::error::Problem;
 use crate::http::extract::Params;
 use crate::routes::Routes;
 
-/// Nothing but what is served here may be loaded or asked; the page may not be shown within another.
+/// The page may load and call only this origin, and may not be framed.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
@@ -40,7 +40,7 @@ async fn read_file(
 
 fn file(name: &str) -> Result<Response, Problem> {
     static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
-        // A validator elsewhere would be shown the whole document.
+        // An external validator would receive the whole document.
         let config = Config::from("../openapi.json").validator_url("none").try_it_out_enabled(true);
         Arc::new(config.use_base_layout().display_operation_id(true))
     });

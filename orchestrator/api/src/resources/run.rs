@@ -1,5 +1,5 @@
-//! `/v1/state/os-upgrade/trigger-upgrade-site`, `/cancel` and `/give-up-host`: starting a run, stopping it, and going on
-//! in it without a host. The last is an extension of the specification.
+//! `/v1/state/os-upgrade/trigger-upgrade-site`, `/cancel` and `/give-up-host`: starts a run, stops it, or continues it
+//! without a host. The last is an extension of the specification.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -16,14 +16,14 @@ use crate::http::extract::{Actor, Body, OptionalBody, Params, checked_reason};
 use crate::http::form::Syntax;
 use crate::routes::Routes;
 
-/// The specification's default of `timeout`, in seconds: 4h.
+/// The specification's default of `timeout`, in seconds: 4 h.
 const TIMEOUT_DEFAULT_SECS: u64 = 4 * 3_600;
 
 pub(crate) fn routes() -> Routes {
     Routes::default().route(&TRIGGER, trigger).route(&CANCEL, cancel).route(&GIVE_UP, give_up)
 }
 
-/// Reads the body of a trigger; how long the run may take, if it says so.
+/// Reads the body of a trigger: how long the run may take, if given.
 pub(crate) fn read_trigger(body: &[u8], syntax: Syntax) -> Result<Option<Duration>, Problem> {
     crate::http::document::parse::<Trigger>(body, syntax).map(|body| body.timeout)
 }
@@ -59,5 +59,5 @@ async fn give_up(
     Body(HostToGiveUp { host, reason }): Body<HostToGiveUp>,
 ) -> Result<StatusCode, Problem> {
     let operation = RunOperation::GiveUpHost { host, reason: checked_reason(&reason)? };
-    api.order(Request { actor, validate: params.only(), operation }).await
+    api.change_and_log(Request { actor, validate: params.only(), operation }).await
 }

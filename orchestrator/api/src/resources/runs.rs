@@ -1,8 +1,9 @@
-//! `/v1/state/os-upgrade/runs`: the history, read from the projection as soon as that has what the present state shows.
+//! `/v1/state/os-upgrade/runs`: the history of runs, read from the projection once it has caught up with the current
+//! state.
 //!
-//! `?limit=&after=` pages through runs, newest first; `next` of one page is `after` of the next. A single run comes
-//! with all of its hosts and its facts; those beyond `facts-limit` are had with `facts-after`, which is the `facts-next`
-//! of the page before.
+//! `?limit=&after=` pages through runs, newest first; `next` of one page is `after` of the next. A single run is shown
+//! with all of its hosts, and its facts up to `facts-limit`. `facts-after` continues with the `facts-next` of the
+//! previous page.
 
 use axum::extract::State;
 use axum::http::Uri;
@@ -115,7 +116,7 @@ fn host(host: &HostRow) -> HostOfRunInFull<'_> {
     }
 }
 
-/// A fact as it is shown.
+/// A fact as the API shows it.
 pub(crate) fn fact(fact: &FactRow) -> Fact<'_> {
     Fact {
         sequence: fact.sequence,

@@ -1,5 +1,5 @@
-//! `/v1/state/fleet-lock`: who holds a slot, since when and why, who waits for one, and what operators can do about it.
-//! An extension of the specification.
+//! `/v1/state/fleet-lock`: the holders of slots, with since when and why, the waiters, and operators' actions on
+//! slots. An extension of the specification.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use os_upgrade_store::Audit;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Actor, Body, Names, Params, checked_reason};
-use crate::resources::audit::Done;
+use crate::resources::audit::AuditResult;
 use crate::resources::runs::fact;
 use crate::routes::Routes;
 
@@ -35,13 +35,13 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.snapshot()?;
+    let snapshot = api.snapshot()?;
     let now = Utc::now();
-    let entries = entries(&present.state);
-    api.render(entries, move || serde_json::to_vec(&slots(&present.state, now))).await
+    let entries = entries(&snapshot.state);
+    api.render(entries, move || serde_json::to_vec(&slots(&snapshot.state, now))).await
 }
 
-/// About how many holders and waiters there are, without writing about any.
+/// An estimate of the number of holders and waiters.
 fn entries(site: &Site) -> usize {
     let of_semaphore = |(_, semaphore): (_, &Semaphore)| semaphore.holders.len() + semaphore.waiters.len();
     let hosts = site.run.as_ref().map_or(0, |run| run.waiting().len());
@@ -61,10 +61,10 @@ async fn history(
     Params(params): Params<HistoryParameters>,
 ) -> Result<Response, Problem> {
     let audit = if params.clients.is_some() { Audit::SlotsOfAll } else { Audit::Slots };
-    Done::read(&api, audit, params.asked()).await?.answer(|row| Ok(fact(row)))
+    AuditResult::read(&api, audit, params.asked()).await?.answer(|row| Ok(fact(row)))
 }
 
-/// Every group with a semaphore here, or with a slot that another lock server has given to a host.
+/// Every group with a semaphore here, or with a slot of another lock server that a host holds.
 pub(crate) fn groups(site: &Site, now: DateTime<Utc>) -> impl Iterator<Item = SlotGroup<'_>> {
     let mut groups: BTreeMap<&GroupName, SlotGroup<'_>> = BTreeMap::new();
     let counts_here = |semaphore: &Semaphore| {
@@ -149,9 +149,9 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
 fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime<Utc>) -> SlotHolder<'a> {
     let since = slot.held_since.unwrap_or(slot.since);
     let reason = match slot.standing {
-        Standing::Requested => format!("being asked for in run {}", slot.run),
+        Standing::Requested => format!("being requested in run {}", slot.run),
         Standing::Held => of_run(site, host.as_str(), &slot.run),
-        Standing::Releasing { why } => format!("being given back: {}", why.as_str()),
+        Standing::Releasing { why } => format!("being released: {}", why.as_str()),
     };
     SlotHolder {
         id: host.as_str(),
@@ -164,7 +164,7 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
     }
 }
 
-/// What a host is at, or how it ended, in the run that took its slot.
+/// The status of a host in the run that took its slot.
 fn of_run(site: &Site, id: &str, run: &RunId) -> String {
     let runs = site.run.iter().chain(&site.last_run);
     let host = HostName::new(id).ok();
@@ -178,15 +178,15 @@ fn of_run(site: &Site, id: &str, run: &RunId) -> String {
     }
 }
 
-/// Has what `operation` makes of `about` carried out.
-async fn order(
+/// Requests the `operation` on the slot that `about` names.
+async fn request_operation(
     api: &Api,
     actor: String,
     about: AboutSlot,
     operation: impl FnOnce(GroupName, ClientId, String) -> SlotOperation,
 ) -> Result<StatusCode, Problem> {
     let AboutSlot { group, id, reason } = about;
-    api.order(Request::new(actor, operation(group, id, checked_reason(&reason)?))).await
+    api.change_and_log(Request::new(actor, operation(group, id, checked_reason(&reason)?))).await
 }
 
 async fn hold(
@@ -195,7 +195,7 @@ async fn hold(
     Params(Nothing {}): Params<Nothing>,
     Body(about): Body<AboutSlot>,
 ) -> Result<StatusCode, Problem> {
-    order(&api, actor, about, |group, id, reason| SlotOperation::Hold { group, id, reason }).await
+    request_operation(&api, actor, about, |group, id, reason| SlotOperation::Hold { group, id, reason }).await
 }
 
 async fn release(
@@ -204,7 +204,8 @@ async fn release(
     Params(Nothing {}): Params<Nothing>,
     Body(about): Body<AboutSlot>,
 ) -> Result<StatusCode, Problem> {
-    order(&api, actor, about, |group, id, reason| SlotOperation::Release { group, id, reason }).await
+    request_operation(&api, actor, about, |group, id, reason| SlotOperation::Release { group, id, reason })
+        .await
 }
 
 async fn reclaim(
@@ -215,5 +216,5 @@ async fn reclaim(
 ) -> Result<StatusCode, Problem> {
     let group = GroupName::new(&group).map_err(|error| Problem::bad_request(format!("group: {error}")))?;
     let id = ClientId::new(&id).map_err(|error| Problem::bad_request(format!("id: {error}")))?;
-    api.order(Request::new(actor, SlotOperation::Reclaim { group, id })).await
+    api.change_and_log(Request::new(actor, SlotOperation::Reclaim { group, id })).await
 }

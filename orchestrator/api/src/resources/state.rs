@@ -1,6 +1,6 @@
-//! `/v1/state/os-upgrade`: the configuration in force, and how upgrades stand.
+//! `/v1/state/os-upgrade`: the configuration in force, and the progress of upgrades.
 //!
-//! What is not asked for is not worked out: a large site's answers are given while a run goes on.
+//! Only requested fields are computed, because the run shares the machine with readers of a large site.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -28,7 +28,7 @@ use crate::resources::config;
 use crate::resources::hosts;
 use crate::routes::Routes;
 
-/// About how many bytes a host takes in the answer: in the list of workers, in two runs, and by itself.
+/// Estimated size of a host in the answer, in bytes: in the list of workers, in two runs, and as an entry of its own.
 const BYTES_PER_HOST: usize = 512;
 
 /// The paths of all fields.
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default().route(&READ, read)
 }
 
-/// What the parameters ask for.
+/// The fields that the parameters select.
 fn keep(params: &ReadParameters) -> Result<Keep, Problem> {
     let keep = params.fields.as_ref().map_or(Ok(Keep::All), |fields| Keep::parse(fields, &FIELDS))?;
     let is_configured = |name: &str| config::FIELDS.iter().any(|configured| configured == name);
@@ -51,52 +51,52 @@ fn keep(params: &ReadParameters) -> Result<Keep, Problem> {
 
 async fn read(Shared(api): Shared<Api>, Params(params): Params<ReadParameters>) -> Result<Response, Problem> {
     let keep = keep(&params)?;
-    let present = api.snapshot()?;
-    let hosts = size(&present, &keep);
-    api.render(hosts, move || write(&present, &keep, Utc::now())).await
+    let snapshot = api.snapshot()?;
+    let hosts = longest_list(&snapshot, &keep);
+    api.render(hosts, move || write(&snapshot, &keep, Utc::now())).await
 }
 
-/// The most hosts that any list of the answer has.
-fn size(present: &SiteSnapshot, keep: &Keep) -> usize {
+/// The length of the longest list of hosts in the answer.
+fn longest_list(snapshot: &SiteSnapshot, keep: &Keep) -> usize {
     let of_run = |name: &str, run: &Option<Run>| {
         run.as_ref().filter(|_| keep.has(name)).map_or(0, |run| run.hosts().len())
     };
     let of_hosts = ["hosts", "scheduled-workers", "pending-hosts"];
     let seen = if of_hosts.iter().any(|name| keep.has(name)) {
-        present.view.hosts.len().max(present.versions.len())
+        snapshot.view.hosts.len().max(snapshot.versions.len())
     } else {
         0
     };
-    let state = &present.state;
+    let state = &snapshot.state;
     seen.max(of_run("current-upgrade-info", &state.run)).max(of_run("last-upgrade-info", &state.last_run))
 }
 
-/// What of the answer is wanted, as it is at `now`.
+/// Serializes the selected fields of the state at `now`.
 pub(crate) fn write(
-    present: &Arc<SiteSnapshot>,
+    snapshot: &Arc<SiteSnapshot>,
     keep: &Keep,
     now: DateTime<Utc>,
 ) -> serde_json::Result<Vec<u8>> {
     let needs_forecast = ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "hosts"];
-    let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| present.forecast(now));
-    let mut bytes = Vec::with_capacity(1_024 + size(present, keep) * BYTES_PER_HOST);
-    serde_json::to_writer(&mut bytes, &Kept(&state(present, forecast.as_ref(), now, keep), keep))?;
+    let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| snapshot.forecast(now));
+    let mut bytes = Vec::with_capacity(1_024 + longest_list(snapshot, keep) * BYTES_PER_HOST);
+    serde_json::to_writer(&mut bytes, &Kept(&state(snapshot, forecast.as_ref(), now, keep), keep))?;
     Ok(bytes)
 }
 
-/// The answer, without the fields that are not wanted and would cost something.
+/// The answer. Costly fields that are not selected are left out.
 fn state<'a>(
-    present: &'a SiteSnapshot,
+    snapshot: &'a SiteSnapshot,
     forecast: Option<&'a Forecast>,
     now: DateTime<Utc>,
     keep: &Keep,
 ) -> State<'a> {
-    let state = &present.state;
+    let state = &snapshot.state;
     let config = state.config.as_deref();
     let applications = config.map(|config| config.worker_applications.as_slice());
     let start = forecast.and_then(Forecast::start).map(|start| start.at);
     let workers = applications.filter(|_| keep.has("scheduled-workers"));
-    let waiting = keep.has("pending-hosts").then(|| hosts::pending(present));
+    let waiting = keep.has("pending-hosts").then(|| hosts::pending(snapshot));
     let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
     let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
     let explaining = forecast.filter(|_| keep.has("hosts"));
@@ -107,41 +107,41 @@ fn state<'a>(
         next_upgrade_at: start.map(Stamp),
         next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
-        scheduled_workers: workers.map(|applications| scheduled_workers(present, applications)),
+        scheduled_workers: workers.map(|applications| scheduled_workers(snapshot, applications)),
         current_upgrade_info: current.map(current_upgrade),
         last_upgrade_info: last.and_then(last_upgrade),
-        hosts: explaining.map(|forecast| explained(present, forecast)),
+        hosts: explaining.map(|forecast| explanations(snapshot, forecast)),
     }
 }
 
-/// From `now` to `at`, in whole seconds.
+/// The time from `now` to `at`, in whole seconds; zero if it is past.
 fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
     Duration::from_secs((at - now).num_seconds().try_into().unwrap_or(0))
 }
 
-/// Every host that is known, by name, and why it is not moving.
-fn explained<'a>(present: &'a SiteSnapshot, forecast: &Forecast) -> Vec<HostState<'a>> {
+/// Every known host, by name, and why it is not moving.
+fn explanations<'a>(snapshot: &'a SiteSnapshot, forecast: &Forecast) -> Vec<HostState<'a>> {
     let host = |name: &'a HostName| {
-        let explanation = explain(&present.state, &present.view, forecast, name);
+        let explanation = explain(&snapshot.state, &snapshot.view, forecast, name);
         HostState {
             hostname: name.as_str(),
             status: explanation.status.map(HostStatus::as_str),
             why: explanation.to_string(),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
-            progress: hosts::progress(present, name),
+            progress: hosts::progress(snapshot, name),
         }
     };
-    hosts::known(present).into_iter().map(host).collect()
+    hosts::known(snapshot).into_iter().map(host).collect()
 }
 
-/// Every host that would take part in a run, with the application that would serve it.
+/// Every host that would take part in a run, with the application that would handle it.
 fn scheduled_workers<'a>(
-    present: &'a SiteSnapshot,
+    snapshot: &'a SiteSnapshot,
     applications: &'a [WorkerApplication],
 ) -> Vec<ScheduledWorker<'a>> {
-    let takes_part = |host| present.state.enrolled(host).takes_part();
-    let serving = present.view.serving(applications).filter(|(host, ..)| takes_part(*host));
+    let takes_part = |host| snapshot.state.enrolled(host).takes_part();
+    let serving = snapshot.view.serving(applications).filter(|(host, ..)| takes_part(*host));
     let worker = |(host, _, application): (&'a HostName, _, &'a ApplicationName)| ScheduledWorker {
         host: host.as_str(),
         application: application.as_str(),
@@ -156,7 +156,7 @@ fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {
         not_after: Stamp(run.not_after),
         stopping: run.stopping.as_ref(),
         counts: counts(run),
-        hosts: in_run(run),
+        hosts: hosts_of(run),
     }
 }
 
@@ -168,7 +168,7 @@ fn last_upgrade(run: &Run) -> Option<LastUpgrade<'_>> {
         end_time: Stamp(ended.at),
         result: ended.result.as_str(),
         counts: counts(run),
-        hosts: in_run(run),
+        hosts: hosts_of(run),
     })
 }
 
@@ -178,6 +178,6 @@ fn counts(run: &Run) -> BTreeMap<&'static str, usize> {
 }
 
 /// The hosts of a run, by name.
-fn in_run(run: &Run) -> Vec<HostOfRun<'_>> {
+fn hosts_of(run: &Run) -> Vec<HostOfRun<'_>> {
     run.hosts().iter().map(|(name, host)| reply::host_of_run(name, host)).collect()
 }

@@ -1,5 +1,5 @@
-//! `/v1/config/strongbox/secrets` and `/v1/state/strongbox`: the secrets that the site keeps, which can be written and never
-//! read, and the key to them.
+//! `/v1/config/strongbox/secrets` and `/v1/state/strongbox`: the site's secrets, which can be written and never read,
+//! and their key.
 
 pub(crate) mod history;
 
@@ -38,7 +38,7 @@ impl From<Sealed> for Problem {
     }
 }
 
-/// The secrets of a site, or a page of them.
+/// The site's secrets, or a page of them.
 #[derive(Serialize)]
 struct Secrets<'a> {
     secrets: Vec<Entry<&'a str, Secret<'a>>>,
@@ -47,8 +47,8 @@ struct Secrets<'a> {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<NameList>) -> Result<Response, Problem> {
-    let present = api.snapshot()?;
-    let kept = &present.state.strongbox.secrets;
+    let snapshot = api.snapshot()?;
+    let kept = &snapshot.state.strongbox.secrets;
     let mode = params.mode();
     if mode == ListMode::Count {
         return reply::json(&Count { count: kept.len() as u64 });
@@ -75,12 +75,12 @@ async fn put(
     body: Result<Body<Value>, Problem>,
 ) -> Result<StatusCode, Problem> {
     let name = secret_name(&name)?;
-    let value = only(body, "value")?;
+    let value = only_field(body, "value")?;
     if value.is_empty() || value.len() > SECRET_BYTES_MAX {
         return Err(Problem::bad_request(format!("value: expected 1 to {SECRET_BYTES_MAX} bytes")));
     }
-    let present = api.snapshot_for_change()?;
-    let keep = api.options.strongbox.keep(&present.state.strongbox, name, &value);
+    let snapshot = api.snapshot_for_change()?;
+    let keep = api.options.strongbox.keep(&snapshot.state.strongbox, name, &value);
     let keep = keep.map_err(|why| {
         let info = json!({ "kind": "strongbox-sealed", "why": why });
         Problem::from(why).with_info(info)
@@ -100,8 +100,8 @@ async fn remove(
 }
 
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
-    let present = api.snapshot()?;
-    let kept = &present.state.strongbox;
+    let snapshot = api.snapshot()?;
+    let kept = &snapshot.state.strongbox;
     let sealed = api.options.strongbox.sealed(kept);
     reply::json(&Strongbox {
         sealed: sealed.is_some(),
@@ -116,8 +116,8 @@ async fn unseal(
     Params(Nothing {}): Params<Nothing>,
     body: Result<Body<Value>, Problem>,
 ) -> Result<StatusCode, Problem> {
-    let key =
-        Key::parse(&only(body, "key")?).map_err(|error| Problem::bad_request(format!("key: {error}")))?;
+    let key = Key::parse(&only_field(body, "key")?)
+        .map_err(|error| Problem::bad_request(format!("key: {error}")))?;
     if api.options.strongbox.unseal(&api.snapshot_for_change()?.state.strongbox, key) {
         tracing::info!(actor, "the strongbox was unsealed");
         Ok(StatusCode::NO_CONTENT)
@@ -130,8 +130,8 @@ fn secret_name(text: &str) -> Result<SecretName, Problem> {
     SecretName::new(text).map_err(|error| Problem::bad_request(error.to_string()))
 }
 
-/// The text of the only field, `name`. What is wrong is said without a word of the body.
-fn only(body: Result<Body<Value>, Problem>, name: &str) -> Result<Zeroizing<String>, Problem> {
+/// The string in `name`, the only field of the body. Errors quote nothing of the body, which may hold a secret.
+fn only_field(body: Result<Body<Value>, Problem>, name: &str) -> Result<Zeroizing<String>, Problem> {
     let body = match body {
         Ok(Body(body)) => body,
         Err(problem) if problem.status() == StatusCode::BAD_REQUEST => Value::Null,
@@ -143,5 +143,5 @@ fn only(body: Result<Body<Value>, Problem>, name: &str) -> Result<Zeroizing<Stri
     {
         return Ok(Zeroizing::new(text));
     }
-    Err(Problem::bad_request(format!("expected an object with the text {name:?} and nothing else")))
+    Err(Problem::bad_request(format!("expected an object with the string {name:?} and nothing else")))
 }

@@ -1,4 +1,4 @@
-//! `/v1/state/os-upgrade/windows`: when the maintenance windows are open, as configured now.
+//! `/v1/state/os-upgrade/windows`: when the maintenance windows are open, by the current configuration.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -13,7 +13,7 @@ use crate::http::error::Problem;
 use crate::http::extract::Params;
 use crate::routes::Routes;
 
-/// Occurrences in an answer, when nothing is asked for.
+/// Occurrences in an answer without `count`.
 const COUNT_DEFAULT: u32 = 10;
 
 pub(crate) fn routes() -> Routes {
@@ -21,20 +21,20 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let present = api.snapshot()?;
+    let snapshot = api.snapshot()?;
     let config =
-        present.state.config.clone().ok_or_else(|| Problem::not_found("there is no configuration"))?;
+        snapshot.state.config.clone().ok_or_else(|| Problem::not_found("there is no configuration"))?;
     let from = params.from.unwrap_or_else(Utc::now);
     let count = params.count.unwrap_or(COUNT_DEFAULT) as usize;
     let work = count.saturating_mul(config.maintenance_windows.len() + config.deny_windows.len());
     api.render(work, move || {
-        let occurrences = calendar(&config, &present.state.settings).occurrences(from).take(count);
-        serde_json::to_vec(&listed(occurrences))
+        let occurrences = calendar(&config, &snapshot.state.settings).occurrences(from).take(count);
+        serde_json::to_vec(&windows(occurrences))
     })
     .await
 }
 
-fn listed(occurrences: impl Iterator<Item = Result<Occurrence, CalendarError>>) -> Windows {
+fn windows(occurrences: impl Iterator<Item = Result<Occurrence, CalendarError>>) -> Windows {
     let (mut windows, mut problem) = (Vec::new(), None);
     for occurrence in occurrences {
         match occurrence {

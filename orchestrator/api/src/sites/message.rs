@@ -1,4 +1,4 @@
-//! What goes between sites: a line of JSON that says what is asked or answered, and behind it the body as it is.
+//! The messages between sites: a line of JSON with the head of a request or an answer, followed by the raw body.
 
 use std::io::{self, Read as _, Write as _};
 
@@ -12,90 +12,90 @@ use os_upgrade_protocol::json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Bodies of answers from this size on are compressed, in bytes.
+/// Bodies of answers of at least this size are compressed, in bytes.
 const LARGE_BYTES: usize = 64 * 1_024;
-/// Largest body of an answer when it is not compressed, in bytes.
+/// Largest body of an answer after decompression, in bytes.
 const BODY_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
 
 /// A request. Fields may be added; unknown ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Asked {
-    /// `GET`, say.
+pub(crate) struct SiteRequest {
+    /// The HTTP method, such as `GET`.
     pub(crate) method: String,
     /// The path and the query, without `site`.
     pub(crate) target: String,
-    /// What the body is, if that was said.
+    /// The `Content-Type` of the body; absent when the client sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content_type: Option<String>,
-    /// Who asks, and where.
+    /// Who calls, and the site where the request arrived.
     pub(crate) caller: Caller,
-    /// When, by the clock there.
+    /// When the request was forwarded, by the clock of that site.
     pub(crate) sent: DateTime<Utc>,
 }
 
 /// An answer. Fields may be added; unknown ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Answered {
-    /// Of HTTP.
+pub(crate) struct SiteAnswer {
+    /// The HTTP status.
     pub(crate) status: u16,
-    /// What the body is, if there is any.
+    /// The `Content-Type` of the body; absent without a body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content_type: Option<String>,
-    /// Whether the body is compressed.
+    /// Whether the body is compressed with gzip.
     #[serde(default)]
     gzip: bool,
 }
 
-impl Answered {
-    /// One with `status` and a body of this type.
+impl SiteAnswer {
+    /// An answer with `status`, and a body of this type.
     pub(crate) const fn new(status: u16, content_type: Option<String>) -> Self {
         Self { status, content_type, gzip: false }
     }
 }
 
-/// A request with its body, as it goes over the bus.
-pub(crate) fn encode_request(asked: &Asked, body: &[u8]) -> serde_json::Result<Vec<u8>> {
-    joined(asked, body)
+/// Encodes a request and its body for the bus.
+pub(crate) fn encode_request(head: &SiteRequest, body: &[u8]) -> serde_json::Result<Vec<u8>> {
+    join(head, body)
 }
 
-/// The request and the body of a message.
-pub(crate) fn decode_request(message: &Bytes) -> Result<(Asked, Bytes), String> {
-    parted(message)
+/// The request in a message, and its body.
+pub(crate) fn decode_request(message: &Bytes) -> Result<(SiteRequest, Bytes), String> {
+    split(message)
 }
 
-/// An answer with its body, as it goes over the bus.
-pub(crate) fn encode_answer(mut answered: Answered, body: &[u8]) -> Result<Vec<u8>, String> {
-    answered.gzip = body.len() >= LARGE_BYTES;
+/// Encodes an answer and its body for the bus.
+pub(crate) fn encode_answer(mut head: SiteAnswer, body: &[u8]) -> Result<Vec<u8>, String> {
+    head.gzip = body.len() >= LARGE_BYTES;
     let compressed;
-    let body = if answered.gzip {
+    let body = if head.gzip {
         compressed = compress(body).map_err(|error| error.to_string())?;
         &compressed
     } else {
         body
     };
-    joined(&answered, body).map_err(|error| error.to_string())
+    join(&head, body).map_err(|error| error.to_string())
 }
 
-/// The answer and the body of a message.
-pub(crate) fn decode_answer(message: &Bytes) -> Result<(Answered, Bytes), String> {
-    let (mut answered, mut body) = parted::<Answered>(message)?;
-    if std::mem::take(&mut answered.gzip) {
+/// The answer in a message, and its body.
+pub(crate) fn decode_answer(message: &Bytes) -> Result<(SiteAnswer, Bytes), String> {
+    let (mut head, mut body) = split::<SiteAnswer>(message)?;
+    if std::mem::take(&mut head.gzip) {
         body = decompress(&body).map_err(|error| error.to_string())?.into();
     }
-    Ok((answered, body))
+    Ok((head, body))
 }
 
-fn joined(head: &impl Serialize, body: &[u8]) -> serde_json::Result<Vec<u8>> {
-    // A line break within a text is escaped in JSON.
+fn join(head: &impl Serialize, body: &[u8]) -> serde_json::Result<Vec<u8>> {
+    // JSON escapes line breaks within strings, so the first one ends the head.
     let mut message = serde_json::to_vec(head)?;
     message.push(b'\n');
     message.extend_from_slice(body);
     Ok(message)
 }
 
-fn parted<T: DeserializeOwned>(message: &Bytes) -> Result<(T, Bytes), String> {
+fn split<T: DeserializeOwned>(message: &Bytes) -> Result<(T, Bytes), String> {
     let end = message.iter().position(|byte| *byte == b'\n').ok_or("it has no first line")?;
     let head = json::object(&message[..end]).map_err(|error| error.to_string())?;
     Ok((head, message.slice(end + 1..)))
@@ -123,29 +123,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_and_answers_come_as_they_went() {
-        let asked = Asked {
+    fn messages_round_trip() {
+        let request = SiteRequest {
             method: "POST".to_owned(),
             target: "/v1/state/os-upgrade/cancel".to_owned(),
             content_type: Some("application/json".to_owned()),
             caller: Caller { actor: "token e\nve".to_owned(), rights: Rights::Role(Role::Operator) },
             sent: "2026-11-21T05:00:00Z".parse().unwrap(),
         };
-        let message = encode_request(&asked, b"{}\n{}").unwrap();
-        assert_eq!(decode_request(&message.into()), Ok((asked, Bytes::from_static(b"{}\n{}"))));
+        let message = encode_request(&request, b"{}\n{}").unwrap();
+        assert_eq!(decode_request(&message.into()), Ok((request, Bytes::from_static(b"{}\n{}"))));
 
         for size in [0, LARGE_BYTES, 10 * LARGE_BYTES] {
             let body = vec![b'\n'; size];
-            let answered = Answered::new(200, None);
-            let message = encode_answer(answered.clone(), &body).unwrap();
+            let answer = SiteAnswer::new(200, None);
+            let message = encode_answer(answer.clone(), &body).unwrap();
             assert!(message.len() < LARGE_BYTES, "{size}: {}", message.len());
-            assert_eq!(decode_answer(&message.into()), Ok((answered, Bytes::from(body))), "{size}");
+            assert_eq!(decode_answer(&message.into()), Ok((answer, Bytes::from(body))), "{size}");
         }
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
-        let whole = encode_answer(Answered::new(200, None), &vec![b'x'; LARGE_BYTES]).unwrap();
+    fn malformed_messages_are_refused() {
+        let whole = encode_answer(SiteAnswer::new(200, None), &vec![b'x'; LARGE_BYTES]).unwrap();
         assert!(decode_answer(&whole.clone().into()).is_ok());
         let cut = &whole[..whole.len() - 9];
         for message in

@@ -1,4 +1,4 @@
-//! Every route and method as everybody, over the real router.
+//! Access to every route and method, for every kind of caller, over the real router.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const METHODS: [Method; 8] = [
     Method::TRACE,
 ];
 
-/// A site with tokens, and what the file holds: a name and its secret.
+/// An API with a token file, and the name and secret of each token in it.
 struct Guarded {
     api: TestApi,
     secrets: Vec<(&'static str, String)>,
@@ -67,7 +67,7 @@ impl Guarded {
         &self.secrets.iter().find(|(known, _)| *known == name).unwrap().1
     }
 
-    /// A request of `who`: `none`, `bad`, or the name of a token.
+    /// A request by `who`: `none`, `bad`, or the name of a token.
     fn request(&self, who: &str, method: &Method, path: &str) -> Request<Body> {
         let request = Request::builder().method(method).uri(path);
         let request = match who {
@@ -83,12 +83,12 @@ impl Guarded {
     }
 }
 
-/// What stands for a parameter.
+/// A concrete path, with `x` for each parameter.
 fn example(path: &str) -> String {
     path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
 }
 
-/// The methods of each path, and who may use them.
+/// The methods of each path, and their access.
 fn paths() -> BTreeMap<&'static str, Vec<(&'static str, Access)>> {
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for route in resources::routes().declarations() {
@@ -98,7 +98,7 @@ fn paths() -> BTreeMap<&'static str, Vec<(&'static str, Access)>> {
 }
 
 #[tokio::test]
-async fn every_route_and_method_as_everybody() {
+async fn every_route_checks_access() {
     let guarded = Guarded::new(TestSite::new(["h01"]), &[]).await;
     let roles = [
         ("client", None),
@@ -108,10 +108,10 @@ async fn every_route_and_method_as_everybody() {
     ];
     for (path, methods) in paths() {
         for method in METHODS {
-            let asked = if method == Method::HEAD { Method::GET } else { method.clone() };
+            let effective = if method == Method::HEAD { Method::GET } else { method.clone() };
             let access =
-                methods.iter().find(|(known, _)| *known == asked.as_str()).map(|(_, access)| *access);
-            // Whoever asks is looked at before the method.
+                methods.iter().find(|(known, _)| *known == effective.as_str()).map(|(_, access)| *access);
+            // The caller is checked before the method.
             let access = access.or_else(|| {
                 methods.iter().map(|(_, access)| *access).find(|access| *access == Access::LockGroup)
             });
@@ -133,10 +133,10 @@ async fn every_route_and_method_as_everybody() {
                             headers["www-authenticate"].to_str().unwrap().starts_with("Bearer"),
                             "{case}"
                         );
-                        let says = ["this needs a token", "is not valid", "has expired"];
-                        let says =
-                            says[["none", "bad", "expired"].iter().position(|known| *known == who).unwrap()];
-                        assert!(method == Method::HEAD || body.contains(says), "{case}");
+                        let message = ["this needs a token", "is not valid", "has expired"];
+                        let message = message
+                            [["none", "bad", "expired"].iter().position(|known| *known == who).unwrap()];
+                        assert!(method == Method::HEAD || body.contains(message), "{case}");
                     }
                 }
             }
@@ -145,7 +145,7 @@ async fn every_route_and_method_as_everybody() {
                 let case = format!("{who}: {method} {path}: {status} {body}");
                 match access {
                     None => assert_eq!(status, 405, "{case}"),
-                    // Without FleetLock's header the group is not looked at.
+                    // Without FleetLock's header the group is not checked.
                     Some(Access::LockGroup) => assert_eq!(status, if is_post { 400 } else { 405 }, "{case}"),
                     Some(Access::Role(needed)) if role < Some(needed) => {
                         assert_eq!(status, 403, "{case}");
@@ -158,9 +158,9 @@ async fn every_route_and_method_as_everybody() {
     }
 }
 
-/// Without tokens whoever is on the machine may do everything, and so might pages in a browser on it.
+/// Without tokens every local client has all rights, so pages in a local browser must be kept out.
 #[tokio::test]
-async fn pages_of_other_sites_are_kept_out_where_nobody_needs_a_token() {
+async fn foreign_pages_are_refused_without_tokens() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let ask = async |method: &str, path: &str, host: &str, origin: Option<&str>| {
         let request = Request::builder().method(method).uri(path).header("host", host);
@@ -176,7 +176,7 @@ async fn pages_of_other_sites_are_kept_out_where_nobody_needs_a_token() {
 }
 
 #[tokio::test]
-async fn what_has_no_route_is_not_there_for_anybody() {
+async fn unknown_path_is_404_for_all_callers() {
     let guarded = Guarded::new(TestSite::new([]), &[]).await;
     for who in ["none", "admin"] {
         assert_eq!(guarded.ask(who, &Method::GET, "/v1/nothing").await.0, 404);
@@ -184,7 +184,7 @@ async fn what_has_no_route_is_not_there_for_anybody() {
 }
 
 #[tokio::test]
-async fn a_write_is_of_whose_token_it_was() {
+async fn writes_record_the_token_name() {
     let mut site = TestSite::new(["h01"]);
     let records = [site.record(&[os_upgrade_test_site::put_config()])];
     let guarded = Guarded::new(site, &records).await;
@@ -196,7 +196,7 @@ async fn a_write_is_of_whose_token_it_was() {
     assert_eq!(detail.run.actor.as_deref(), Some("token operator"));
 }
 
-/// Asks for a slot: the status and the body.
+/// Requests a slot. Returns the status, headers and body.
 async fn lock(guarded: &Guarded, authorization: Option<String>, group: &str) -> (u16, HeaderMap, Value) {
     let body = json!({ "client_params": { "group": group, "id": "node-7" } }).to_string();
     let request = Request::post("/v1/pre-reboot").header("fleet-lock-protocol", "true");
@@ -207,14 +207,14 @@ async fn lock(guarded: &Guarded, authorization: Option<String>, group: &str) -> 
 }
 
 #[tokio::test]
-async fn clients_take_slots_of_their_group_only() {
+async fn clients_lock_only_their_group() {
     let guarded = Guarded::new(TestSite::new([]), &[]).await;
     let basic =
         |name: &str, secret: &str| Some(format!("Basic {}", STANDARD.encode(format!("{name}:{secret}"))));
     let own = |name: &str| basic(name, guarded.secret(name));
     let unauthorized = |value: &str| (401, json!({ "kind": "unauthorized", "value": value }));
     let forbidden = |who: &str, group: &str| {
-        let value = format!("token {who} may not ask for slots of the group {group}");
+        let value = format!("token {who} may not request slots of the group {group}");
         (403, json!({ "kind": "forbidden", "value": value }))
     };
     let missing = unauthorized("HTTP Basic credentials or a client certificate are needed");
@@ -238,12 +238,12 @@ async fn clients_take_slots_of_their_group_only() {
     assert_eq!(
         (&item["actor"], &item["fact"]["id"]),
         (&json!("token client"), &json!("node-7")),
-        "who called, and what it called itself"
+        "the authenticated caller, and the id it claims"
     );
 }
 
 #[tokio::test]
-async fn who_was_not_let_in_is_counted() {
+async fn refusals_are_counted() {
     let guarded = Guarded::new(TestSite::new([]), &[]).await;
     guarded.ask("none", &Method::GET, "/metrics").await;
     guarded.ask("bad", &Method::GET, "/metrics").await;

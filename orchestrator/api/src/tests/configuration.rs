@@ -1,12 +1,12 @@
-//! The configuration, to the letter: methods, conditions, patches, fields.
+//! The configuration resource: methods, conditions, patches, fields.
 
 use super::*;
 
 const PATH: &str = "/v1/config/os-upgrade";
 const ONE: &str = r#"{"worker-applications":[{"name":"a"}]}"#;
 
-/// A request with headers; what is empty is left out.
-fn ask(method: &str, query: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
+/// A request with headers.
+fn request(method: &str, query: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
     let mut request = Request::builder().method(method).uri(format!("{PATH}{query}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -16,7 +16,7 @@ fn ask(method: &str, query: &str, headers: &[(&str, &str)], body: &str) -> Reque
 
 impl TestApi {
     async fn etag(&self, accept: &str) -> String {
-        let (status, headers, _) = self.send(ask("GET", "", &[("accept", accept)], "")).await;
+        let (status, headers, _) = self.send(request("GET", "", &[("accept", accept)], "")).await;
         assert_eq!(status, 200);
         headers["etag"].to_str().unwrap().to_owned()
     }
@@ -33,9 +33,9 @@ async fn configured(config: &str) -> TestApi {
 }
 
 #[tokio::test]
-async fn what_may_be_done_is_said() {
+async fn options_lists_methods_and_patch_types() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
-    let (status, headers, body) = api.send(ask("OPTIONS", "", &[], "")).await;
+    let (status, headers, body) = api.send(request("OPTIONS", "", &[], "")).await;
     assert_eq!((status, body.as_str()), (204, ""));
     assert_eq!(headers["allow"], "GET, HEAD, PUT, PATCH, DELETE, OPTIONS");
     assert_eq!(headers["accept-patch"], patch::ACCEPTED);
@@ -43,9 +43,9 @@ async fn what_may_be_done_is_said() {
 
 type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str, u16, u16);
 
-/// Method, query, headers, body: the status with a configuration, and the one without.
+/// Method, query, headers, body; the status with a configuration, and without one.
 #[tokio::test]
-async fn statuses() {
+async fn statuses_with_and_without_configuration() {
     const JSON: (&str, &str) = ("content-type", "application/json");
     const STEPS: (&str, &str) = ("content-type", "application/json-patch+json");
     let failing = r#"[{"op":"test","path":"/worker-applications/0/name","value":"b"}]"#;
@@ -102,7 +102,7 @@ async fn statuses() {
         for (api, expected) in
             [(configured(ONE).await, with), (TestApi::new(TestSite::new(["h01"]), &[]).await, without)]
         {
-            let (status, _, answer) = api.send(ask(method, query, headers, body)).await;
+            let (status, _, answer) = api.send(request(method, query, headers, body)).await;
             assert_eq!(status, *expected, "{method} {query} {headers:?} {body}: {answer}");
         }
     }
@@ -113,23 +113,24 @@ async fn validation_changes_nothing() {
     let api = configured(ONE).await;
     let before = api.configuration().await;
     for (method, body) in [("PUT", "{}"), ("PATCH", r#"{"rollout":{"max-failures":1}}"#), ("DELETE", "")] {
-        assert_eq!(api.send(ask(method, "?validate=true", &[], body)).await.0, 204, "{method}");
+        assert_eq!(api.send(request(method, "?validate=true", &[], body)).await.0, 204, "{method}");
         assert_eq!(api.configuration().await, before, "{method}");
     }
 }
 
 #[tokio::test]
-async fn a_configuration_that_was_not_to_be_there_is_said_to_be() {
+async fn if_none_match_reports_existing_configuration() {
     let api = configured(ONE).await;
     for method in ["PUT", "PATCH", "DELETE"] {
-        let (status, _, body) = api.send(ask(method, "", &[("if-none-match", "*")], ONE)).await;
-        let expected = "there is a configuration already, and If-None-Match: * asks for none: leave it out";
+        let (status, _, body) = api.send(request(method, "", &[("if-none-match", "*")], ONE)).await;
+        let expected =
+            "a configuration exists, and If-None-Match: * requires that there is none: leave it out";
         assert!(status == 412 && body.contains(expected), "{method}: {status} {body}");
     }
 }
 
 #[tokio::test]
-async fn tags_of_both_forms() {
+async fn json_and_yaml_have_own_tags() {
     let api = configured(ONE).await;
     let (json, yaml) = (api.etag("application/json").await, api.etag("application/yaml").await);
     assert_ne!(json, yaml);
@@ -141,37 +142,38 @@ async fn tags_of_both_forms() {
         ("application/yaml", &json, 200),
     ] {
         let (found, headers, body) =
-            api.send(ask("GET", "", &[("accept", accept), ("if-none-match", known)], "")).await;
+            api.send(request("GET", "", &[("accept", accept), ("if-none-match", known)], "")).await;
         assert_eq!((found, body.is_empty()), (status, status == 304), "{accept} {known}");
         assert_eq!((&headers["vary"], headers.contains_key("etag")), (&"accept".parse().unwrap(), true));
     }
     let weak = format!("W/{json}");
-    assert_eq!(api.send(ask("GET", "", &[("if-none-match", &weak)], "")).await.0, 304);
-    assert_eq!(api.send(ask("PUT", "", &[("if-match", &weak)], "{}")).await.0, 412);
+    assert_eq!(api.send(request("GET", "", &[("if-none-match", &weak)], "")).await.0, 304);
+    assert_eq!(api.send(request("PUT", "", &[("if-match", &weak)], "{}")).await.0, 412);
 
-    // A write takes the tag of either form, once.
+    // A write accepts the tag of either form, until the configuration changes.
     let other = format!("\"x\", {yaml}");
     assert_eq!(
-        api.send(ask("PATCH", "", &[("if-match", &other)], r#"{"rollout":{"max-failures":1}}"#)).await.0,
+        api.send(request("PATCH", "", &[("if-match", &other)], r#"{"rollout":{"max-failures":1}}"#)).await.0,
         204
     );
     assert_ne!(api.etag("application/json").await, json);
     for method in ["PUT", "PATCH", "DELETE"] {
-        let (status, _, body) = api.send(ask(method, "", &[("if-match", &json)], "{}")).await;
+        let (status, _, body) = api.send(request(method, "", &[("if-match", &json)], "{}")).await;
         assert_eq!(status, 412, "{method} {body}");
     }
     let current = api.etag("*/*").await;
-    assert_eq!(api.send(ask("PUT", "", &[("if-none-match", &current)], "{}")).await.0, 412);
-    assert_eq!(api.send(ask("DELETE", "", &[("if-match", &current)], "")).await.0, 204);
-    assert_eq!(api.send(ask("GET", "", &[], "")).await.0, 404);
-    // What is configured again is not what was there before.
-    assert_eq!(api.send(ask("PUT", "", &[], ONE)).await.0, 201);
+    assert_eq!(api.send(request("PUT", "", &[("if-none-match", &current)], "{}")).await.0, 412);
+    assert_eq!(api.send(request("DELETE", "", &[("if-match", &current)], "")).await.0, 204);
+    assert_eq!(api.send(request("GET", "", &[], "")).await.0, 404);
+    // The same configuration, created again, has another tag.
+    assert_eq!(api.send(request("PUT", "", &[], ONE)).await.0, 201);
     assert_ne!(api.etag("*/*").await, json);
 }
 
-/// When they were configured a longer window was to come, and now it is over: that is nothing new to a patch.
+/// The windows were valid when they were configured, because a longer one was still to come. It is over now, but
+/// patches that leave the windows alone are accepted.
 #[tokio::test]
-async fn a_patch_is_not_refused_for_windows_that_it_leaves() {
+async fn patch_ignores_unchanged_windows() {
     let config = r#"{"minimum-remaining":"2h","maintenance-windows":[{"cron":"0 0 1 * * *","duration":"1h"},
         {"cron":"0 0 1 * * *","duration":"4h","not-after":"2026-11-30"}]}"#;
     let mut site = TestSite::new(["h01"]);
@@ -195,17 +197,17 @@ async fn a_patch_is_not_refused_for_windows_that_it_leaves() {
         ([steps, ("if-match", &current)], impossible, 400),
         ([merge, ("if-match", &current)], r#"{"start-jitter":"1m","rollout":{"max-failures":1}}"#, 204),
     ] {
-        let (status, _, answer) = api.send(ask("PATCH", "", &headers, patch)).await;
+        let (status, _, answer) = api.send(request("PATCH", "", &headers, patch)).await;
         assert_eq!(status, expected, "{patch}: {answer}");
         assert!(!answer.contains("more than any occurrence"), "{patch}: {answer}");
     }
     let later = r#"{"deny-windows":[{"cron":"0 0 0 24 12 *","duration":"1d"}]}"#;
-    let (status, _, answer) = api.send(ask("PATCH", "", &[merge], later)).await;
+    let (status, _, answer) = api.send(request("PATCH", "", &[merge], later)).await;
     assert!(status == 400 && answer.contains("more than any occurrence"), "{status} {answer}");
 }
 
 #[tokio::test]
-async fn what_patches_leave() {
+async fn patches_change_only_their_fields() {
     let merge = "application/merge-patch+json";
     let config = r#"{"worker-applications":[{"name":"a"},{"name":"b"}],"rollout":{"max-concurrent":3,"max-failures":1}}"#;
     let rollout = |concurrent: u32, failures: u32| {
@@ -237,15 +239,16 @@ async fn what_patches_leave() {
         ),
     ] {
         let api = configured(config).await;
-        let (status, _, body) = api.send(ask("PATCH", "", &[("content-type", content_type)], patch)).await;
+        let (status, _, body) =
+            api.send(request("PATCH", "", &[("content-type", content_type)], patch)).await;
         assert_eq!((status, body.as_str()), (204, ""), "{patch}");
         assert_eq!(api.configuration().await, expected, "{patch}");
     }
     let api = configured(config).await;
-    let (status, headers, _) = api.send(ask("PATCH", "", &[("content-type", "text/plain")], "{}")).await;
+    let (status, headers, _) = api.send(request("PATCH", "", &[("content-type", "text/plain")], "{}")).await;
     assert_eq!((status, headers["accept-patch"].to_str().unwrap()), (415, patch::ACCEPTED));
     let (_, _, body) =
-        api.send(ask("PATCH", "", &[], r#"{"worker-applications":[{"name":"a"},{"name":""}]}"#)).await;
+        api.send(request("PATCH", "", &[], r#"{"worker-applications":[{"name":"a"},{"name":""}]}"#)).await;
     let expected = error_with(
         "worker-applications/1/name: a name must not be empty",
         &json!({"place": "worker-applications/1/name"}),
@@ -254,7 +257,7 @@ async fn what_patches_leave() {
 }
 
 #[tokio::test]
-async fn only_some_fields() {
+async fn fields_selects_parts() {
     let api = configured(r#"{"worker-applications":[{"name":"a"}],"rollout":{"max-concurrent":3}}"#).await;
     for (fields, expected) in [
         ("worker-applications", json!({"worker-applications": [{"name": "a"}]})),
@@ -264,22 +267,22 @@ async fn only_some_fields() {
             json!({"worker-applications": [{"name": "a"}], "rollout": {"unreachable": "skip"}}),
         ),
     ] {
-        let (status, headers, body) = api.send(ask("GET", &format!("?fields={fields}"), &[], "")).await;
+        let (status, headers, body) = api.send(request("GET", &format!("?fields={fields}"), &[], "")).await;
         assert_eq!((status, serde_json::from_str::<Value>(&body).unwrap()), (200, expected), "{fields}");
         assert_eq!(headers["etag"].to_str().unwrap(), api.etag("*/*").await);
     }
 }
 
 #[tokio::test]
-async fn every_change_is_listed_newest_first() {
+async fn config_history_is_newest_first() {
     const HISTORY: &str = "GET /v1/state/os-upgrade/config-history";
     let api = configured(ONE).await;
-    assert_eq!(api.send(ask("PATCH", "", &[], r#"{"rollout":{"max-failures":1}}"#)).await.0, 204);
+    assert_eq!(api.send(request("PATCH", "", &[], r#"{"rollout":{"max-failures":1}}"#)).await.0, 204);
     assert_eq!(
-        api.send(ask("PATCH", "?validate=true", &[], r#"{"rollout":{"max-failures":2}}"#)).await.0,
+        api.send(request("PATCH", "?validate=true", &[], r#"{"rollout":{"max-failures":2}}"#)).await.0,
         204
     );
-    assert_eq!(api.send(ask("DELETE", "", &[], "")).await.0, 204);
+    assert_eq!(api.send(request("DELETE", "", &[], "")).await.0, 204);
     let one = json!({"worker-applications": [{"name": "a"}]});
     let rollout = rollout(json!({"max-failures": 1}));
     let both = json!({"worker-applications": [{"name": "a"}], "rollout": rollout});
@@ -304,15 +307,15 @@ async fn every_change_is_listed_newest_first() {
     }
 }
 
-/// Patches that know of no other lose nothing, and of those that have seen the same one wins.
+/// Of concurrent patches with the same tag one wins. Those without a tag are all applied.
 #[tokio::test]
-async fn patches_at_once() {
+async fn concurrent_patches_lose_nothing() {
     let api = configured(ONE).await;
     for round in 0..5 {
         let tag = api.etag("*/*").await;
         let patches = (0..50).map(|number| {
             let patch = json!({"rollout": {"max-failures": 100 + 100 * round + number}}).to_string();
-            api.send(ask("PATCH", "", &[("if-match", &tag)], &patch))
+            api.send(request("PATCH", "", &[("if-match", &tag)], &patch))
         });
         let statuses: Vec<u16> =
             futures::future::join_all(patches).await.into_iter().map(|(status, ..)| status).collect();
@@ -322,7 +325,7 @@ async fn patches_at_once() {
     let append = |number: u32| {
         let steps =
             json!([{"op": "add", "path": "/worker-applications/-", "value": {"name": format!("w{number}")}}]);
-        ask("PATCH", "", &[("content-type", "application/json-patch+json")], &steps.to_string())
+        request("PATCH", "", &[("content-type", "application/json-patch+json")], &steps.to_string())
     };
     let answers = futures::future::join_all((0..20).map(|number| api.send(append(number)))).await;
     assert!(answers.iter().all(|(status, ..)| *status == 204), "{answers:?}");
@@ -330,12 +333,12 @@ async fn patches_at_once() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_whatever_becomes_of_its_configuration() {
+async fn run_is_unaffected_by_configuration_changes() {
     let api = configured(r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#).await;
     assert_eq!(api.call("POST /v1/state/os-upgrade/trigger-upgrade-site", "").await.0, 204);
     let run = api.site.snapshot().state.run.clone().unwrap();
-    assert_eq!(api.send(ask("PATCH", "", &[], r#"{"rollout":{"max-concurrent":9}}"#)).await.0, 204);
-    assert_eq!(api.send(ask("DELETE", "", &[], "")).await.0, 204);
+    assert_eq!(api.send(request("PATCH", "", &[], r#"{"rollout":{"max-concurrent":9}}"#)).await.0, 204);
+    assert_eq!(api.send(request("DELETE", "", &[], "")).await.0, 204);
     let now = api.site.snapshot().state.run.clone().unwrap();
     assert_eq!((&now.id, &now.rollout, now.not_after), (&run.id, &run.rollout, run.not_after));
     assert_eq!(api.call("GET /v1/state/os-upgrade", "").await.1["status"], "preparing");

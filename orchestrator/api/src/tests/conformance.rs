@@ -1,5 +1,5 @@
-//! Every answer that a test gets is held against the document: its status, and its body, which may have no field
-//! that is not described.
+//! Checks every answer in a test against the document: its status, and its body, which may have no field that is not
+//! described.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -10,7 +10,7 @@ use super::*;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(description()).unwrap());
 
-/// What the document says of `method` at `path`, if it has that.
+/// The description of `method` at `path`; `None` if the document does not contain it.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let fits = |template: &str| {
         let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
@@ -25,7 +25,8 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     paths[*found.first()?].get(method.to_ascii_lowercase())
 }
 
-/// Lets `schema` allow no field that it does not name. Parts of a whole are left alone: the whole is not.
+/// Forbids fields that `schema` does not name. A schema that is a `part` of a composition stays open; the composition
+/// is closed.
 fn close(schema: &mut Value, part: bool) {
     for inner in schema.as_array_mut().into_iter().flatten() {
         close(inner, false);
@@ -53,7 +54,7 @@ fn close(schema: &mut Value, part: bool) {
     }
 }
 
-/// The document's components, which are named where they are closed, and are parts of others.
+/// The document's components. They stay open, because they may be parts; references to them are closed.
 static COMPONENTS: LazyLock<Value> = LazyLock::new(|| {
     let mut components = DOCUMENT["components"].clone();
     for component in components["schemas"].as_object_mut().unwrap().values_mut() {
@@ -95,7 +96,7 @@ pub(super) fn check(method: &str, path: &str, status: u16, headers: &HeaderMap, 
     };
     let kind = headers["content-type"].to_str().unwrap();
     let essence = |kind: &str| match kind.split(';').next().unwrap().trim() {
-        // Older names of the same, which are not worth a description each.
+        // Aliases, which are not described individually.
         "application/x-yaml" | "text/yaml" | "text/x-yaml" => "application/yaml".to_owned(),
         essence => essence.to_owned(),
     };

@@ -1,4 +1,4 @@
-//! The listener with more clients than it has room for, and with some that want no answer, over real sockets.
+//! The listener with too many clients, and with clients that do not read their answers, over real sockets.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ use super::limits::limited;
 use super::served::listen;
 use super::*;
 
-/// A connection from `client`, an address of this machine's.
+/// Connects from `client`, an address of this machine.
 async fn connect(client: &str, address: SocketAddr) -> TcpStream {
     let client: IpAddr = client.parse().unwrap();
     let socket = TcpSocket::new_v4().unwrap();
@@ -20,7 +20,7 @@ async fn connect(client: &str, address: SocketAddr) -> TcpStream {
     socket.connect(address).await.unwrap()
 }
 
-/// What is answered to `path` on `stream`, which stays open; none when it was closed.
+/// The answer to `path` on `stream`, which stays open; `None` when it was closed.
 async fn ask(stream: &mut TcpStream, path: &str) -> Option<String> {
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
@@ -38,7 +38,7 @@ async fn ask(stream: &mut TcpStream, path: &str) -> Option<String> {
     }
 }
 
-/// Those of `number` new connections from `client` that are served.
+/// Opens `number` connections from `client` and returns those that are served.
 async fn crowd(client: &str, address: SocketAddr, number: usize) -> Vec<TcpStream> {
     let mut served = Vec::new();
     for _ in 0..number {
@@ -51,7 +51,7 @@ async fn crowd(client: &str, address: SocketAddr, number: usize) -> Vec<TcpStrea
 }
 
 #[tokio::test]
-async fn few_with_many_connections_shut_nobody_out() {
+async fn new_client_gets_a_connection() {
     let (api, _calls) = TestApi::silent(Readiness::Ready).await;
     let options =
         limited(&[("OS_UPGRADE_API__CONNECTIONS", "17"), ("OS_UPGRADE_API__CONNECTIONS_PER_ADDRESS", "6")]);
@@ -71,10 +71,10 @@ async fn few_with_many_connections_shut_nobody_out() {
     }
     let text = ask(&mut newcomer, "/metrics").await.unwrap();
     assert!(text.contains("os_upgrade_api_refused_total{reason=\"connections\"} 5\n"), "{text}");
-    // The one that was quiet for longest has made room.
+    // The longest quiet connection made room.
     assert_eq!(ask(&mut first[0], "/healthz").await, None);
     assert!(ask(&mut first[1], "/healthz").await.is_some());
-    // One is kept for this machine.
+    // One connection is reserved for this machine.
     let mut local = connect("127.0.0.1", address).await;
     assert!(ask(&mut local, "/healthz").await.is_some());
     assert!(ask(&mut first[2], "/healthz").await.is_some());
@@ -84,7 +84,7 @@ async fn few_with_many_connections_shut_nobody_out() {
     drop((second, third));
 }
 
-/// What is dropped with an answer's body tells so.
+/// Cancels the token when it is dropped, with the body of an answer.
 struct Dropped(CancellationToken);
 
 impl Drop for Dropped {
@@ -93,7 +93,8 @@ impl Drop for Dropped {
     }
 }
 
-/// A listener whose answer at `/endless` has no end: its address, and what tells that it was cut off.
+/// A listener whose answer at `/endless` never ends. Returns its address, and a token that is cancelled when the
+/// answer is cut off.
 async fn endless(shutdown: &CancellationToken) -> (SocketAddr, CancellationToken) {
     let ended = CancellationToken::new();
     let endless = {
@@ -118,7 +119,7 @@ async fn listen_with(router: Router, limits: Limits, shutdown: &CancellationToke
     address
 }
 
-/// What is sent to `path` has begun to come.
+/// Requests `path` and reads the beginning of the answer.
 async fn begin(client: &str, address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = connect(client, address).await;
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -128,7 +129,7 @@ async fn begin(client: &str, address: SocketAddr, path: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_taken_is_not_waited_for() {
+async fn unread_answer_times_out() {
     let shutdown = CancellationToken::new();
     let _stop = shutdown.clone().drop_guard();
     let (address, ended) = endless(&shutdown).await;
@@ -143,9 +144,9 @@ fn would_block(read: &std::io::Result<usize>) -> bool {
     read.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
-/// One who takes something now and then is not waited for much longer.
+/// A client that reads slowly is cut off after the limit for a whole answer.
 #[tokio::test]
-async fn an_answer_that_is_taken_slowly_has_its_time() {
+async fn slowly_read_answer_times_out() {
     let shutdown = CancellationToken::new();
     let _stop = shutdown.clone().drop_guard();
     let (address, ended) = endless(&shutdown).await;
@@ -157,7 +158,7 @@ async fn an_answer_that_is_taken_slowly_has_its_time() {
         loop {
             tokio::time::sleep(Duration::from_secs(10)).await;
             while stream.try_read(&mut part).is_ok_and(|read| read > 0) {}
-            // The clock stands still until more has come: sockets know nothing of it.
+            // Do not advance the paused clock until more data arrives: sockets work in real time.
             while would_block(&stream.try_read(&mut part[..1])) && !ended.is_cancelled() {
                 tokio::task::yield_now().await;
             }
@@ -170,9 +171,9 @@ async fn an_answer_that_is_taken_slowly_has_its_time() {
     assert!((110..=125).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
 
-/// Until its last byte is sent an answer counts as a request under way, whose connection makes no room.
+/// Until the last byte of its answer is sent, a request is under way, and its connection does not make room.
 #[tokio::test]
-async fn an_answer_that_is_being_sent_is_under_way() {
+async fn request_is_under_way_until_sent() {
     const LARGE: usize = 32 * 1_024 * 1_024;
     let limits = limited(&[
         ("OS_UPGRADE_API__CONNECTIONS", "17"),
@@ -184,7 +185,7 @@ async fn an_answer_that_is_being_sent_is_under_way() {
         .route("/large", get(async || vec![b' '; LARGE]))
         .route("/small", get(async || "small"))
         .route("/healthz", get(async || "alive"))
-        .layer(middleware::from_fn_with_state(limits.clone(), listener::within));
+        .layer(middleware::from_fn_with_state(limits.clone(), listener::enforce));
     let shutdown = CancellationToken::new();
     let _stop = shutdown.clone().drop_guard();
     let address = listen_with(router, limits, &shutdown).await;
@@ -196,7 +197,7 @@ async fn an_answer_that_is_being_sent_is_under_way() {
     let mut first = crowd("127.0.0.2", address, 5).await;
     let others = [crowd("127.0.0.3", address, 4).await, crowd("127.0.0.4", address, 5).await];
     assert_eq!((first.len(), others.each_ref().map(Vec::len)), (5, [4, 5]));
-    // There are as many as may be: it is not the slow one that makes room for another.
+    // The limit is reached, and another connection than the slow one makes room.
     assert_eq!(crowd("127.0.0.5", address, 1).await.len(), 1);
     assert_eq!(ask(&mut first[0], "/healthz").await, None);
 

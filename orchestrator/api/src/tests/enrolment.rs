@@ -1,4 +1,4 @@
-//! Which hosts take part in runs: how it is shown, and what operators can do about it.
+//! Enrolment of hosts: how it is shown, and operators' decisions.
 
 use os_upgrade_kernel::Settings;
 use os_upgrade_test_site::put_config;
@@ -12,7 +12,7 @@ const HISTORY: &str = "GET /v1/state/os-upgrade/enrolment-history";
 const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
 
 /// An API over a site where hosts wait for approval.
-async fn waiting() -> TestApi {
+async fn unapproved_site() -> TestApi {
     let mut site = TestSite::new(["h01", "h02", "h03"]);
     for (name, seconds) in [("h01", 0), ("h02", 60)] {
         let seen = site.view.hosts.get_mut(&host(name)).unwrap();
@@ -33,7 +33,7 @@ async fn names(api: &TestApi, query: &str) -> Value {
 
 #[tokio::test]
 async fn hosts_wait_for_approval() {
-    let api = waiting().await;
+    let api = unapproved_site().await;
     let (_, hosts) = api.call(HOSTS, "").await;
     let expected = json!({
         "hostname": "h02",
@@ -79,7 +79,7 @@ async fn hosts_wait_for_approval() {
 
 #[tokio::test]
 async fn hosts_are_withdrawn() {
-    let api = waiting().await;
+    let api = unapproved_site().await;
     assert_eq!(api.call(APPROVE, r#"{"hosts":["h01","h02","later"]}"#).await.0, 204);
     let body =
         |name: &str, forget: bool| json!({"host": name, "reason": " sold ", "forget": forget}).to_string();
@@ -88,7 +88,7 @@ async fn hosts_are_withdrawn() {
     let shown = api.call("GET /v1/state/os-upgrade/hosts/h02", "").await.1;
     let word = |shown: &Value| (shown["enrolment"].clone(), shown["why"].clone());
     assert_eq!(word(&shown), (json!("withdrawn"), json!("withdrawn by api: sold")));
-    // Approved before it has come; then forgotten.
+    // Approved before it was announced; then forgotten.
     let shown = api.call("GET /v1/state/os-upgrade/hosts/later", "").await;
     assert_eq!((shown.0, &shown.1["enrolment"]), (200, &json!("approved")));
     assert_eq!(api.call(WITHDRAW, &body("later", true)).await, (204, Value::Null));
@@ -109,8 +109,8 @@ async fn hosts_are_withdrawn() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused() {
-    let api = waiting().await;
+async fn invalid_decisions_are_refused() {
+    let api = unapproved_site().await;
     let many: Vec<String> = (0..1_001).map(|number| format!("h{number}")).collect();
     for (request, body, expected, message) in [
         (APPROVE, "{}".to_owned(), 400, "missing field `hosts`"),
@@ -120,7 +120,7 @@ async fn what_cannot_be_meant_is_refused() {
         (APPROVE, json!({ "hosts": many }).to_string(), 400, "1 to 1000"),
         (APPROVE, r#"{"hosts":["h01"],"all":true}"#.to_owned(), 400, "unknown field `all`"),
         (WITHDRAW, r#"{"host":"h01"}"#.to_owned(), 400, "missing field `reason`"),
-        (WITHDRAW, r#"{"host":"h01","reason":" "}"#.to_owned(), 400, "say why"),
+        (WITHDRAW, r#"{"host":"h01","reason":" "}"#.to_owned(), 400, "give a reason"),
         (WITHDRAW, r#"{"host":"nobody","reason":"x"}"#.to_owned(), 404, "there is no host nobody"),
     ] {
         let (status, answer) = api.call(request, &body).await;
@@ -132,7 +132,7 @@ async fn what_cannot_be_meant_is_refused() {
 }
 
 #[tokio::test]
-async fn where_hosts_are_approved_by_themselves_a_withdrawn_one_stays_out() {
+async fn withdrawal_overrides_auto_approve() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let shown = async || api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["enrolment"].clone();
     assert_eq!(shown().await, "auto");

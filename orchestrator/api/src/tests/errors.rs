@@ -1,4 +1,4 @@
-//! What cannot be meant, and what is not there: status and whole body.
+//! Errors: status and whole body.
 
 use axum::routing::get;
 
@@ -15,7 +15,7 @@ async fn check(cases: &[(&str, &str, u16, Value)]) {
 }
 
 #[tokio::test]
-async fn bodies_that_cannot_be_meant() {
+async fn invalid_bodies() {
     let duration = "\"5x\" is not a duration: expected [<n>y][<n>d][<n>h][<n>m][<n>s] of at most 100 years, \
                     such as 4h or 1d12h";
     check(&[
@@ -77,7 +77,7 @@ async fn bodies_that_cannot_be_meant() {
 }
 
 #[tokio::test]
-async fn queries_that_cannot_be_meant() {
+async fn invalid_queries() {
     let parameter = |name: &str, known: &[&str]| json!({"parameter": name, "known": known});
     check(&[
         (
@@ -138,9 +138,9 @@ async fn queries_that_cannot_be_meant() {
 }
 
 #[tokio::test]
-async fn what_is_not_there() {
+async fn missing_resources() {
     check(&[
-        ("GET /v1/nothing", "", 404, error("there is nothing at /v1/nothing")),
+        ("GET /v1/nothing", "", 404, error("nothing exists at /v1/nothing")),
         ("GET /v1/config/os-upgrade", "", 404, error("there is no configuration")),
         ("GET /v1/state/os-upgrade/runs/r9", "", 404, error("there is no run \"r9\"")),
         ("GET /v1/state/os-upgrade/runs/a%20b", "", 404, error("there is no run \"a b\"")),
@@ -165,7 +165,7 @@ async fn what_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_method_that_is_not_allowed() {
+async fn method_not_allowed() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let (status, headers, body) = api.send(build("POST /v1/config/os-upgrade", "application/json", "")).await;
     let expected = error("this method is not allowed here; Allow names those that are");
@@ -174,7 +174,7 @@ async fn a_method_that_is_not_allowed() {
 }
 
 #[test]
-fn who_is_not_let_in_fills_no_log() {
+fn refused_callers_are_not_logged() {
     for (status, is_routine, level) in [
         (200, false, None),
         (400, false, Some(Level::INFO)),
@@ -192,24 +192,24 @@ fn who_is_not_let_in_fills_no_log() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large() {
+async fn large_body_is_refused() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let large =
         format!("{{\"worker-applications\":[{}]}}", " ".repeat(Dialect::Specification.body_bytes_max()));
     assert_eq!(api.call(CONFIG, &large).await, (413, error("the body exceeds 1048576 bytes")));
 }
 
-/// An API with nothing but `routes`, inside the limits that all have.
+/// An API with only `routes`, inside the limits of all routes.
 async fn limited(routes: Router) -> TestApi {
     let (directory, projector) = store().await;
     let history = projector.history().await.unwrap();
     let site = SiteHandle::new(Arc::default(), mpsc::channel(1).0);
-    let bounded = with_limits(routes).layer(middleware::from_fn(in_time));
+    let bounded = with_limits(routes).layer(middleware::from_fn(with_timeout));
     TestApi { router: bounded, ..TestApi::over(site, history, directory) }
 }
 
 #[tokio::test]
-async fn a_panic_is_an_internal_error() {
+async fn panic_is_an_internal_error() {
     #[expect(clippy::panic, reason = "it is what is tested")]
     async fn panics() {
         panic!("secret");
@@ -219,14 +219,14 @@ async fn a_panic_is_an_internal_error() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come() {
+async fn slow_handler_times_out() {
     let api = limited(Router::new().route("/never", get(std::future::pending::<()>))).await;
     tokio::time::pause();
-    assert_eq!(api.call("GET /never", "").await, (503, error("there is no answer after 20 s")));
+    assert_eq!(api.call("GET /never", "").await, (503, error("no answer within 20 s")));
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_arrive() {
+async fn slow_body_times_out() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     tokio::time::pause();
     let body = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());

@@ -1,4 +1,4 @@
-//! JSON and YAML, in and out, on any endpoint.
+//! JSON and YAML, in requests and answers.
 
 use os_upgrade_test_site::put_config;
 
@@ -24,13 +24,13 @@ fn accepting(request: &str, accept: &str) -> Request<Body> {
 async fn content_types() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let refused =
-        error("only JSON and YAML are understood: send Content-Type application/json or application/yaml")
+        error("only JSON and YAML are supported: send Content-Type application/json or application/yaml")
             .to_string();
     let (json, yaml) = (r#"{"worker-applications":[]}"#, "worker-applications: []");
     for (content_type, body, status) in [
         ("text/plain", json, 415),
         ("application/x-www-form-urlencoded", json, 415),
-        // Who sends a patch does not mean to replace everything with it.
+        // A patch must not replace the whole configuration.
         ("application/merge-patch+json", json, 415),
         ("application/json-patch+json", json, 415),
         ("application/json; charset=utf-8", json, 201),
@@ -55,9 +55,9 @@ async fn content_types() {
     assert_eq!(api.send(untyped).await.0, 204);
 }
 
-/// What a program writes that knows no integers.
+/// Written by programs without integers.
 #[tokio::test]
-async fn whole_numbers_with_a_fraction_that_is_zero() {
+async fn floats_without_fraction_are_integers() {
     let api = configured().await;
     let get = "GET /v1/config/os-upgrade";
     for (request, content_type, body, kept) in [
@@ -83,7 +83,7 @@ async fn whole_numbers_with_a_fraction_that_is_zero() {
 }
 
 #[tokio::test]
-async fn yaml_that_cannot_be_meant() {
+async fn invalid_yaml_is_refused() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let placed = |place: &str, message: &str| error_with(message, &json!({ "place": place }));
     let laughs = "a: &a [x, x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n\
@@ -139,7 +139,7 @@ async fn yaml_that_cannot_be_meant() {
 }
 
 #[tokio::test]
-async fn a_run_is_triggered_in_yaml() {
+async fn trigger_accepts_yaml() {
     let api = configured().await;
     assert_eq!(api.send(build(TRIGGER, "application/yaml", "timeout: 10m\n")).await.0, 204);
     let run = api.site.snapshot().state.run.clone().unwrap();
@@ -152,7 +152,7 @@ async fn answers_in_yaml() {
     for (request, status, expected) in [
         ("GET /v1/config/os-upgrade", 200, "worker-applications:\n  - name: os-upgrade-debian\n"),
         ("GET /v1/state/os-upgrade/runs", 200, "items: []\n"),
-        ("GET /v1/nothing", 404, "errors:\n  - error-message: there is nothing at /v1/nothing\n"),
+        ("GET /v1/nothing", 404, "errors:\n  - error-message: nothing exists at /v1/nothing\n"),
         (
             "POST /v1/state/os-upgrade/cancel",
             409,
@@ -171,7 +171,7 @@ async fn answers_in_yaml() {
     assert_eq!((status, body.as_str(), &headers["content-type"]), (200, "", &"text/yaml".parse().unwrap()));
 }
 
-/// What stands in the journal and is passed on as it is, too.
+/// Facts are passed through as the journal has them.
 #[tokio::test]
 async fn facts_in_yaml() {
     let api = configured().await;
@@ -185,22 +185,22 @@ async fn facts_in_yaml() {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_can_give() {
+async fn unacceptable_forms() {
     let api = configured().await;
     let message = "answers are in application/json, application/yaml, application/x-yaml, text/yaml, text/x-yaml: \
-                   let Accept name one of them";
+                       name one of them in Accept";
     for request in ["GET /v1/config/os-upgrade", "GET /v1/state/os-upgrade/hosts"] {
         let (status, headers, body) = api.send(accepting(request, "text/html")).await;
         assert_eq!((status, serde_json::from_str::<Value>(&body).unwrap()), (406, error(message)));
         assert_eq!(headers["content-type"], "application/json");
     }
-    // What is asked for is done, and an error is told in JSON.
+    // Changes are applied, and errors are in JSON.
     let mut request = build(CONFIG, "application/json", "{}");
     request.headers_mut().insert("accept", "text/html".parse().unwrap());
     assert_eq!(api.send(request).await.0, 204);
     let (status, headers, _) = api.send(accepting("POST /v1/state/os-upgrade/cancel", "text/html")).await;
     assert_eq!((status, &headers["content-type"]), (409, &"application/json".parse().unwrap()));
-    // What is no answer of the API is not of these forms.
+    // Endpoints outside of `/v1/` ignore `Accept`.
     assert_eq!(api.send(accepting("GET /metrics", "text/plain")).await.0, 200);
     assert_eq!(api.send(accepting("GET /healthz", "text/plain")).await.0, 200);
 }

@@ -1,4 +1,4 @@
-//! Requests beyond the limits, each in the dialect of what it asks for.
+//! Requests beyond the limits are refused in the dialect of their path.
 
 use std::net::SocketAddr;
 
@@ -11,14 +11,14 @@ use super::*;
 
 const CLAIM: &str = r#"{"client_params":{"id":"a","group":"default"}}"#;
 
-/// With the limits that these variables set.
+/// Options with the limits that these environment variables set.
 pub(super) fn limited(variables: &[(&str, &str)]) -> Options {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let settings: Settings = os_upgrade_settings::load(None, variables).unwrap();
     Options { limits: Limits::of_settings(&settings.api), ..Options::default() }
 }
 
-/// The API of a site whose core never answers, with these variables for settings.
+/// The API of a site whose core never answers, with the settings of these environment variables.
 async fn api(variables: &[(&str, &str)]) -> (TestApi, mpsc::Receiver<Call>) {
     let (mut api, calls) = TestApi::silent(Readiness::Ready).await;
     let options = limited(variables);
@@ -37,14 +37,14 @@ async fn ask(api: &TestApi, request: &str, body: &str, peer: &str) -> (u16, Head
 }
 
 #[tokio::test]
-async fn more_requests_at_once_than_may_be() {
+async fn requests_in_flight_are_limited() {
     let (api, mut calls) = api(&[("OS_UPGRADE_API__REQUESTS_IN_FLIGHT", "1")]).await;
     let peer = "127.0.0.1:1";
     let first = async { ask(&api, "POST /v1/pre-reboot", CLAIM, peer).await };
     let meanwhile = async {
-        // The core has been asked, so the first is under way.
+        // The core has received a call, so the first request is under way.
         let call = calls.recv().await.unwrap();
-        let message = "as many requests as may be are under way: ask again later";
+        let message = "too many requests are under way: try again later";
         for (request, expected) in [
             ("GET /v1/state/os-upgrade", error(message)),
             ("GET /nowhere", error(message)),
@@ -65,13 +65,13 @@ async fn more_requests_at_once_than_may_be() {
     let ((status, _, _), ()) = tokio::join!(first, meanwhile);
     assert_eq!(status, 200);
     let (status, _, text) = api.send(build("GET /metrics", "", "")).await;
-    assert_eq!(status, 200, "what has ended makes room");
+    assert_eq!(status, 200, "an ended request makes room");
     assert!(text.contains("os_upgrade_api_refused_total{reason=\"busy\"} 4\n"), "{text}");
 }
 
-/// One address sends bodies that do not come; others are served meanwhile.
+/// One address sends requests whose bodies never arrive; other addresses are still served.
 #[tokio::test]
-async fn slow_bodies_from_one_address_hold_up_nobody_else() {
+async fn slow_address_does_not_block_others() {
     let (api, _calls) = api(&[("OS_UPGRADE_API__REQUESTS_IN_FLIGHT", "8")]).await;
     let slow = (0..20).map(|_| {
         let never = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
@@ -91,9 +91,9 @@ async fn slow_bodies_from_one_address_hold_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn more_requests_from_an_address_than_may_be() {
+async fn request_rate_is_limited() {
     let (api, _calls) = api(&[("OS_UPGRADE_API__REQUESTS_PER_SECOND", "1")]).await;
-    let message = "too many requests come from this address: ask again later, and less often";
+    let message = "too many requests come from this address: try again later, and less often";
     for (number, (request, expected)) in [
         ("GET /healthz", error(message)),
         ("GET /nowhere", error(message)),
@@ -116,14 +116,14 @@ async fn more_requests_from_an_address_than_may_be() {
 }
 
 #[tokio::test]
-async fn no_limit_for_an_address() {
+async fn zero_rate_is_unlimited() {
     let (api, _calls) = api(&[("OS_UPGRADE_API__REQUESTS_PER_SECOND", "0")]).await;
     for _ in 0..2_000 {
         assert_eq!(ask(&api, "GET /healthz", "", "192.0.2.1:4").await.0, 200);
     }
 }
 
-/// Sizes and times of bodies, for the rest of the API; FleetLock's are in `lock_edge`.
+/// Sizes and timeouts of bodies, except FleetLock's, which are in `lock_edge`.
 #[tokio::test]
 async fn bodies_beyond_the_limits() {
     let (api, _calls) = api(&[]).await;
@@ -138,9 +138,9 @@ async fn bodies_beyond_the_limits() {
     assert_eq!((status, body), (408, error("the body did not arrive in time")));
 }
 
-/// Whoever wants something large in another form waits for others who do, for a while. The description is not among it.
+/// Large conversions to YAML wait for a permit, until the request times out. The description needs none.
 #[tokio::test]
-async fn large_answers_are_not_waited_for_for_ever() {
+async fn wait_for_conversion_is_limited() {
     let (api, _calls) = TestApi::silent(Readiness::Ready).await;
     let (gate, renders) = (Gate::default(), Arc::new(Semaphore::new(0)));
     let state = Api {
@@ -156,7 +156,7 @@ async fn large_answers_are_not_waited_for_for_ever() {
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());
     let routes = described.with_state(state).route("/large", axum::routing::get(large));
-    let whole = from_outside(routes, renders, gate, Limits::default());
+    let whole = edge_router(routes, renders, gate, Limits::default());
     let ask = async |path: &str| {
         let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();
         let response = whole.clone().oneshot(request).await.unwrap();
@@ -174,5 +174,5 @@ async fn large_answers_are_not_waited_for_for_ever() {
     tokio::time::pause();
     let (head, body) = ask("/large").await;
     let body: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!((head.status.as_u16(), body), (503, error("there is no answer after 20 s")));
+    assert_eq!((head.status.as_u16(), body), (503, error("no answer within 20 s")));
 }

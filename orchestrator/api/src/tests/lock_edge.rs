@@ -1,5 +1,4 @@
-//! FleetLock as bytes on a socket: what clients send that is unusual, and what proxies and mistakes make of it. Every
-//! answer is in the dialect.
+//! FleetLock over a socket: unusual requests, of clients, proxies and by mistake. Every answer is in the dialect.
 
 use std::net::SocketAddr;
 
@@ -11,9 +10,9 @@ use super::served::{exchange, listen};
 use super::*;
 
 const BODY: &str = r#"{"client_params":{"id":"a","group":"default"}}"#;
-const MEANT: &str = "fleet-lock-protocol: true\r\n";
+const PROTOCOL: &str = "fleet-lock-protocol: true\r\n";
 
-/// An API that listens, and everything it needs.
+/// An API that listens on a socket, with the values that must outlive it.
 struct Served {
     _api: TestApi,
     address: SocketAddr,
@@ -27,7 +26,7 @@ async fn served() -> Served {
     Served { _api: api, address, _stop: shutdown.drop_guard() }
 }
 
-/// Status, headers and body of the last answer in `text`: 100 is none.
+/// Status, head and body of the answer in `text`, after a `100 Continue`.
 fn parse(text: &str) -> (u16, String, Value) {
     let text = text.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n").unwrap_or(text);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?}"));
@@ -37,8 +36,8 @@ fn parse(text: &str) -> (u16, String, Value) {
 }
 
 impl Served {
-    /// The answer to a request on a connection of its own.
-    async fn ask(&self, line: &str, headers: &str, body: &str) -> (u16, String, Value) {
+    /// Sends a request on a new connection and returns the answer.
+    async fn send(&self, line: &str, headers: &str, body: &str) -> (u16, String, Value) {
         let request = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n{body}");
         parse(&exchange(self.address, &request).await)
     }
@@ -49,9 +48,9 @@ fn with_length(headers: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn paths_as_clients_join_them() {
+async fn paths_are_normalised() {
     let served = served().await;
-    let headers = with_length(MEANT, BODY);
+    let headers = with_length(PROTOCOL, BODY);
     for path in [
         "/v1/pre-reboot",
         "//v1/pre-reboot",
@@ -62,41 +61,42 @@ async fn paths_as_clients_join_them() {
         "//fleetlock/v1/steady-state?",
         "http://other.example//v1/pre-reboot",
     ] {
-        let (status, head, body) = served.ask(&format!("POST {path}"), &headers, BODY).await;
+        let (status, head, body) = served.send(&format!("POST {path}"), &headers, BODY).await;
         assert_eq!((status, body), (200, json!({})), "{path}");
         assert!(head.contains("content-type: application/json") && !head.contains("location:"), "{head}");
     }
     for path in ["/fleetlock", "/fleetlock/", "/fleetlock/v1/pre-reboots", "/fleetlock/v1/state/os-upgrade"] {
         for method in ["POST", "GET", "OPTIONS"] {
-            let (status, _, body) = served.ask(&format!("{method} {path}"), &headers, BODY).await;
+            let (status, _, body) = served.send(&format!("{method} {path}"), &headers, BODY).await;
             assert_eq!((status, &body["kind"]), (404, &json!("not_found")), "{path}");
-            assert_eq!(body["value"], format!("there is nothing at {path}"));
+            assert_eq!(body["value"], format!("nothing exists at {path}"));
         }
     }
-    // What is not FleetLock's is answered as ever.
-    let (status, _, body) = served.ask("POST //v1/config/os-upgrade", &headers, BODY).await;
-    assert_eq!((status, body), (404, error("there is nothing at //v1/config/os-upgrade")));
+    // Other paths are not normalised.
+    let (status, _, body) = served.send("POST //v1/config/os-upgrade", &headers, BODY).await;
+    assert_eq!((status, body), (404, error("nothing exists at //v1/config/os-upgrade")));
 }
 
 #[tokio::test]
-async fn methods() {
+async fn only_post_is_allowed() {
     let served = served().await;
     for method in ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW", "HEAD"] {
-        for (headers, body) in [(MEANT.to_owned(), ""), (with_length(MEANT, BODY), BODY)] {
-            let (status, head, body) = served.ask(&format!("{method} //v1/pre-reboot"), &headers, body).await;
+        for (headers, body) in [(PROTOCOL.to_owned(), ""), (with_length(PROTOCOL, BODY), BODY)] {
+            let (status, head, body) =
+                served.send(&format!("{method} //v1/pre-reboot"), &headers, body).await;
             assert_eq!(status, 405, "{method}");
             assert!(head.contains("\r\nallow: post"), "{head}");
-            let expected = json!({ "kind": "method_not_allowed", "value": "FleetLock requests are POSTed" });
+            let expected = json!({ "kind": "method_not_allowed", "value": "FleetLock requests use POST" });
             assert_eq!(body, if method == "HEAD" { Value::Null } else { expected }, "{method}");
         }
     }
 }
 
 #[tokio::test]
-async fn bodies_in_any_framing() {
+async fn bodies_are_read_in_any_framing() {
     let served = served().await;
-    let chunked = format!("{MEANT}transfer-encoding: chunked\r\n");
-    let expects = format!("{}expect: 100-continue\r\n", with_length(MEANT, BODY));
+    let chunked = format!("{PROTOCOL}transfer-encoding: chunked\r\n");
+    let expects = format!("{}expect: 100-continue\r\n", with_length(PROTOCOL, BODY));
     let (first, second) = BODY.split_at(10);
     let in_two = format!("{:x}\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n", first.len(), second.len());
     let invalid = |value: &str| (400, json!({ "kind": "invalid_body", "value": value }));
@@ -106,51 +106,51 @@ async fn bodies_in_any_framing() {
     for (headers, body, expected) in [
         (&chunked, in_two.as_str(), granted.clone()),
         (&expects, BODY, granted),
-        (&MEANT.to_owned(), "", no_body.clone()),
-        (&with_length(MEANT, ""), "", no_body.clone()),
+        (&PROTOCOL.to_owned(), "", no_body.clone()),
+        (&with_length(PROTOCOL, ""), "", no_body.clone()),
         (&chunked, "0\r\n\r\n", no_body),
     ] {
-        let (status, _, answer) = served.ask("POST /v1/pre-reboot", headers, body).await;
+        let (status, _, answer) = served.send("POST /v1/pre-reboot", headers, body).await;
         assert_eq!((status, answer), expected, "{headers} {body}");
     }
-    let (status, _, answer) = served.ask("POST /v1/pre-reboot", &chunked, "zz\r\nx\r\n").await;
+    let (status, _, answer) = served.send("POST /v1/pre-reboot", &chunked, "zz\r\nx\r\n").await;
     assert_eq!((status, &answer["kind"]), (400, &json!("invalid_body")), "{answer}");
 }
 
-/// Whoever is still sending has to hear why it was in vain, and not that the connection was reset.
+/// A client that is still sending must get the error, not a reset connection.
 #[tokio::test]
-async fn large_bodies_are_heard_out() {
+async fn large_bodies_are_read_to_the_end() {
     let served = served().await;
     let large = format!("{BODY}{}", " ".repeat(700_000));
-    let chunked = format!("{MEANT}transfer-encoding: chunked\r\n");
+    let chunked = format!("{PROTOCOL}transfer-encoding: chunked\r\n");
     let in_chunks = format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len());
     let too_large = ("body_too_large", "the body exceeds 65536 bytes");
-    let not_meant = (
+    let no_header = (
         "missing_fleet_lock_header",
-        "the header fleet-lock-protocol must be there once, with the value true",
+        "the header fleet-lock-protocol must be given once, with the value true",
     );
-    let not_posted = ("method_not_allowed", "FleetLock requests are POSTed");
+    let not_post = ("method_not_allowed", "FleetLock requests use POST");
     for (line, headers, body, status, (kind, value)) in [
-        ("POST /v1/pre-reboot", with_length(MEANT, &large), &large, 413, too_large),
+        ("POST /v1/pre-reboot", with_length(PROTOCOL, &large), &large, 413, too_large),
         ("POST /v1/steady-state", chunked, &in_chunks, 413, too_large),
-        ("POST /v1/pre-reboot", with_length("", &large), &large, 400, not_meant),
-        ("PUT /v1/pre-reboot", with_length(MEANT, &large), &large, 405, not_posted),
+        ("POST /v1/pre-reboot", with_length("", &large), &large, 400, no_header),
+        ("PUT /v1/pre-reboot", with_length(PROTOCOL, &large), &large, 405, not_post),
     ] {
-        let (found, _, answer) = served.ask(line, &headers, body).await;
+        let (found, _, answer) = served.send(line, &headers, body).await;
         assert_eq!((found, answer), (status, json!({ "kind": kind, "value": value })), "{line}");
     }
     let fits = format!("{BODY}{}", " ".repeat(64 * 1024 - BODY.len()));
-    assert_eq!(served.ask("POST /v1/pre-reboot", &with_length(MEANT, &fits), &fits).await.0, 200);
+    assert_eq!(served.send("POST /v1/pre-reboot", &with_length(PROTOCOL, &fits), &fits).await.0, 200);
 }
 
-/// A client that asks whether to send its body is told what is wrong instead, and is not waited for.
+/// A client that waits for `100 Continue` gets the error at once.
 #[tokio::test]
-async fn a_body_held_back_is_not_asked_for_in_vain() {
+async fn refused_body_is_not_requested() {
     let served = served().await;
     let expect = "expect: 100-continue\r\ncontent-length: 80000\r\n";
     for (headers, status, kind) in [
         (expect.to_owned(), 400, "missing_fleet_lock_header"),
-        (format!("{MEANT}{expect}"), 413, "body_too_large"),
+        (format!("{PROTOCOL}{expect}"), 413, "body_too_large"),
     ] {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
         let request = format!("POST /v1/pre-reboot HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
@@ -164,7 +164,7 @@ async fn a_body_held_back_is_not_asked_for_in_vain() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come() {
+async fn missing_body_times_out() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     tokio::time::pause();
     for (header, status, kind) in [("true", 408, "body_timeout"), ("no", 400, "missing_fleet_lock_header")] {
@@ -176,22 +176,22 @@ async fn a_body_that_does_not_come() {
     }
 }
 
-/// Within 3 s, whatever the core's own limit is.
+/// The answer arrives within 3 s, whatever the timeout of the core.
 #[tokio::test]
-async fn a_core_that_does_not_answer_in_time() {
+async fn silent_core_is_outcome_unknown() {
     let (directory, projector) = store().await;
     let shown = Arc::new(ArcSwap::from_pointee(SiteSnapshot::default()));
     let (sender, _calls) = mpsc::channel(8);
     let api = TestApi::over(SiteHandle::new(shown, sender), projector.history().await.unwrap(), directory);
     tokio::time::pause();
     for path in ["/v1/pre-reboot", "/v1/steady-state"] {
-        let asked = tokio::time::Instant::now();
+        let begun = tokio::time::Instant::now();
         let request = Request::post(path).header("fleet-lock-protocol", "true").body(Body::from(BODY));
         let (status, _, answer) = api.send(request.unwrap()).await;
         let answer: Value = serde_json::from_str(&answer).unwrap();
         let value = NotDone::unknown("starting").to_string();
         let expected = json!({ "kind": "outcome_unknown", "value": value });
         assert_eq!((status, answer), (503, expected), "{path}");
-        assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     }
 }

@@ -1,4 +1,4 @@
-//! The document: whether it says everything, in a form that programs can use.
+//! The `OpenAPI` document: complete, and usable by programs.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ fn document() -> Value {
     serde_json::from_str(description()).unwrap()
 }
 
-/// Every operation: its method and path, and what is said of it.
+/// Every operation: its method and path, and its description.
 fn operations(document: &Value) -> Vec<(String, &Value)> {
     let paths = document["paths"].as_object().unwrap();
     let of_path = |path: &str, method: &str| format!("{} {path}", method.to_uppercase());
@@ -20,7 +20,7 @@ fn operations(document: &Value) -> Vec<(String, &Value)> {
 }
 
 #[tokio::test]
-async fn the_document_is_served() {
+async fn document_is_served() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let (status, headers, body) = api.send(build("GET /openapi.json", "", "")).await;
     assert_eq!((status, headers["content-type"].to_str().unwrap()), (200, "application/json"));
@@ -33,19 +33,19 @@ fn every_operation_is_described_in_full() {
     let document = document();
     let operations = operations(&document);
     let names: BTreeSet<&str> =
-        operations.iter().map(|(_, said)| said["operationId"].as_str().unwrap()).collect();
-    assert_eq!(names.len(), operations.len(), "each has a name of its own");
-    for (operation, said) in operations {
-        assert!(said["summary"].is_string(), "{operation} has no summary");
-        assert_eq!(said["tags"].as_array().map(Vec::len), Some(1), "{operation}");
-        let parameters = said["parameters"].as_array().into_iter().flatten();
+        operations.iter().map(|(_, described)| described["operationId"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), operations.len(), "operation ids are unique");
+    for (operation, described) in operations {
+        assert!(described["summary"].is_string(), "{operation} has no summary");
+        assert_eq!(described["tags"].as_array().map(Vec::len), Some(1), "{operation}");
+        let parameters = described["parameters"].as_array().into_iter().flatten();
         let in_path = parameters.filter(|parameter| parameter["in"] == "path");
-        let described: Vec<String> =
+        let named: Vec<String> =
             in_path.map(|name| format!("{{{}}}", name["name"].as_str().unwrap())).collect();
         let names: Vec<&str> = operation.split('/').filter(|segment| segment.starts_with('{')).collect();
-        assert_eq!(described, names, "{operation}");
-        let bodies = said["requestBody"]["content"].as_object().into_iter().flatten();
-        for (status, response) in said["responses"].as_object().unwrap() {
+        assert_eq!(named, names, "{operation}");
+        let bodies = described["requestBody"]["content"].as_object().into_iter().flatten();
+        for (status, response) in described["responses"].as_object().unwrap() {
             assert!(!response["description"].as_str().unwrap().is_empty(), "{operation} {status}");
             for (kind, content) in response["content"].as_object().into_iter().flatten() {
                 assert!(content["schema"].is_object(), "{operation} {status} {kind}: no schema");
@@ -63,17 +63,17 @@ fn every_operation_is_described_in_full() {
 }
 
 #[test]
-fn fleet_lock_is_described_too() {
+fn fleet_lock_is_described() {
     let document = document();
     for path in ["/v1/pre-reboot", "/v1/steady-state"] {
-        let said = &document["paths"][path]["post"];
-        assert_eq!(said["parameters"][0]["name"], json!("fleet-lock-protocol"), "{path}");
-        assert_eq!(said["security"], json!([{"accessToken": []}, {"fleetLock": []}]), "{path}");
+        let described = &document["paths"][path]["post"];
+        assert_eq!(described["parameters"][0]["name"], json!("fleet-lock-protocol"), "{path}");
+        assert_eq!(described["security"], json!([{"accessToken": []}, {"fleetLock": []}]), "{path}");
     }
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn references_resolve() {
     fn references(value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(fields) => {
@@ -94,10 +94,10 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn every_example_is_as_described() {
-    for (operation, said) in operations(&document()) {
-        let bodies = std::iter::once(&said["requestBody"]);
-        let answers = said["responses"].as_object().unwrap().values();
+fn examples_match_their_schemas() {
+    for (operation, described) in operations(&document()) {
+        let bodies = std::iter::once(&described["requestBody"]);
+        let answers = described["responses"].as_object().unwrap().values();
         for body in bodies.chain(answers) {
             for content in body["content"].as_object().into_iter().flat_map(|content| content.values()) {
                 if let Some(example) = content.get("example") {
@@ -113,7 +113,7 @@ fn every_example_is_as_described() {
 }
 
 #[tokio::test]
-async fn a_page_shows_it() {
+async fn documentation_page_is_served() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     for (path, kind, part) in [
         ("/docs/", "text/html", "swagger-ui-bundle.js"),
@@ -126,16 +126,19 @@ async fn a_page_shows_it() {
             (200, &kind.parse().unwrap())
         );
         assert!(response.headers().contains_key("content-security-policy"), "{path}");
-        let is_packed = response.headers().contains_key("content-encoding");
+        let is_compressed = response.headers().contains_key("content-encoding");
         let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let mut text = String::new();
-        if is_packed {
+        if is_compressed {
             std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&*body), &mut text).unwrap();
         } else {
             text = String::from_utf8(body.to_vec()).unwrap();
         }
         assert!(text.contains(part), "{path}: {text}");
-        assert!(!text.contains("http://") && !text.contains("https://"), "{path} leads elsewhere: {text}");
+        assert!(
+            !text.contains("http://") && !text.contains("https://"),
+            "{path} loads from elsewhere: {text}"
+        );
     }
     let (status, headers, _) = api.send(build("GET /docs", "", "")).await;
     assert_eq!((status, headers["location"].to_str().unwrap()), (308, "docs/"));

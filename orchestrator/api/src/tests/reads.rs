@@ -9,7 +9,7 @@ use super::*;
 const STATE: &str = "GET /v1/state/os-upgrade";
 const HOSTS: &str = "GET /v1/state/os-upgrade/hosts";
 
-/// A run that failed on its first host, and one that is preparing.
+/// A site with a run that failed on its first host, and a run that is preparing.
 fn failed_and_active() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02"]);
     let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
@@ -24,7 +24,7 @@ fn failed_and_active() -> (TestSite, Vec<Committed>) {
 }
 
 #[tokio::test]
-async fn a_site_of_which_nothing_is_known() {
+async fn empty_site() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     assert_eq!(
         api.call(STATE, "").await,
@@ -44,7 +44,7 @@ async fn a_site_of_which_nothing_is_known() {
     assert_eq!(api.call("GET /v1/state/os-upgrade/runs", "").await, (200, json!({"items": []})));
 }
 
-/// An API whose state shows what stands in record `recorded`, over an empty store.
+/// An API whose state is at record `recorded`, over an empty store.
 async fn ahead(site: &TestSite, recorded: u64) -> (TestApi, Projector) {
     let (directory, projector) = store().await;
     let shown = Arc::new(ArcSwap::from_pointee(SiteSnapshot { recorded, ..snapshot(site) }));
@@ -53,24 +53,24 @@ async fn ahead(site: &TestSite, recorded: u64) -> (TestApi, Projector) {
 }
 
 #[tokio::test]
-async fn the_history_has_what_the_state_shows() {
+async fn history_catches_up_with_state() {
     let (site, records) = failed_and_active();
     let (api, mut projector) = ahead(&site, records.last().unwrap().sequence).await;
-    let mut asked = std::pin::pin!(api.call("GET /v1/state/os-upgrade/runs/r2", ""));
-    assert!(futures::poll!(&mut asked).is_pending());
+    let mut answer = std::pin::pin!(api.call("GET /v1/state/os-upgrade/runs/r2", ""));
+    assert!(futures::poll!(&mut answer).is_pending());
     project(&mut projector, &records).await;
-    let (status, run) = asked.await;
+    let (status, run) = answer.await;
     assert_eq!((status, run["id"].as_str()), (200, Some("r2")));
 }
 
 #[tokio::test]
-async fn a_history_that_does_not_go_on_is_shown_as_far_as_it_goes() {
+async fn stalled_history_is_shown_as_is() {
     let (site, records) = failed_and_active();
     let (api, mut projector) = ahead(&site, u64::MAX).await;
     project(&mut projector, &records).await;
     let waits = || api.history.has(u64::MAX).now_or_never().is_none();
     assert!(waits());
-    // The same records do not follow themselves.
+    // The same records cannot be applied twice.
     projector.apply(&streams(), None, &records).await.unwrap_err();
     assert!(!waits());
     project(&mut projector, &[]).await;
@@ -81,7 +81,7 @@ async fn a_history_that_does_not_go_on_is_shown_as_far_as_it_goes() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_site() {
+async fn state_of_a_site() {
     let (site, records) = failed_and_active();
     let api = TestApi::new(site, &records).await;
     let expected = json!({
@@ -146,7 +146,7 @@ async fn the_state_of_a_site() {
 }
 
 #[tokio::test]
-async fn hosts_with_versions_and_why_they_are_not_moving() {
+async fn hosts_with_versions_and_blockers() {
     let (site, records) = failed_and_active();
     let api = TestApi::new(site, &records).await;
     let first = json!({
@@ -180,7 +180,7 @@ async fn hosts_with_versions_and_why_they_are_not_moving() {
     assert_eq!(api.call(&format!("{HOSTS}?limit=1"), "").await, (200, page));
     assert_eq!(api.call(&format!("{HOSTS}/h02"), "").await, (200, second));
 
-    // Versions may be there before a worker has announced itself.
+    // Versions may be published before the worker is announced.
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let unseen = json!({
         "hostname": "h01",
@@ -226,7 +226,7 @@ fn list_item(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_history_newest_first_page_by_page() {
+async fn runs_are_paged_newest_first() {
     let (site, records) = failed_and_active();
     let api = TestApi::new(site, &records).await;
     let (first, second) = (list_item("r2"), list_item("r1"));
@@ -241,9 +241,9 @@ async fn the_history_newest_first_page_by_page() {
     }
 }
 
-/// What is wanted of a list: its keys, or how many entries it has on all pages.
+/// `keys` lists only the keys; `count` returns the number of entries on all pages.
 #[tokio::test]
-async fn keys_and_numbers_of_lists() {
+async fn keys_and_counts_of_lists() {
     let (site, records) = failed_and_active();
     let api = TestApi::new(site, &records).await;
     assert_eq!(api.call("PUT /v1/config/os-upgrade", "{}").await.0, 204);
@@ -334,9 +334,9 @@ async fn health() {
     assert_eq!(api.call("GET /readyz", "").await, (503, error("starting")));
 }
 
-/// Large answers are written out on other threads, and are the same.
+/// Large answers are serialized on other threads, with the same result.
 #[tokio::test]
-async fn a_large_site() {
+async fn large_site() {
     let names: Vec<String> = (0..500).map(|number| format!("h{number:02}")).collect();
     let mut site = TestSite::new(names.iter().map(String::as_str));
     let records = [site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];

@@ -1,4 +1,4 @@
-//! Windows from configuration to state: the specification's samples, and what is to be expected.
+//! Windows in the configuration and the state, with the specification's samples.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::config::sample;
@@ -12,7 +12,7 @@ const CONFIG: &str = "/v1/config/os-upgrade";
 const STATE: &str = "GET /v1/state/os-upgrade";
 const WINDOWS: &str = "GET /v1/state/os-upgrade/windows";
 
-/// The specification's sample of a configuration, to the letter.
+/// The specification's sample of a configuration, verbatim.
 const SAMPLE: &str = "worker-applications:
   - name: os-upgrade-debian
 maintenance-windows:
@@ -26,7 +26,7 @@ fn reading(path: &str, accept: &str) -> Request<Body> {
     Request::get(path).header("accept", accept).body(Body::empty()).unwrap()
 }
 
-/// A site of two hosts that were upgraded, with the sample configured since.
+/// A site of two upgraded hosts, with the sample configured since.
 async fn upgraded() -> TestApi {
     let mut site = TestSite::new(["h01", "h02"]);
     let mut records = vec![site.record(&[put_config()]), site.fence()];
@@ -48,7 +48,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_configuration_of_the_specification() {
+async fn specification_configuration_round_trips() {
     for (content_type, body) in [("application/yaml", SAMPLE), ("application/json", &sample().to_string())] {
         let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
         let put = format!("PUT {CONFIG}");
@@ -63,7 +63,7 @@ async fn the_configuration_of_the_specification() {
 }
 
 #[tokio::test]
-async fn the_state_of_the_specification() {
+async fn specification_state_is_reproduced() {
     let api = upgraded().await;
     let state = at(&api, "2026-11-25T20:59:42Z");
     assert_eq!(state["worker-applications"], sample()["worker-applications"]);
@@ -79,7 +79,7 @@ async fn the_state_of_the_specification() {
     for (host, name) in last["hosts"].as_array().unwrap().iter().zip(["h01", "h02"]) {
         assert_eq!((&host["hostname"], &host["status"]), (&json!(name), &json!("upgraded")));
     }
-    // What is ours.
+    // Extensions of the specification.
     let next = "2026-11-27T01:00:00Z";
     assert_eq!(state["next-upgrade-at"], next);
     let why = format!("no run is active; the next starts by itself at {next}");
@@ -88,7 +88,7 @@ async fn the_state_of_the_specification() {
         ["h01", "h02"].map(|host| json!({"hostname": host, "why": why, "until": next, "blockers": blockers}));
     assert_eq!(state["hosts"], json!(hosts));
 
-    // The same in either form; the time until the next run goes on in between.
+    // Both forms are equal, except for the time until the next run, which changes between the requests.
     let (_, mut json) = api.call(STATE, "").await;
     let (_, _, yaml) = api.send(reading("/v1/state/os-upgrade", "application/yaml")).await;
     let mut yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
@@ -100,28 +100,28 @@ async fn the_state_of_the_specification() {
 }
 
 #[tokio::test]
-async fn metrics_say_of_the_next_run_what_the_state_says() {
+async fn next_run_metrics_match_the_state() {
     let api = upgraded().await;
-    let present = SiteSnapshot { is_read: true, ..api.site.snapshot().as_ref().clone() };
-    let lines = |present: &SiteSnapshot, now: &str| {
+    let snapshot = SiteSnapshot { is_read: true, ..api.site.snapshot().as_ref().clone() };
+    let lines = |snapshot: &SiteSnapshot, now: &str| {
         let (answers, gate, options) = (Answers::default(), Gate::default(), Options::default());
         let text =
-            resources::metrics::text(&answers, present, &gate, &options, now.parse().unwrap()).unwrap();
-        let said = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
-        text.lines().filter(said).map(ToOwned::to_owned).collect::<Vec<_>>()
+            resources::metrics::text(&answers, snapshot, &gate, &options, now.parse().unwrap()).unwrap();
+        let is_next_run = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
+        text.lines().filter(is_next_run).map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     // 2026-11-27T01:00:00Z.
     let at = "os_upgrade_next_upgrade_seconds 1795741200";
-    assert_eq!(lines(&present, "2026-11-25T20:59:42Z"), [at]);
-    let unseen = SiteSnapshot { view: View::default(), ..present.clone() };
+    assert_eq!(lines(&snapshot, "2026-11-25T20:59:42Z"), [at]);
+    let unseen = SiteSnapshot { view: View::default(), ..snapshot.clone() };
     let blocked = r#"os_upgrade_next_upgrade_blocked{reason="no-hosts"} 1"#;
     assert_eq!(lines(&unseen, "2026-11-27T01:00:00Z"), [at, blocked]);
-    let unread = SiteSnapshot { is_read: false, ..present };
+    let unread = SiteSnapshot { is_read: false, ..snapshot };
     assert_eq!(lines(&unread, "2026-11-25T20:59:42Z"), [""; 0]);
 }
 
 #[tokio::test]
-async fn only_what_is_wanted_of_the_state() {
+async fn fields_and_content_select_state() {
     let api = upgraded().await;
     let of = async |query: &str| api.call(&format!("{STATE}?{query}"), "").await;
     assert_eq!(of("content=config").await, (200, sample()));
@@ -157,15 +157,15 @@ async fn only_what_is_wanted_of_the_state() {
     }
 }
 
-/// A state in which everything is there has no field that cannot be asked for, each by itself.
+/// Every field of a complete state can be selected individually.
 #[tokio::test]
-async fn every_field_can_be_asked_for() {
-    fn paths(value: &Value, above: &str, found: &mut std::collections::BTreeSet<String>) {
+async fn every_field_can_be_selected() {
+    fn paths(value: &Value, parent: &str, found: &mut std::collections::BTreeSet<String>) {
         for value in value.as_array().into_iter().flatten() {
-            paths(value, above, found);
+            paths(value, parent, found);
         }
         for (name, value) in value.as_object().into_iter().flatten() {
-            let path = if above.is_empty() { name.clone() } else { format!("{above}/{name}") };
+            let path = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
             paths(value, &path, found);
             found.insert(path);
         }
@@ -195,7 +195,7 @@ async fn every_field_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn why_none_starts_by_itself() {
+async fn reason_without_scheduled_run() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let now = "2026-11-27T02:00:00Z";
     assert_eq!(at(&api, now)["next-upgrade-reason"], "no-configuration");
@@ -238,7 +238,7 @@ async fn windows_are_previewed() {
         (times("2026-11-27", 1, 7), times("2026-12-04", 1, 7), times("2026-12-05", 1, 5));
     for (query, expected) in [
         ("count=3&from=2026-11-25T00:00:00Z", json!([first, second, third])),
-        // The one under way is the first.
+        // An open occurrence is listed first.
         ("count=1&from=2026-11-27T06:59:59Z", json!([first])),
         ("count=1&from=2026-11-27T08:59:59%2B02:00", json!([first])),
         ("count=1&from=2026-11-27T07:00:00Z", json!([second])),
@@ -258,9 +258,9 @@ async fn windows_are_previewed() {
     }
 }
 
-/// They were judged for the five years that followed.
+/// Windows are validated only for the next five years, so later ones may turn out to be unusable.
 #[tokio::test]
-async fn windows_that_cannot_be_worked_out_are_said_to_be_so() {
+async fn unclear_windows_are_reported() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let config = json!({
         "worker-applications": [{"name": "os-upgrade-debian"}],

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-/// The answer to `request`, read until the server closes the connection.
+/// Sends `request` and reads until the server closes the connection.
 pub(super) async fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -19,7 +19,7 @@ pub(super) async fn exchange(address: SocketAddr, request: &str) -> String {
     answer
 }
 
-/// Serves `api` until `shutdown`: its address, and the task.
+/// Serves `api` until `shutdown`. Returns its address and the task.
 pub(super) async fn listen(
     api: &TestApi,
     options: Options,
@@ -33,7 +33,7 @@ pub(super) async fn listen(
 }
 
 #[tokio::test]
-async fn requests_over_a_socket() {
+async fn listener_serves_and_stops() {
     let mut site = TestSite::new(["h01"]);
     let records = [site.record(&[os_upgrade_test_site::put_config()])];
     let api = TestApi::new(site, &records).await;
@@ -46,16 +46,16 @@ async fn requests_over_a_socket() {
     assert!(answer.starts_with("HTTP/1.1 204 No Content\r\n"), "{answer}");
     let run = api.site.snapshot().state.run.clone().unwrap().id;
     let detail = api.history.run(&run_id(run.as_str()), 1, None).await.unwrap().unwrap();
-    assert_eq!(detail.run.actor.as_deref(), Some("api 127.0.0.1"), "the audit knows the peer");
+    assert_eq!(detail.run.actor.as_deref(), Some("api 127.0.0.1"), "the audit has the peer's address");
 
     let headers = "X-Header: y\r\n".repeat(100);
     let answer = exchange(address, &format!("GET /healthz HTTP/1.1\r\n{headers}\r\n")).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 
-    // A connection that lies idle does not hold up the end.
+    // An idle connection does not delay shutdown.
     let idle = TcpStream::connect(address).await.unwrap();
     shutdown.cancel();
     served.await.unwrap().unwrap();
     drop(idle);
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(address).await.is_err(), "the port is closed");
 }

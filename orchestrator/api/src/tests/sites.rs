@@ -7,7 +7,7 @@ use crate::http::authority::Identity;
 
 use super::*;
 
-/// The router of the site `here`, without a bus; and that which answers other sites.
+/// The API of the site `here`, without a bus, and the router that answers other sites.
 async fn routers() -> (TestApi, Router) {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let options = Options { sites: Sites::without_bus("here"), ..Options::default() };
@@ -17,7 +17,7 @@ async fn routers() -> (TestApi, Router) {
 }
 
 #[tokio::test]
-async fn this_site_is_asked_by_its_name_and_others_are_not_found() {
+async fn own_site_answers_others_are_404() {
     let (api, _) = routers().await;
     let (status, state) = api.call("GET /v1/state/os-upgrade", "").await;
     assert_eq!(status, 200);
@@ -40,7 +40,7 @@ async fn this_site_is_asked_by_its_name_and_others_are_not_found() {
 }
 
 #[tokio::test]
-async fn what_another_site_passes_on_is_done_as_far_as_its_caller_may() {
+async fn forwarded_requests_keep_caller_rights() {
     let (_api, inner) = routers().await;
     let viewer = Rights::Role(Role::Viewer);
     let operator = Rights::Role(Role::Operator);
@@ -51,11 +51,11 @@ async fn what_another_site_passes_on_is_done_as_far_as_its_caller_may() {
         (&Rights::Nothing, "GET /v1/state/os-upgrade", StatusCode::FORBIDDEN),
         (&operator, "GET /v1/state/os-upgrade?site=there", StatusCode::BAD_REQUEST),
     ] {
-        let mut asked = build(request, "application/json", "");
+        let mut forwarded = build(request, "application/json", "");
         let caller = Caller { actor: "token eve at there".to_owned(), rights: rights.clone() };
-        asked.extensions_mut().insert(caller.clone());
-        asked.extensions_mut().insert(Identity(Ok(caller)));
-        let response = inner.clone().oneshot(asked).await.unwrap();
+        forwarded.extensions_mut().insert(caller.clone());
+        forwarded.extensions_mut().insert(Identity(Ok(caller)));
+        let response = inner.clone().oneshot(forwarded).await.unwrap();
         assert_eq!(response.status(), expected, "{request} as {rights:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Who holds slots and who waits for them, and what operators can do about it.
+//! Holders and waiters of slots, and operators' actions on them.
 
 use os_upgrade_kernel::{
     JobDone, LockOutcome, LockProvider, OnFailure, Reclaim, Settings, SlotJob, SlotOrder,
@@ -12,7 +12,7 @@ const STATE: &str = "GET /v1/state/fleet-lock";
 const HOLD: &str = "POST /v1/state/fleet-lock/hold";
 const RELEASE: &str = "POST /v1/state/fleet-lock/release";
 
-/// A site with two slots, whose host h01 has failed in run r1, and the records that led there.
+/// A site with two slots, whose host h01 has failed in run r1, and its records.
 fn failed() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02"]);
     let groups = [(GroupName::new("default").unwrap(), 2)].into();
@@ -37,7 +37,7 @@ fn claim(id: &str) -> String {
     json!({ "client_params": { "id": id, "group": "default" } }).to_string()
 }
 
-fn shown(state: &os_upgrade_kernel::State, now: chrono::DateTime<chrono::Utc>) -> Value {
+fn slots_json(state: &os_upgrade_kernel::State, now: chrono::DateTime<chrono::Utc>) -> Value {
     serde_json::to_value(resources::slots::slots(state, now)).unwrap()
 }
 
@@ -55,12 +55,12 @@ impl TestApi {
 }
 
 #[tokio::test]
-async fn who_holds_a_slot_since_when_and_why_and_who_waits() {
+async fn holders_and_waiters_are_shown() {
     let (site, records) = failed();
     let api = TestApi::new(site, &records).await;
     assert_eq!(api.call(HOLD, &about("rack-7", "a new disk")).await, (204, Value::Null));
     assert_eq!(api.lock("rack-7").await, 200);
-    // The test's clock is behind, so that everything is held for long, and who waits is forgotten.
+    // The test's clock is behind: read now, every slot is held for long, and waiters are forgotten.
     assert_eq!(api.lock("node-7").await, 409);
     let (status, state) = api.call(STATE, "").await;
     let failed = "failed in run r1 (upgrade failed: no space left)";
@@ -90,23 +90,23 @@ async fn who_holds_a_slot_since_when_and_why_and_who_waits() {
         }],
     });
     let at = "2026-11-21T05:01:00Z".parse().unwrap();
-    let present = api.site.snapshot();
+    let snapshot = api.site.snapshot();
     assert_eq!(status, 200);
     assert_eq!(state["groups"][0]["held"], 2);
-    assert_eq!(shown(&present.state, at), expected);
+    assert_eq!(slots_json(&snapshot.state, at), expected);
     let late = at + chrono::TimeDelta::hours(2);
-    let later = shown(&present.state, late);
+    let later = slots_json(&snapshot.state, late);
     assert_eq!(later["groups"][0]["holders"][0]["stuck"], true);
     assert_eq!(later["groups"][0]["waiters"], json!([]));
 }
 
 #[tokio::test]
-async fn an_operator_releases_what_nobody_else_will() {
+async fn operators_hold_and_release_slots() {
     let (site, records) = failed();
     let api = TestApi::new(site, &records).await;
     assert_eq!(api.ids("holders").await, ["h01"]);
     let bad = |message: &str| (400, error(message));
-    assert_eq!(api.call(RELEASE, &about("h01", " ")).await, bad("reason: say why, for the audit"));
+    assert_eq!(api.call(RELEASE, &about("h01", " ")).await, bad("reason: give a reason, for the audit"));
     let long = about("h01", &"x".repeat(1_001));
     assert_eq!(api.call(RELEASE, &long).await, bad("reason: one line of at most 1000 bytes is expected"));
     let (status, missing) = api.call(RELEASE, r#"{"group":"default","id":"h01"}"#).await;
@@ -130,7 +130,7 @@ async fn an_operator_releases_what_nobody_else_will() {
     );
 }
 
-/// A lock server elsewhere counts the slots; what hosts hold there is shown all the same, with since and stuck.
+/// An external lock server counts the slots, but slots that hosts hold there are still shown, with since and stuck.
 #[tokio::test]
 async fn slots_of_another_lock_server() {
     let mut site = TestSite::new(["h01"]);
@@ -163,11 +163,11 @@ async fn slots_of_another_lock_server() {
     let at: chrono::DateTime<chrono::Utc> = since.parse().unwrap();
     let (soon, late) = (at + chrono::TimeDelta::minutes(119), at + chrono::TimeDelta::minutes(120));
     let failed = "failed in run r1 (upgrade failed: no space left)";
-    assert_eq!(shown(&api.site.snapshot().state, soon), holder(failed, false));
+    assert_eq!(slots_json(&api.site.snapshot().state, soon), holder(failed, false));
     assert_eq!(api.call(RELEASE, &about("h01", "it burnt")).await.0, 204);
-    // Its server has not taken it back: it has been held since it was granted.
+    // The server has not confirmed the release, so the slot counts as held since it was granted.
     let state = &api.site.snapshot().state;
-    assert_eq!(shown(state, late), holder("being given back: operator", true));
+    assert_eq!(slots_json(state, late), holder("being released: operator", true));
     let text = resources::metrics::text(
         &Answers::default(),
         &api.site.snapshot(),
@@ -186,7 +186,7 @@ async fn slots_of_another_lock_server() {
 }
 
 #[tokio::test]
-async fn what_operators_did_is_listed_newest_first() {
+async fn slot_history_is_newest_first() {
     let (site, records) = failed();
     let api = TestApi::new(site, &records).await;
     let history = async |query: &str| api.call(&format!("GET /v1/state/fleet-lock/history{query}"), "").await;
@@ -220,7 +220,7 @@ async fn what_operators_did_is_listed_newest_first() {
 }
 
 #[tokio::test]
-async fn one_that_left_the_inventory_loses_its_slot_where_the_settings_say_so() {
+async fn reclaim_needs_setting_and_absent_host() {
     let (mut site, mut records) = failed();
     let reclaim = |id: &str| format!("DELETE /v1/state/fleet-lock/default/{id}");
     let api = TestApi::new(site.clone(), &records).await;
@@ -242,7 +242,7 @@ async fn one_that_left_the_inventory_loses_its_slot_where_the_settings_say_so() 
 }
 
 #[tokio::test]
-async fn numbers_for_a_prometheus() {
+async fn slot_metrics_are_exposed() {
     let (site, records) = failed();
     let api = TestApi::new(site, &records).await;
     assert_eq!((api.lock("a").await, api.lock("b").await), (200, 409));
@@ -259,13 +259,13 @@ async fn numbers_for_a_prometheus() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
     }
-    let present = api.site.snapshot();
+    let snapshot = api.site.snapshot();
     let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
     for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
         let at = at + chrono::TimeDelta::hours(hours);
         let text = resources::metrics::text(
             &Answers::default(),
-            &present,
+            &snapshot,
             &Gate::default(),
             &Options::default(),
             at,

@@ -1,4 +1,4 @@
-//! The strongbox: what is kept can be written, listed and removed, and never read.
+//! The strongbox: secrets can be written, listed and removed, and never read.
 
 use os_upgrade_settings::Settings;
 use os_upgrade_site::strongbox::Strongbox;
@@ -16,30 +16,30 @@ const NO_KEY: &str =
 const NO_KEY_YET: &str = "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` \
                           and keep it, then POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file";
 
-/// The strongbox that an instance with these variables has.
+/// The strongbox of an instance with these environment variables.
 fn strongbox_of(variables: &[(&str, &str)]) -> Strongbox {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let settings: Settings = os_upgrade_settings::load(None, variables).unwrap();
     Strongbox::of_settings(&settings).unwrap()
 }
 
-/// Has the instance that is asked be one with `strongbox`.
-fn ask_one_with(api: &mut TestApi, strongbox: Strongbox) {
+/// Gives the instance under test `strongbox`.
+fn restart_with(api: &mut TestApi, strongbox: Strongbox) {
     let options = Options { strongbox, ..Options::default() };
     api.router = router(api.site.clone(), api.history.clone(), Gate::default(), &options);
 }
 
-/// The same with the one that leads, as another instance or a new process has it.
+/// Gives the leader and the instance under test a new strongbox, as after a restart.
 fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) {
     let strongbox = strongbox_of(variables);
     let mut shown = SiteSnapshot::clone(&api.shown.load());
     shown.view.sealed = strongbox.withholds_slots(&shown.state.strongbox);
     api.shown.store(Arc::new(shown));
     api.strongbox.store(Arc::new(strongbox.clone()));
-    ask_one_with(api, strongbox);
+    restart_with(api, strongbox);
 }
 
-/// A key file, which nobody else can read.
+/// Writes a key file that only its owner can read.
 fn write_key(file: &std::path::Path, key: &Key) {
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -52,7 +52,7 @@ fn key_body(key: &Key) -> String {
 }
 
 #[tokio::test]
-async fn secrets_come_and_go_with_the_key() {
+async fn secrets_need_the_key() {
     let mut api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
     let value = json!({ "value": CLEAR }).to_string();
@@ -88,7 +88,7 @@ async fn secrets_come_and_go_with_the_key() {
     let holds = |text: &str| stored.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(holds("secret-kept") && holds("lock-server") && !holds("in-the-clear"));
 
-    // A new process has no key, and takes only the one of the secrets.
+    // A new process has no key, and accepts only the key of the secrets.
     with_strongbox(&mut api, &[]);
     let sealed = json!({ "sealed": true, "reason": NO_KEY, "secrets": 1 });
     assert_eq!(api.call(STATUS, "").await, (200, sealed));
@@ -102,7 +102,7 @@ async fn secrets_come_and_go_with_the_key() {
     assert_eq!(api.call(UNSEAL, &key_body(&key)).await.0, 204);
     assert_eq!(api.call(STATUS, "").await.1["sealed"], json!(false));
 
-    // Whoever has lost the key can begin anew.
+    // If the key is lost, removing all secrets permits a new one.
     with_strongbox(&mut api, &[]);
     let remove = "DELETE /v1/config/strongbox/secrets/lock-server";
     assert_eq!(api.call(remove, "").await, (204, Value::Null));
@@ -111,9 +111,9 @@ async fn secrets_come_and_go_with_the_key() {
     assert_eq!(api.call(SECRET, &value).await.0, 201);
 }
 
-/// Who did what about which secret, and nothing of what was sealed.
+/// The history has actors and names, and nothing of the sealed values.
 #[tokio::test]
-async fn what_was_done_about_secrets() {
+async fn strongbox_history_is_listed() {
     const HISTORY: &str = "GET /v1/state/strongbox/history";
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     assert_eq!(api.call(HISTORY, "").await, (200, json!({"items": []})));
@@ -139,7 +139,7 @@ async fn what_was_done_about_secrets() {
 }
 
 #[tokio::test]
-async fn a_lock_server_without_its_credentials_holds_up_runs() {
+async fn missing_lock_credentials_block_runs() {
     let records = [os_upgrade_test_site::put_config()];
     let mut site = TestSite::new(["h01"]);
     let records = [site.record(&records)];
@@ -172,7 +172,7 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
     assert_eq!(api.call(SECRET, &json!({ "value": CLEAR }).to_string()).await.0, 201);
     assert_eq!(api.call("GET /readyz", "").await.0, 200);
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
-    // Started anew with another key.
+    // Restarted with another key.
     write_key(&file, &Key::random().unwrap());
     with_strongbox(&mut api, &with_key);
     let (status, body) = api.call(STATUS, "").await;
@@ -180,9 +180,9 @@ async fn a_lock_server_without_its_credentials_holds_up_runs() {
     assert_eq!(api.call("GET /readyz", "").await.0, 503);
 }
 
-/// What the one that leads lacks counts, and not what the one that is asked does.
+/// Only the leader needs the key; the follower that takes the request does not.
 #[tokio::test]
-async fn one_without_the_key_passes_a_trigger_on() {
+async fn sealed_follower_forwards_triggers() {
     let mut site = TestSite::new(["h01"]);
     let records = [site.record(&[os_upgrade_test_site::put_config()])];
     let mut api = TestApi::new(site, &records).await;
@@ -190,14 +190,14 @@ async fn one_without_the_key_passes_a_trigger_on() {
         ("OS_UPGRADE_FLEET_LOCK__URL", "https://lock.example.com"),
         ("OS_UPGRADE_FLEET_LOCK__CREDENTIALS_SECRET", "lock-server"),
     ];
-    ask_one_with(&mut api, strongbox_of(&settings));
+    restart_with(&mut api, strongbox_of(&settings));
     let (status, ready) = api.call("GET /readyz", "").await;
     assert_eq!((status, &ready["sealed"]), (200, &json!(true)), "{ready}");
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_repeated() {
+async fn errors_do_not_echo_secrets() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     for (request, body, field) in [
         (SECRET, r#""s3cret""#, "value"),
@@ -205,7 +205,7 @@ async fn what_is_refused_is_not_repeated() {
         (SECRET, r#"{"value":"s3cret","x":1}"#, "value"),
         (UNSEAL, r#"{"value":"s3cret"}"#, "key"),
     ] {
-        let message = format!("expected an object with the text {field:?} and nothing else");
+        let message = format!("expected an object with the string {field:?} and nothing else");
         assert_eq!(api.call(request, body).await, (400, error(&message)), "{body}");
     }
     let no_key =

@@ -24,7 +24,7 @@ use super::*;
 
 const GET: &str = "GET /whoami HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
-/// A listener whose router tells who asks.
+/// A listener whose router answers with the client's certificate.
 struct Served {
     address: SocketAddr,
     directory: TempDir,
@@ -68,7 +68,7 @@ impl Served {
         connect(self.address, config).await
     }
 
-    /// The answer to [`GET`], or why there is none.
+    /// The answer to [`GET`], or the error.
     async fn ask(&self, config: ClientConfig) -> Result<String, String> {
         ask(self.address, config).await
     }
@@ -80,11 +80,11 @@ async fn connect(address: SocketAddr, config: ClientConfig) -> std::io::Result<T
 }
 
 async fn ask(address: SocketAddr, config: ClientConfig) -> Result<String, String> {
-    let told = |error: std::io::Error| error.to_string();
-    let mut stream = connect(address, config).await.map_err(told)?;
-    stream.write_all(GET.as_bytes()).await.map_err(told)?;
+    let text = |error: std::io::Error| error.to_string();
+    let mut stream = connect(address, config).await.map_err(text)?;
+    stream.write_all(GET.as_bytes()).await.map_err(text)?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.map_err(told)?;
+    stream.read_to_string(&mut answer).await.map_err(text)?;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     Ok(answer.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
@@ -115,7 +115,7 @@ fn client(
 }
 
 #[tokio::test]
-async fn both_versions_speak_http_1() {
+async fn both_tls_versions_use_http_1() {
     let served = Served::start(None).await;
     let roots = served.authority.roots();
     for (version, expected) in
@@ -130,7 +130,7 @@ async fn both_versions_speak_http_1() {
 }
 
 #[tokio::test]
-async fn clients_may_show_a_certificate_and_it_must_be_valid() {
+async fn client_certificates_are_optional_but_checked() {
     let (clients, others) = (Authority::new("clients"), Authority::new("others"));
     let served = Served::start(Some(&clients)).await;
     let roots = served.authority.roots();
@@ -146,16 +146,16 @@ async fn clients_may_show_a_certificate_and_it_must_be_valid() {
         let expired = ask(Some(clients.certify_until("h01.example", 2020))).await.unwrap_err();
         assert!(expired.contains("CertificateExpired"), "{expired}");
     }
-    // Where none is asked for, one that a client has is not shown.
+    // Without a client CA, certificates are not requested.
     let served = Served::start(None).await;
     let config = client(&served.authority.roots(), &[&version::TLS13], Some(&clients.certify("h01")));
     assert_eq!(served.ask(config).await.unwrap(), "nobody");
 }
 
 #[tokio::test]
-async fn plain_http_is_told_what_to_do() {
+async fn plain_http_gets_advice() {
     let served = Served::start(None).await;
-    let message = "this port speaks HTTPS only: begin the URL with https://";
+    let message = "this port accepts HTTPS only: begin the URL with https://";
     for (path, expected) in [
         ("/v1/state/os-upgrade", error(message)),
         ("//v1/pre-reboot", json!({ "kind": "https_only", "value": message })),
@@ -166,7 +166,7 @@ async fn plain_http_is_told_what_to_do() {
         assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head}");
         assert_eq!(serde_json::from_str::<Value>(body).unwrap(), expected);
     }
-    // What is neither gets an alert of TLS, if anything, and is cut off.
+    // Other protocols get at most a TLS alert, and are disconnected.
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     stream.write_all(b"\0\0\0\0\0\0\0\0\0\0\0\0").await.unwrap();
     let mut answer = Vec::new();
@@ -175,9 +175,9 @@ async fn plain_http_is_told_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_does_not_come_is_not_waited_for() {
+async fn missing_handshake_times_out() {
     let served = Served::start(None).await;
-    // One says nothing, the other begins.
+    // One client sends nothing, the other only the beginning.
     for beginning in [&b""[..], &[22, 3, 1]] {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
         stream.write_all(beginning).await.unwrap();
@@ -192,12 +192,12 @@ async fn a_handshake_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn handshakes_have_turns() {
+async fn handshakes_need_permits() {
     let limits = Limits::default();
     let served = Served::start_within(limits.clone(), None).await;
     let roots = served.authority.roots();
     let config = || client(&roots, &[&version::TLS13], None);
-    // Whoever begins and says no more takes none.
+    // Clients that stop after the beginning hold no permit.
     let mut silent = Vec::new();
     for _ in 0..20 {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
@@ -206,35 +206,37 @@ async fn handshakes_have_turns() {
     }
     assert_eq!(served.ask(config()).await.unwrap(), "nobody");
 
-    let turns = limits.handshakes();
-    let all = turns.acquire_many(turns.available_permits().try_into().unwrap()).await.unwrap();
+    let permits = limits.handshakes();
+    let all = permits.acquire_many(permits.available_permits().try_into().unwrap()).await.unwrap();
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
     served.ask(config()).await.unwrap_err();
     let waited = begun.elapsed();
-    assert!((9..12).contains(&waited.as_secs()), "the time of a handshake holds its turn: {waited:?}");
+    assert!(
+        (9..12).contains(&waited.as_secs()),
+        "the handshake timeout includes the wait for a permit: {waited:?}"
+    );
     tokio::time::resume();
     drop(all);
     assert_eq!(served.ask(config()).await.unwrap(), "nobody");
 }
 
-/// Every request is answered while the certificate changes; new connections are shown the new one, and those that are
-/// open go on.
+/// Every request is answered while the certificate changes. New connections get the new one, and open ones continue.
 #[tokio::test]
-async fn a_new_certificate_comes_into_force_under_traffic() {
+async fn certificate_is_replaced_under_traffic() {
     let served = Served::start(None).await;
     let (first, second) = (served.authority.roots(), Authority::new("next"));
     let mut both = (*first).clone();
     both.roots.extend(second.roots().roots.iter().cloned());
     let both = Arc::new(both);
 
-    let (end, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (end, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let traffic = {
-        let (end, asked, both, address) = (end.clone(), asked.clone(), both.clone(), served.address);
+        let (end, requests, both, address) = (end.clone(), requests.clone(), both.clone(), served.address);
         tokio::spawn(async move {
             while !end.load(Ordering::Relaxed) {
                 ask(address, client(&both, &[&version::TLS13], None)).await.unwrap();
-                asked.fetch_add(1, Ordering::Relaxed);
+                requests.fetch_add(1, Ordering::Relaxed);
             }
         })
     };
@@ -247,12 +249,12 @@ async fn a_new_certificate_comes_into_force_under_traffic() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), renewed).await.expect("the new certificate is shown");
+    tokio::time::timeout(Duration::from_secs(30), renewed).await.expect("the new certificate is served");
     assert!(served.ask(client(&first, &[&version::TLS13], None)).await.is_err());
 
     end.store(true, Ordering::Relaxed);
     traffic.await.unwrap();
-    assert!(asked.load(Ordering::Relaxed) > 0);
+    assert!(requests.load(Ordering::Relaxed) > 0);
     open.write_all(GET.as_bytes()).await.unwrap();
     let mut answer = String::new();
     open.read_to_string(&mut answer).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is wrong in a window: where it stands, in the message and beside it, in JSON as in YAML.
+//! Errors in windows name their place, in the message and in the info, in JSON and YAML.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn with(changes: &Value) -> Value {
     json!({ "maintenance-windows": [good, window] })
 }
 
-/// The same in YAML, as somebody would write it.
+/// The same in YAML, as an operator would write it.
 fn in_yaml(config: &Value) -> String {
     let of_window = |window: &Value| {
         let fields = window.as_object().unwrap().iter();
@@ -30,7 +30,7 @@ fn in_yaml(config: &Value) -> String {
     format!("maintenance-windows:\n{}", windows.map(of_window).collect::<Vec<_>>().concat())
 }
 
-/// The status, and the only error of the answer.
+/// Puts a configuration. Returns the status and the error.
 async fn put(api: &TestApi, kind: &str, body: &str) -> (u16, Value) {
     let (status, _, answer) = api.send(build(CONFIG, kind, body)).await;
     let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
@@ -38,7 +38,7 @@ async fn put(api: &TestApi, kind: &str, body: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_window_is_wrong_at_a_place() {
+async fn invalid_window_has_a_place() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     for (changes, below) in [
         (json!({"days-of-week": "friday"}), "/days-of-week"),
@@ -68,9 +68,9 @@ async fn a_window_is_wrong_at_a_place() {
     }
 }
 
-/// What each window alone is right about, and all together are not.
+/// Each window is valid alone, but not all together.
 #[tokio::test]
-async fn windows_are_wrong_together() {
+async fn conflicting_windows_are_refused() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let every_day = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday";
     for (changes, place) in [
@@ -88,9 +88,9 @@ async fn windows_are_wrong_together() {
 }
 
 #[tokio::test]
-async fn what_is_no_error_is_kept_as_it_is_meant() {
+async fn valid_windows_are_normalised() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
-    // Longer than a day, and into the window before.
+    // Longer than a day, and overlapping the other window.
     let config = with(&json!({"days-of-week": "Saturday,Sunday", "duration": "25h"}));
     for (kind, body) in [("application/json", config.to_string()), ("application/yaml", in_yaml(&config))] {
         assert!(put(&api, kind, &body).await.0 < 300, "{body}");

@@ -1,4 +1,4 @@
-//! Writes: what they answer, and what they change.
+//! Writes: their answers, and their effects.
 
 use os_upgrade_test_site::put_config;
 
@@ -11,7 +11,7 @@ const GIVE_UP: &str = "POST /v1/state/os-upgrade/give-up-host";
 const BODY: &str = r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#;
 
 #[tokio::test]
-async fn the_configuration_is_created_replaced_and_read() {
+async fn configuration_is_created_replaced_and_read() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let read = "GET /v1/config/os-upgrade";
     assert_eq!(api.call(&format!("{CONFIG}?validate=true"), BODY).await, (204, Value::Null));
@@ -19,8 +19,7 @@ async fn the_configuration_is_created_replaced_and_read() {
     assert_eq!(api.call(CONFIG, BODY).await, (201, Value::Null));
     assert_eq!(api.call(CONFIG, BODY).await, (204, Value::Null));
     assert_eq!(api.call(read, "").await, (200, serde_json::from_str(BODY).unwrap()));
-    // The rollout is shown where it is not the default, and then whole. That form is promised here, in the only place of
-    // the API's tests where all its settings are written out.
+    // A rollout that is not the default is shown whole. This is the only API test that spells out all its fields.
     let other = r#"{"worker-applications":[],"rollout":{"max-concurrent":2}}"#;
     assert_eq!(api.call(CONFIG, other).await, (204, Value::Null));
     let expected = json!({
@@ -31,7 +30,7 @@ async fn the_configuration_is_created_replaced_and_read() {
 }
 
 #[tokio::test]
-async fn a_run_is_triggered_once_and_cancelled() {
+async fn run_is_triggered_once_and_cancelled() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     assert_eq!(api.call(CONFIG, BODY).await.0, 201);
     assert_eq!(api.call(&format!("{TRIGGER}?validate=true"), "").await, (204, Value::Null));
@@ -52,7 +51,7 @@ async fn a_run_is_triggered_once_and_cancelled() {
 }
 
 #[tokio::test]
-async fn a_trigger_without_a_body_takes_four_hours() {
+async fn default_timeout_is_four_hours() {
     for body in ["", " \n", "{}"] {
         let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
         assert_eq!(api.call(CONFIG, BODY).await.0, 201);
@@ -63,7 +62,7 @@ async fn a_trigger_without_a_body_takes_four_hours() {
 }
 
 #[tokio::test]
-async fn a_trigger_that_cannot_be_done() {
+async fn blocked_trigger_is_refused() {
     let mut site = TestSite::new([]);
     let records = [site.record(&[put_config()])];
     let api = TestApi::new(site.clone(), &records).await;
@@ -81,13 +80,13 @@ async fn a_trigger_that_cannot_be_done() {
 }
 
 #[tokio::test]
-async fn a_core_that_does_not_answer() {
+async fn silent_core() {
     let (api, calls) = TestApi::silent(Readiness::NotReady("the bus is away".to_owned())).await;
     for (request, body) in [(CONFIG, BODY), (TRIGGER, ""), (CANCEL, "")] {
         let unknown = NotDone::unknown("the bus is away");
         assert_eq!(api.call(request, body).await, (503, not_done(&unknown)), "{request}");
     }
-    // What cannot be meant is said at once, whoever is away.
+    // Invalid requests are refused at once, without the core.
     assert_eq!(api.call(TRIGGER, "[").await.0, 400);
     assert_eq!(api.call(TRIGGER, r#"["4h"]"#).await.0, 400);
     drop(calls);
@@ -100,7 +99,7 @@ async fn a_core_that_does_not_answer() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_without_a_host_that_is_given_up() {
+async fn run_continues_without_given_up_host() {
     let api = TestApi::new(TestSite::new(["h01", "h02"]), &[]).await;
     let body = |host: &str| json!({ "host": host, "reason": " it burnt " }).to_string();
     let info = async |host: &str| {
@@ -120,7 +119,7 @@ async fn a_run_goes_on_without_a_host_that_is_given_up() {
     let why = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["why"].clone();
     assert_eq!(why, "given up by api: it burnt");
     assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null), "it is so");
-    // Without the other there is nothing left.
+    // Without the last host the run ends.
     assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null));
     assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null), "it is so");
     assert_eq!(info("h03").await, (409, json!("no-run")));

@@ -1,15 +1,15 @@
-//! Who counts as one client where connections, places and tokens are shared.
+//! What counts as one client when connections, places and tokens are shared out.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Who shares one allowance.
+/// A client: one share of connections, places and tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Client {
-    /// Everybody on this machine: whoever may run a program on it has all addresses of loopback.
+    /// Every program on this machine, because each can use all loopback addresses.
     Local,
-    /// An IPv4 address, or a network of 64 bits of IPv6.
+    /// An IPv4 address, or an IPv6 network of 64 bits.
     Address(IpAddr),
-    /// Everybody who is not told apart.
+    /// All clients beyond those that are tracked individually.
     Others,
 }
 
@@ -22,7 +22,7 @@ impl Client {
         }
         match address {
             IpAddr::V4(_) => Self::Address(address),
-            // Whoever has one IPv6 address has the 2^64 of its network.
+            // A host with one IPv6 address can use the 2^64 of its network.
             IpAddr::V6(address) => {
                 let network = address.to_bits() >> 64 << 64;
                 Self::Address(Ipv6Addr::from_bits(network).into())
@@ -30,7 +30,7 @@ impl Client {
         }
     }
 
-    /// The same with addresses of loopback for clients elsewhere, all but 127.0.0.1, for tests over real sockets.
+    /// As [`Self::of`], but loopback addresses other than 127.0.0.1 are separate clients. For tests over real sockets.
     #[cfg(test)]
     pub(super) fn of_loopback(peer: IpAddr) -> Self {
         if peer == IpAddr::from([127, 0, 0, 1]) { Self::Local } else { Self::Address(peer) }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_shares_an_allowance() {
+    fn addresses_map_to_clients() {
         for local in
             ["127.0.0.1", "127.0.0.2", "127.255.255.254", "::1", "::ffff:127.0.0.1", "::ffff:127.9.0.1"]
         {
@@ -53,7 +53,7 @@ mod tests {
             ("::ffff:192.0.2.1", "192.0.2.1"),
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
             ("::2", "::"),
-            // What only looks like loopback.
+            // IPv6 addresses that only look like loopback.
             ("::127.0.0.1", "::"),
             ("64:ff9b::127.0.0.1", "64:ff9b::"),
         ] {

@@ -1,6 +1,6 @@
-//! Connections: how many there may be, of one client and in all, and which one makes room for another's.
+//! Limits of connections, per client and in total, and which one is closed to make room for another client.
 //!
-//! How long each may lie idle, and what is served on it, is in [`mod@super::serve`].
+//! Idle timeouts and serving are in [`mod@super::serve`].
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
-use super::places::KEPT_FOR_LOCAL;
+use super::places::RESERVED_FOR_LOCAL;
 
-/// The connections that are open. Clones are one.
+/// The open connections. Clones share one state.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     all: usize,
@@ -21,11 +21,11 @@ pub(super) struct Connections {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// How often a connection was opened or has become quiet.
+    /// Incremented when a connection is opened or becomes quiet. Orders connections, and numbers them.
     turns: u64,
     connections: HashMap<u64, Entry>,
     clients: HashMap<Client, Held>,
-    /// The clients that have quiet connections, in the order in which they make room.
+    /// The clients with quiet connections; the first one makes room first.
     order: BTreeMap<Rank, Client>,
 }
 
@@ -34,20 +34,20 @@ struct Entry {
     client: Client,
     /// The turn at which it was opened or its last answer was sent.
     since: u64,
-    /// Requests that are not answered to the end.
+    /// Requests whose answer is not completely sent.
     under_way: usize,
     close: CancellationToken,
 }
 
-/// What one client has.
+/// The connections of one client.
 #[derive(Debug, Default)]
 struct Held {
     connections: usize,
-    /// The numbers of those that are quiet, by the turn since when.
+    /// The numbers of its quiet connections, by the turn at which each became quiet.
     quiet: BTreeMap<u64, u64>,
 }
 
-/// Whoever has most is first, then whoever has the one that has been quiet for longest.
+/// Most connections first, then the longest quiet one.
 type Rank = (Reverse<usize>, u64);
 
 impl Held {
@@ -57,18 +57,18 @@ impl Held {
     }
 }
 
-/// What became of a connection that was accepted.
+/// Whether an accepted connection is served.
 #[derive(Debug)]
 pub(super) enum Admission {
     /// It may be served.
-    Free(Connection),
-    /// The same, and another has to be closed, which knows of it.
-    InPlace(Connection),
-    /// It has to be closed.
-    Full,
+    Admitted(Connection),
+    /// It may be served, and another one was asked to close.
+    Displacing(Connection),
+    /// It must be closed.
+    Refused,
 }
 
-/// A connection, which is one of those that are open until this is dropped.
+/// A connection that counts as open until this is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     of: Connections,
@@ -81,28 +81,28 @@ pub(super) struct Connection {
 pub(super) struct UnderWay(Arc<Connection>);
 
 impl Connections {
-    /// As many as `all`, of which one client may have `each`.
+    /// At most `all` connections, and `each` per client.
     pub(super) fn new(all: usize, each: usize) -> Self {
         Self { all, each, open: Arc::default() }
     }
 
-    /// With how many requests under way there is still a connection that can make room for somebody who has none.
+    /// Most requests under way that still leave a quiet connection, which can make room for a new client.
     pub(super) fn under_way_max(&self) -> usize {
-        (self.all - self.kept()).saturating_sub(1).max(1)
+        (self.all - self.reserved()).saturating_sub(1).max(1)
     }
 
-    /// Takes in a connection of `client`'s. When there are as many as may be, a quiet one makes room, of a client that has
-    /// more than this one: of whoever has most, the one that has been quiet for longest. So nobody is shut out by few who
-    /// have many.
+    /// Admits a connection of `client`. At the limit, a quiet connection makes room: the longest quiet one of the
+    /// client with the most connections, if it has more than this client. So a few clients with many connections shut
+    /// nobody out.
     pub(super) fn admit(&self, client: Client) -> Admission {
         let mut open = self.open();
         let own = open.held(client);
         if own >= self.each {
-            return Admission::Full;
+            return Admission::Refused;
         }
         let is_full = self.is_full(&open, client);
-        if is_full && !open.displace(own, self.kept()) {
-            return Admission::Full;
+        if is_full && !open.displace(own, self.reserved()) {
+            return Admission::Refused;
         }
         let (number, close) = (open.turn(), CancellationToken::new());
         open.connections.insert(number, Entry { client, since: number, under_way: 0, close: close.clone() });
@@ -111,18 +111,18 @@ impl Connections {
             held.quiet.insert(number, number);
         });
         let connection = Connection { of: self.clone(), number, close };
-        if is_full { Admission::InPlace(connection) } else { Admission::Free(connection) }
+        if is_full { Admission::Displacing(connection) } else { Admission::Admitted(connection) }
     }
 
-    /// How many are for this machine alone.
-    fn kept(&self) -> usize {
-        self.all / KEPT_FOR_LOCAL
+    /// How many connections are reserved for clients on this machine.
+    fn reserved(&self) -> usize {
+        self.all / RESERVED_FOR_LOCAL
     }
 
     fn is_full(&self, open: &Open, client: Client) -> bool {
         let sum = open.connections.len();
         let of_others = sum - open.held(Client::Local);
-        sum >= self.all || (client != Client::Local && of_others >= self.all - self.kept())
+        sum >= self.all || (client != Client::Local && of_others >= self.all - self.reserved())
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -141,10 +141,10 @@ impl Open {
         self.clients.get(&client).map_or(0, |held| held.connections)
     }
 
-    /// Closes a quiet connection of whoever has most, if that is more than `own`. This machine's do not make room as long
-    /// as it has no more than are `kept` for it.
-    fn displace(&mut self, own: usize, kept: usize) -> bool {
-        let is_spared = |client: Client| client == Client::Local && self.held(client) <= kept;
+    /// Closes a quiet connection of the client with the most, if it has more than `own`. Local connections are spared
+    /// up to the `reserved` number.
+    fn displace(&mut self, own: usize, reserved: usize) -> bool {
+        let is_spared = |client: Client| client == Client::Local && self.held(client) <= reserved;
         let first = self.order.iter().find(|(_, client)| !is_spared(**client));
         let Some(((Reverse(most), since), client)) = first.filter(|((Reverse(most), _), _)| *most > own)
         else {
@@ -165,7 +165,7 @@ impl Open {
         true
     }
 
-    /// Changes what `client` has, and its place in the order with it.
+    /// Changes the connections of `client`, and updates its rank.
     fn change(&mut self, client: Client, change: impl FnOnce(&mut Held)) {
         let held = self.clients.entry(client).or_default();
         if let Some(rank) = held.rank() {
@@ -180,7 +180,7 @@ impl Open {
         }
     }
 
-    /// One more request is under way on a connection; whether the connection is still one.
+    /// Counts a request on a connection. False when the connection is no longer open.
     fn begin(&mut self, number: u64) -> bool {
         let Some(entry) = self.connections.get_mut(&number) else { return false };
         entry.under_way += 1;
@@ -191,7 +191,7 @@ impl Open {
         true
     }
 
-    /// One request less is.
+    /// Ends a request; the last one makes the connection quiet.
     fn end(&mut self, number: u64) {
         let since = self.turn();
         let Some(entry) = self.connections.get_mut(&number) else { return };
@@ -208,13 +208,13 @@ impl Open {
 }
 
 impl Connection {
-    /// Waits until it has to be closed.
-    pub(super) async fn has_to_close(&self) {
+    /// Waits until the connection must be closed.
+    pub(super) async fn close_requested(&self) {
         self.close.cancelled().await;
     }
 
-    /// Takes note of a request. None when the connection has to be closed: then the request must not be begun.
-    pub(super) fn request(self: &Arc<Self>) -> Option<UnderWay> {
+    /// Registers a request. `None` when the connection must be closed: then the request must not be begun.
+    pub(super) fn begin_request(self: &Arc<Self>) -> Option<UnderWay> {
         self.of.open().begin(self.number).then(|| UnderWay(Arc::clone(self)))
     }
 }
@@ -237,71 +237,67 @@ mod tests {
 
     fn admit(connections: &Connections, address: &str) -> Option<Arc<Connection>> {
         match connections.admit(Client::of(address.parse().unwrap())) {
-            Admission::Free(connection) | Admission::InPlace(connection) => Some(Arc::new(connection)),
-            Admission::Full => None,
+            Admission::Admitted(connection) | Admission::Displacing(connection) => Some(Arc::new(connection)),
+            Admission::Refused => None,
         }
     }
 
-    /// As many of `number` as `address` is given.
+    /// Requests `number` connections, and returns those that are admitted.
     fn admit_many(connections: &Connections, address: &str, number: usize) -> Vec<Arc<Connection>> {
         (0..number).filter_map(|_| admit(connections, address)).collect()
     }
 
-    /// Nothing is open, and nothing is remembered of whoever had something.
+    /// No connection is open, and no client is remembered.
     fn assert_empty(connections: &Connections) {
         let open = connections.open();
         assert_eq!((open.connections.len(), open.clients.len(), open.order.len()), (0, 0, 0));
     }
 
-    /// Those of `connections` that are to be closed.
+    /// The indices of the `connections` that were asked to close.
     fn closed(connections: &[Arc<Connection>]) -> Vec<usize> {
         let is_closed = |place: &usize| connections[*place].close.is_cancelled();
         (0..connections.len()).filter(is_closed).collect()
     }
 
     #[test]
-    fn each_has_a_limit() {
+    fn clients_have_a_limit() {
         let connections = Connections::new(8, 3);
         let mut first: Vec<_> = std::iter::from_fn(|| admit(&connections, "192.0.2.1")).collect();
         assert_eq!(first.len(), 3);
         assert!(admit(&connections, "192.0.2.2").is_some());
         first.pop();
-        assert!(admit(&connections, "192.0.2.1").is_some(), "what was closed makes room");
+        assert!(admit(&connections, "192.0.2.1").is_some(), "a closed connection makes room");
         drop(first);
         assert_empty(&connections);
     }
 
     #[test]
-    fn whoever_has_most_makes_room() {
+    fn client_with_most_makes_room() {
         let connections = Connections::new(8, 4);
         let all: Vec<_> = [1, 2, 2, 2, 3, 3, 3, 3]
             .iter()
             .map(|last| admit(&connections, &format!("192.0.2.{last}")).unwrap())
             .collect();
-        // A request is under way on the first, and was on the second.
-        let under_way = all[4].request().unwrap();
-        drop(all[5].request().unwrap());
+        // Of the last client, a request is under way on the first connection, and one has ended on the second.
+        let under_way = all[4].begin_request().unwrap();
+        drop(all[5].begin_request().unwrap());
         let next = admit(&connections, "127.0.0.1").unwrap();
         assert_eq!(closed(&all), [6]);
         let another = admit(&connections, "127.0.0.1").unwrap();
-        assert_eq!(
-            closed(&all),
-            [1, 6],
-            "of those who have as many it is the one that was quiet for longest"
-        );
+        assert_eq!(closed(&all), [1, 6], "among equal clients the longest quiet connection is closed");
         let third = admit(&connections, "127.0.0.1").unwrap();
         assert_eq!(closed(&all), [1, 6, 7]);
-        assert!(admit(&connections, "127.0.0.1").is_none(), "nobody has more");
+        assert!(admit(&connections, "127.0.0.1").is_none(), "no client has more");
         drop(under_way);
         drop((next, another, third, all));
         assert_empty(&connections);
     }
 
     #[test]
-    fn requests_under_way_are_seen_to_their_end() {
+    fn requests_under_way_are_completed() {
         let connections = Connections::new(2, 2);
         let all = [admit(&connections, "192.0.2.1").unwrap(), admit(&connections, "192.0.2.1").unwrap()];
-        let under_way = all.each_ref().map(|connection| connection.request().unwrap());
+        let under_way = all.each_ref().map(|connection| connection.begin_request().unwrap());
         assert!(admit(&connections, "192.0.2.2").is_none());
         drop(under_way);
         assert!(admit(&connections, "192.0.2.2").is_some());
@@ -309,22 +305,22 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_closed_begins_no_request() {
+    fn closing_connection_begins_no_request() {
         let connections = Connections::new(2, 2);
         let all = admit_many(&connections, "192.0.2.1", 2);
         let newcomer = admit(&connections, "192.0.2.2").unwrap();
-        assert!(all[0].request().is_none(), "whoever sent it hears that it was not begun");
-        assert!(all[1].request().is_some());
+        assert!(all[0].begin_request().is_none(), "the client learns that it was not begun");
+        assert!(all[1].begin_request().is_some());
         drop((all, newcomer));
         assert_empty(&connections);
     }
 
-    /// Of two requests on a connection the second may begin before the answer to the first is sent.
+    /// A second request may begin before the answer to the first is sent.
     #[test]
-    fn a_connection_is_quiet_when_all_is_answered() {
+    fn quiet_once_all_answers_are_sent() {
         let connections = Connections::new(1, 1);
         let only = admit(&connections, "192.0.2.1").unwrap();
-        let requests = [only.request().unwrap(), only.request().unwrap()];
+        let requests = [only.begin_request().unwrap(), only.begin_request().unwrap()];
         for request in requests {
             assert!(admit(&connections, "192.0.2.2").is_none());
             drop(request);
@@ -332,59 +328,60 @@ mod tests {
         assert!(admit(&connections, "192.0.2.2").is_some());
     }
 
-    /// Whoever has most is busy on all of theirs, and hundreds of others lie idle.
+    /// The client with the most connections is busy on all of them, and hundreds of others are idle.
     #[test]
-    fn five_that_have_them_all_shut_nobody_out() {
+    fn greedy_clients_shut_nobody_out() {
         let connections = Connections::new(512, 128);
         let busiest = admit_many(&connections, "192.0.2.1", 120);
-        let under_way: Vec<_> = busiest.iter().map(|connection| connection.request().unwrap()).collect();
+        let under_way: Vec<_> =
+            busiest.iter().map(|connection| connection.begin_request().unwrap()).collect();
         let mut idle = Vec::new();
         for (last, number) in [(2, 119), (3, 119), (4, 119), (5, 35)] {
             idle.extend(admit_many(&connections, &format!("192.0.2.{last}"), number));
         }
-        assert_eq!(idle.len(), 119 * 3 + 35, "the last had most of theirs from others");
+        assert_eq!(idle.len(), 119 * 3 + 35, "most of the last client's connections displaced others");
         let newcomer = admit_many(&connections, "198.51.100.1", 40);
         assert_eq!(newcomer.len(), 40);
         let local = admit_many(&connections, "127.0.0.1", 40);
         assert_eq!(local.len(), 40);
-        assert_eq!(closed(&busiest), [0; 0], "requests are seen to their end");
+        assert_eq!(closed(&busiest), [0; 0], "requests are completed");
         assert_eq!(connections.open().connections.len(), 512);
         drop((under_way, busiest, idle, newcomer, local));
         assert_empty(&connections);
     }
 
     #[test]
-    fn this_machine_has_its_own() {
+    fn local_clients_have_reserved_connections() {
         let connections = Connections::new(64, 64);
         let others: Vec<_> =
             (0..100).map(|last| admit(&connections, &format!("192.0.2.{last}")).unwrap()).collect();
-        let under_way: Vec<_> = others.iter().filter_map(Connection::request).collect();
+        let under_way: Vec<_> = others.iter().filter_map(Connection::begin_request).collect();
         assert_eq!(under_way.len(), 60);
         assert!(admit(&connections, "198.51.100.1").is_none());
         let local: Vec<_> =
             (0..64).filter_map(|last| admit(&connections, &format!("127.0.0.{last}"))).collect();
-        assert_eq!(local.len(), 4, "and is one client, by whatever address");
+        assert_eq!(local.len(), 4, "all local addresses are one client");
         drop(under_way);
         let newcomer = admit_many(&connections, "198.51.100.1", 1);
-        assert_eq!((newcomer.len(), closed(&local)), (1, Vec::new()), "they make no room for others");
+        assert_eq!((newcomer.len(), closed(&local)), (1, Vec::new()), "local connections are spared");
     }
 
-    /// As many requests as may be under way leave a connection for whoever comes.
+    /// At the limit of requests under way, a new client still gets a connection.
     #[test]
     fn requests_under_way_leave_a_connection() {
         for all in [1, 2, 16, 512] {
             let connections = Connections::new(all, all);
             let others = admit_many(&connections, "192.0.2.1", all);
             let under_way: Vec<_> =
-                others.iter().take(connections.under_way_max()).map(Connection::request).collect();
+                others.iter().take(connections.under_way_max()).map(Connection::begin_request).collect();
             assert!(all == 1 || admit(&connections, "198.51.100.1").is_some(), "{all}");
             drop(under_way);
         }
     }
 
-    /// However many clients there are: who comes with a short request gets in.
+    /// Among any number of clients, a new one with a short request is admitted.
     #[test]
-    fn one_connection_each() {
+    fn new_client_displaces_oldest() {
         let connections = Connections::new(4, 2);
         let others: Vec<_> =
             (0..100).map(|last| admit(&connections, &format!("192.0.2.{last}")).unwrap()).collect();

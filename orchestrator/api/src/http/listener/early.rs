@@ -1,4 +1,4 @@
-//! What is refused before any endpoint is reached, in the dialect of what is asked for.
+//! Refusals before any endpoint is reached, in the dialect of the requested path.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use os_upgrade_shell::not_done::NotDone;
 use crate::http::error::{Problem, Routine};
 use crate::http::lock_error::{self, Kind};
 
-/// Why.
+/// Why a request is refused early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Plain HTTP on a port that speaks TLS.
     HttpsOnly,
-    /// As many requests as may be are under way, of this client's or of all.
+    /// Too many requests are under way, of this client or in total.
     Busy,
-    /// The client has sent as many as it may.
+    /// The client exceeds its request rate.
     TooMany {
-        /// How long until it may send another.
+        /// Time until it may send another request.
         wait: Duration,
     },
 }
 
 impl Refusal {
-    /// The word in the metrics.
+    /// The label in the metrics.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::HttpsOnly => "https-only",
@@ -40,17 +40,17 @@ impl Refusal {
             Self::HttpsOnly => (
                 StatusCode::BAD_REQUEST,
                 Kind::HttpsOnly,
-                "this port speaks HTTPS only: begin the URL with https://",
+                "this port accepts HTTPS only: begin the URL with https://",
             ),
             Self::Busy => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 Kind::Busy,
-                "as many requests as may be are under way: ask again later",
+                "too many requests are under way: try again later",
             ),
             Self::TooMany { .. } => (
                 StatusCode::TOO_MANY_REQUESTS,
                 Kind::TooManyRequests,
-                "too many requests come from this address: ask again later, and less often",
+                "too many requests come from this address: try again later, and less often",
             ),
         };
         let response = lock_error::refuse(path, kind, message);
@@ -72,7 +72,7 @@ impl Refusal {
     }
 }
 
-/// `seconds` are whole, as HTTP has them. There may be thousands of these answers a second: the log has one line for all.
+/// Sets `Retry-After`. There may be thousands of these answers a second, so they are not logged individually.
 fn retry_after(response: &mut Response, seconds: u64) {
     response.headers_mut().insert(RETRY_AFTER, seconds.into());
     response.extensions_mut().insert(Routine);

@@ -1,7 +1,6 @@
-//! Limits of connections and requests as a whole, before any endpoint: how many there are at once, and how many requests a
-//! client may send.
+//! Limits before any endpoint: how many connections and requests there may be at once, and each client's request rate.
 //!
-//! Sizes and times of single requests are limited where they are read.
+//! Size and duration of a single request are limited where it is read.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
@@ -28,23 +27,22 @@ use super::client::Client;
 use super::connections::{Admission, Connection, Connections};
 use super::early::Refusal;
 use super::places::Places;
-use super::sending::until_sent;
+use super::sending::hold_until_sent;
 
-/// Clients that are told apart at once; those who come then share one allowance. Whoever sends nothing for a second is
-/// forgotten.
+/// Most clients with a token bucket of their own; further ones share a bucket. A bucket that is full again, within a
+/// second, is dropped.
 const CLIENTS_MAX: usize = 65_536;
-/// How often those who can be forgotten are.
-const FORGET_EVERY: Duration = Duration::from_secs(1);
-/// Handshakes of TLS whose keys are worked out at once: with more, the cores would go to whoever connects, and a run needs
-/// them too.
+/// How often full buckets are dropped.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
+/// How many TLS handshakes compute keys at once. More could take all cores from the run.
 const HANDSHAKES_MAX: usize = 2;
-/// How often it is logged that connections are closed, and that requests are refused.
-const TELL_EVERY: Duration = Duration::from_mins(1);
+/// Shortest time between two log lines about closed connections, and about refused requests.
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How many connections and requests were refused why: label `reason`, which is `connections`, `busy` or `rate`.
+/// Refused connections and requests: label `reason`, which is `connections`, `busy` or `rate`.
 pub(crate) type Refused = Family<[(&'static str, &'static str); 1], Counter>;
 
-/// The limits, and how far they are used up. Cheap to clone; clones are one.
+/// The limits and their current use. Cheap to clone; clones share one state.
 #[derive(Debug, Clone)]
 pub struct Limits {
     client_of: fn(IpAddr) -> Client,
@@ -53,12 +51,12 @@ pub struct Limits {
     in_flight: Places,
     rate: Option<Arc<Rate>>,
     refused: Refused,
-    closed_told: Told,
-    refused_told: Told,
+    closed_log: LogThrottle,
+    refused_log: LogThrottle,
 }
 
 impl Limits {
-    /// The limits that `settings` ask for.
+    /// The limits configured in `settings`.
     pub fn of_settings(settings: &settings::Api) -> Self {
         let rate = NonZeroU32::new(settings.requests_per_second.get());
         let connections = Connections::new(
@@ -73,47 +71,47 @@ impl Limits {
             connections,
             rate: rate.map(|rate| Arc::new(Rate::new(rate, CLIENTS_MAX))),
             refused: Refused::default(),
-            closed_told: Told::default(),
-            refused_told: Told::default(),
+            closed_log: LogThrottle::default(),
+            refused_log: LogThrottle::default(),
         }
     }
 
-    /// The same with several clients on this machine, by their addresses of loopback.
+    /// The same, but loopback addresses other than 127.0.0.1 are separate clients.
     #[cfg(test)]
     pub(crate) fn with_clients_on_loopback(self) -> Self {
         Self { client_of: Client::of_loopback, ..self }
     }
 
-    /// Takes in a connection from `peer`, or none when it has to be closed. It takes a token as a request does.
+    /// Admits a connection from `peer`, at the price of a token, as for a request. `None` means close it.
     pub(super) fn connect(&self, peer: IpAddr) -> Option<Connection> {
         let client = (self.client_of)(peer);
-        let is_too_often = self.rate.as_ref().is_some_and(|rate| rate.admit(client).is_err());
-        let admission = if is_too_often { Admission::Full } else { self.connections.admit(client) };
-        let (connection, of) = match admission {
-            Admission::Free(connection) => return Some(connection),
-            Admission::InPlace(connection) => (Some(connection), "whoever has most"),
-            Admission::Full => (None, "the client"),
+        let is_over_rate = self.rate.as_ref().is_some_and(|rate| rate.admit(client).is_err());
+        let admission = if is_over_rate { Admission::Refused } else { self.connections.admit(client) };
+        let (connection, closed_of) = match admission {
+            Admission::Admitted(connection) => return Some(connection),
+            Admission::Displacing(connection) => (Some(connection), "the client with the most connections"),
+            Admission::Refused => (None, "the client"),
         };
         self.refused.get_or_create(&[("reason", "connections")]).inc();
-        if self.closed_told.is_due() {
-            tracing::warn!(client = %peer, of, "a connection is closed: a limit of [api] is reached");
+        if self.closed_log.is_due() {
+            tracing::warn!(client = %peer, of = closed_of, "closed a connection: a limit of [api] is reached");
         }
         connection
     }
 
-    /// Turns of handshakes of TLS. Whoever has one waits for nobody.
+    /// Permits for computing the keys of a TLS handshake. They are not held while waiting for the client.
     pub(crate) fn handshakes(&self) -> &Arc<Semaphore> {
         &self.handshakes
     }
 
-    /// What has been refused so far.
+    /// Counts of refused connections and requests.
     pub(crate) fn refused(&self) -> &Refused {
         &self.refused
     }
 
     fn refuse(&self, refusal: Refusal, method: &Method, path: &str) -> Response {
         self.refused.get_or_create(&[("reason", refusal.reason())]).inc();
-        if self.refused_told.is_due() {
+        if self.refused_log.is_due() {
             tracing::warn!(
                 reason = refusal.reason(),
                 path,
@@ -130,14 +128,14 @@ impl Default for Limits {
     }
 }
 
-/// When something was last logged: one line each time would be what fills the disk.
+/// When something was last logged. A line for each refusal could fill the disk.
 #[derive(Debug, Clone, Default)]
-struct Told(Arc<Mutex<Option<Instant>>>);
+struct LogThrottle(Arc<Mutex<Option<Instant>>>);
 
-impl Told {
+impl LogThrottle {
     fn is_due(&self) -> bool {
         let mut at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = at.is_none_or(|at| at.elapsed() >= TELL_EVERY);
+        let is_due = at.is_none_or(|at| at.elapsed() >= LOG_INTERVAL);
         if is_due {
             *at = Some(Instant::now());
         }
@@ -145,8 +143,8 @@ impl Told {
     }
 }
 
-/// Lets through what is within the limits. Whether this process lives can always be asked.
-pub(crate) async fn within(State(limits): State<Limits>, request: Request, next: Next) -> Response {
+/// Passes on requests within the limits. The health endpoints need no place, only a token.
+pub(crate) async fn enforce(State(limits): State<Limits>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let client = peer.map(|ConnectInfo(peer)| (limits.client_of)(peer.ip()));
@@ -161,14 +159,14 @@ pub(crate) async fn within(State(limits): State<Limits>, request: Request, next:
     let Some(place) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
         return limits.refuse(Refusal::Busy, request.method(), path);
     };
-    until_sent(next.run(request).await, place)
+    hold_until_sent(next.run(request).await, place)
 }
 
-/// A bucket of tokens for each client, which holds those of one second.
+/// A token bucket for each client, which holds the tokens of one second.
 #[derive(Debug)]
 struct Rate {
     limiter: RateLimiter<Client, Buckets, MonotonicClock, NoOpMiddleware<Instant>>,
-    forgot_at: Mutex<Instant>,
+    cleaned_at: Mutex<Instant>,
 }
 
 impl Rate {
@@ -180,33 +178,33 @@ impl Rate {
                 Buckets { of: HashMapStateStore::default(), clients_max },
                 MonotonicClock,
             ),
-            forgot_at: Mutex::new(Instant::now()),
+            cleaned_at: Mutex::new(Instant::now()),
         }
     }
 
-    /// Takes a token of `client`'s; on error, how long until there is one. This machine itself is not limited: a proxy in
-    /// front, a benchmark.
+    /// Takes a token of `client`; the error is how long until the next one. Local clients, such as a proxy or a
+    /// benchmark, are not limited.
     fn admit(&self, client: Client) -> Result<(), Duration> {
         if client == Client::Local {
             return Ok(());
         }
-        self.forget();
+        self.clean_up();
         let admitted = self.limiter.check_key(&client);
         admitted.map_err(|until| until.wait_time_from(MonotonicClock.now()))
     }
 
-    fn forget(&self) {
-        let mut forgot_at = self.forgot_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if forgot_at.elapsed() >= FORGET_EVERY {
-            *forgot_at = Instant::now();
-            drop(forgot_at);
+    fn clean_up(&self) {
+        let mut cleaned_at = self.cleaned_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if cleaned_at.elapsed() >= CLEANUP_INTERVAL {
+            *cleaned_at = Instant::now();
+            drop(cleaned_at);
             self.limiter.retain_recent();
             self.limiter.shrink_to_fit();
         }
     }
 }
 
-/// The buckets of so many clients, and one for all others.
+/// The buckets of up to `clients_max` clients, and one for all others.
 #[derive(Debug)]
 struct Buckets {
     of: HashMapStateStore<Client>,
@@ -220,11 +218,11 @@ impl StateStore for Buckets {
     where
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
-        let has_its_own = {
+        let has_own_bucket = {
             let buckets = self.of.lock();
             buckets.len() < self.clients_max || buckets.contains_key(client)
         };
-        self.of.measure_and_replace(if has_its_own { client } else { &Client::Others }, measure)
+        self.of.measure_and_replace(if has_own_bucket { client } else { &Client::Others }, measure)
     }
 }
 
@@ -257,19 +255,19 @@ mod tests {
     }
 
     #[test]
-    fn an_allowance_is_used_up_and_comes_back() {
+    fn bucket_empties_and_refills() {
         let rate = Rate::new(NonZeroU32::new(20).unwrap(), 4);
         let one = client("192.0.2.1");
         let spent = std::iter::repeat_with(|| rate.admit(one)).take(100).filter(Result::is_err).count();
         assert!(spent > 50, "{spent}");
         let wait = std::iter::repeat_with(|| rate.admit(one)).find_map(Result::err).unwrap();
         assert!(wait <= Duration::from_millis(50), "{wait:?}");
-        assert_eq!(rate.admit(client("192.0.2.2")), Ok(()), "everybody has their own");
+        assert_eq!(rate.admit(client("192.0.2.2")), Ok(()), "each client has its own bucket");
         assert_eq!(rate.admit(client("127.0.0.1")), Ok(()));
     }
 
     #[test]
-    fn connections_take_tokens_too() {
+    fn connections_take_tokens() {
         let settings =
             settings::load(None, [("OS_UPGRADE_API__REQUESTS_PER_SECOND".into(), "2".into())]).unwrap();
         let limits = Limits::of_settings(&settings.api);
@@ -281,22 +279,22 @@ mod tests {
     }
 
     #[test]
-    fn many_clients_take_bounded_memory() {
+    fn memory_for_clients_is_bounded() {
         let rate = Rate::new(NonZeroU32::new(1).unwrap(), 100);
         let admitted = (0..10_000_u32).filter(|number| {
             rate.admit(Client::of(Ipv6Addr::from_bits(u128::from(*number) << 64 | 1 << 120).into())).is_ok()
         });
-        assert_eq!(admitted.count(), 101, "what is over shares one allowance");
+        assert_eq!(admitted.count(), 101, "further clients share one bucket");
         assert_eq!(rate.limiter.len(), 101);
     }
 
     #[test]
-    fn who_is_known_keeps_an_own_allowance() {
+    fn known_client_keeps_its_bucket() {
         let rate = Rate::new(NonZeroU32::new(100).unwrap(), 4);
         let known = client("192.0.2.0");
         assert_eq!(rate.admit(known), Ok(()));
         let mut others = (1..=200_u8).map(|last| Client::of([192, 0, 2, last].into()));
-        assert!(others.any(|other| rate.admit(other).is_err()), "many share one");
+        assert!(others.any(|other| rate.admit(other).is_err()), "further clients share one bucket");
         assert_eq!(rate.admit(known), Ok(()));
     }
 }

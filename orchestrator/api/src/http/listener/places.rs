@@ -1,16 +1,16 @@
-//! Places for requests under way, of which there are so many, shared in such a way that no client keeps them all.
+//! A limited number of places for requests under way, shared so that no client can take them all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::client::Client;
 
-/// Which part of the places is kept for this machine: one in so many.
-pub(super) const KEPT_FOR_LOCAL: usize = 16;
+/// One place in this many is reserved for clients on this machine.
+pub(super) const RESERVED_FOR_LOCAL: usize = 16;
 
-/// Places, and who has how many. A client is given none while it has as many as are left. So one alone gets half of them,
-/// and several that want all, whose requests end and are followed by others, come to have equal shares, with another share
-/// left for whoever comes next. Clones are one.
+/// The places, and how many each client has. A client gets another place only while it has fewer than are left. A
+/// single client therefore gets half of them. Several greedy clients converge to equal shares, with one more share
+/// left for the next client. Clones share one state.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     all: usize,
@@ -23,7 +23,7 @@ struct Taken {
     by: HashMap<Client, usize>,
 }
 
-/// A place that is taken until this is dropped.
+/// A taken place, freed on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     of: Places,
@@ -35,11 +35,11 @@ impl Places {
         Self { all, taken: Arc::default() }
     }
 
-    /// A place for `client`, if there is one for it.
+    /// Takes a place for `client`; `None` when its share is used up.
     pub(super) fn take(&self, client: Client) -> Option<Place> {
         let mut taken = self.taken();
-        let kept = if client == Client::Local { 0 } else { self.all / KEPT_FOR_LOCAL };
-        let left = (self.all - kept).saturating_sub(taken.sum);
+        let reserved = if client == Client::Local { 0 } else { self.all / RESERVED_FOR_LOCAL };
+        let left = (self.all - reserved).saturating_sub(taken.sum);
         if taken.by.get(&client).copied().unwrap_or_default() >= left {
             return None;
         }
@@ -76,32 +76,32 @@ mod tests {
         Client::of(address.parse().unwrap())
     }
 
-    /// As many places as `address` is given.
+    /// Takes places for `address` until it is refused.
     fn take_all(places: &Places, address: &str) -> Vec<Place> {
         std::iter::from_fn(|| places.take(client(address))).collect()
     }
 
     #[test]
-    fn one_alone_gets_half_of_them() {
+    fn single_client_gets_half() {
         let places = Places::new(512);
         let first = take_all(&places, "192.0.2.1");
         let second = take_all(&places, "192.0.2.2");
-        assert_eq!((first.len(), second.len()), (240, 120), "32 are kept");
+        assert_eq!((first.len(), second.len()), (240, 120), "32 are reserved");
         drop(first);
         let first = take_all(&places, "192.0.2.1");
-        assert_eq!(first.len(), 180, "what one does not have is for others");
+        assert_eq!(first.len(), 180, "freed places are available to others");
         drop((first, second));
         let taken = places.taken();
         assert_eq!((taken.sum, taken.by.len()), (0, 0));
     }
 
-    /// Twenty clients take whatever they are given, and take again as soon as one of theirs has ended.
+    /// Twenty clients take every place they can get, and another as soon as one is freed.
     #[test]
-    fn those_who_want_all_leave_a_share() {
+    fn greedy_clients_leave_a_share() {
         let places = Places::new(256);
         let greedy: Vec<_> = (0..20).map(|number| format!("192.0.2.{number}")).collect();
         let mut taken: VecDeque<_> = greedy.iter().flat_map(|address| take_all(&places, address)).collect();
-        assert_eq!(take_all(&places, "198.51.100.1").len(), 0, "it takes one turn");
+        assert_eq!(take_all(&places, "198.51.100.1").len(), 0, "none is left until places are freed");
         for _ in 0..256 {
             drop(taken.pop_front());
             for address in &greedy {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_its_own() {
+    fn local_clients_have_reserved_places() {
         let places = Places::new(256);
         let _taken: Vec<_> =
             (0..1_000).map(|number| take_all(&places, &format!("2001:db8:0:{number}::1"))).collect();
@@ -124,7 +124,7 @@ mod tests {
         for number in 2..100 {
             local.push(take_all(&places, &format!("127.0.0.{number}")));
         }
-        assert_eq!(local.iter().map(Vec::len).sum::<usize>(), 8, "and is one client, by whatever address");
+        assert_eq!(local.iter().map(Vec::len).sum::<usize>(), 8, "all local addresses are one client");
     }
 
     #[test]

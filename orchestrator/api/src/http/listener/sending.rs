@@ -1,8 +1,8 @@
-//! Answers on their way out: what is held until an answer is sent, and how long that may take.
+//! Sending answers: what is held until an answer is sent, and how long that may take.
 //!
-//! An answer is sent when its last byte has been handed to the system, or to TLS, which keeps no more than 64 KiB. Until
-//! then its request is under way: otherwise whoever reads slowly would hold any amount of memory, and could lose the
-//! connection while an answer comes.
+//! An answer is sent once its last byte has been passed to the system, or to TLS, which buffers at most 64 KiB. Until
+//! then its request counts as under way. Otherwise slow readers could hold any amount of memory, and their connection
+//! could be closed in the middle of an answer.
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
-/// How long sending an answer may take as a whole.
+/// How long sending a whole answer may take.
 pub(super) const SEND_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// `response`, which drops `held` when it is sent, or its connection has ended.
-pub(super) fn until_sent<H: Send + Sync + 'static>(response: Response, held: H) -> Response {
+/// Returns `response`, which drops `held` once it is sent or its connection has ended.
+pub(super) fn hold_until_sent<H: Send + Sync + 'static>(response: Response, held: H) -> Response {
     response.map(|body| Body::new(Held { body, held: Arc::new(held) }))
 }
 
-/// A body of which each piece has a share of what is held: the HTTP library lets go of a body as soon as it has the last
-/// piece, and of a piece as soon as it is sent.
+/// A body whose pieces all share `held`. The HTTP library drops a body as soon as it has the last piece, and a piece
+/// as soon as it is sent.
 struct Held<H> {
     body: Body,
     held: Arc<H>,
@@ -65,29 +65,30 @@ impl<H> AsRef<[u8]> for Piece<H> {
     }
 }
 
-/// Since when an answer is being sent on a connection, if one is. Clones are one.
+/// When the answer being sent on a connection was begun; `None` between answers. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sending(Arc<Mutex<Option<Instant>>>);
 
-/// An answer is being sent until this is dropped.
+/// An answer that is being sent, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Begun(Sending);
+pub(super) struct SendGuard(Sending);
 
 impl Sending {
-    /// Notes that one begins to be sent.
-    pub(super) fn begin(&self) -> Begun {
+    /// Records that an answer begins to be sent.
+    pub(super) fn begin(&self) -> SendGuard {
         *self.since() = Some(Instant::now());
-        Begun(self.clone())
+        SendGuard(self.clone())
     }
 
-    /// Waits until an answer has been on its way for too long. It has to be polled whenever one may have begun: in the task
-    /// that sends it, after that.
+    /// Waits until sending an answer takes too long. Poll it in the task that sends, after sending, so that it notices
+    /// each new answer.
     pub(super) async fn overdue(&self) {
         let mut timer = pin!(tokio::time::sleep(SEND_TIMEOUT));
         std::future::poll_fn(|cx| {
             loop {
                 let Some(since) = *self.since() else { return Poll::Pending };
-                // One that was set for an earlier answer rings too early; setting it for each would cost more.
+                // The timer may still be set for an earlier answer and fire early. Resetting it for each answer would
+                // cost more.
                 ready!(timer.as_mut().poll(cx));
                 let until = since + SEND_TIMEOUT;
                 if until <= Instant::now() {
@@ -104,7 +105,7 @@ impl Sending {
     }
 }
 
-impl Drop for Begun {
+impl Drop for SendGuard {
     fn drop(&mut self) {
         *self.0.since() = None;
     }
@@ -117,9 +118,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_held_is_held_by_the_last_piece() {
+    async fn last_piece_keeps_held_value() {
         let held = Arc::new(());
-        let response = until_sent("answer".into_response(), Arc::clone(&held));
+        let response = hold_until_sent("answer".into_response(), Arc::clone(&held));
         let mut body = response.into_body();
         assert_eq!(body.size_hint().exact(), Some(6));
         let piece = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
@@ -129,12 +130,12 @@ mod tests {
         assert_eq!((&piece[..], Arc::strong_count(&held)), (&b"answer"[..], 2));
         drop(piece);
         assert_eq!(Arc::strong_count(&held), 1);
-        drop(until_sent(().into_response(), Arc::clone(&held)));
+        drop(hold_until_sent(().into_response(), Arc::clone(&held)));
         assert_eq!(Arc::strong_count(&held), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_answer_has_its_own_time() {
+    async fn each_answer_has_own_timeout() {
         let sending = Sending::default();
         let mut overdue = pin!(sending.overdue());
         let mut within = async |limit| tokio::time::timeout(limit, overdue.as_mut()).await.is_err();
@@ -143,7 +144,7 @@ mod tests {
             let begun = sending.begin();
             assert!(within(almost).await);
             drop(begun);
-            assert!(within(SEND_TIMEOUT * 2).await, "none is being sent");
+            assert!(within(SEND_TIMEOUT * 2).await, "no answer is being sent");
         }
         let _begun = sending.begin();
         assert!(within(almost).await);

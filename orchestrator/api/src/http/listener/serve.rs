@@ -1,5 +1,5 @@
-//! The listener: connections with bounded handshakes, headers and times, and an orderly end. How many there may be is in
-//! [`super::limit`].
+//! Serves connections, with bounded handshakes, headers and times, and a graceful shutdown. [`super::limit`] bounds
+//! their number.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,22 +31,23 @@ use tower::ServiceExt as _;
 use super::Limits;
 use super::connections::Connection;
 use super::early::Refusal;
-use super::sending::{Sending, until_sent};
+use super::sending::{Sending, hold_until_sent};
 
-/// How long a client may take to send the headers of a request, and a connection may lie idle.
+/// How long a client may take to send the headers of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client may leave an answer lying: the connection is closed when not a byte of it could be sent for so long.
+/// A connection is closed when no byte of an answer can be sent for this long.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Most headers of a request.
+/// Most headers in a request.
 const HEADERS_MAX: usize = 64;
-/// Most bytes of a request line with its headers.
+/// Longest request line with headers, in bytes.
 const HEADER_BYTES_MAX: usize = 32 * 1_024;
-/// How long requests under way have at the end: as long as the orchestrator itself, and what it takes to write an answer.
+/// How long requests under way may take at shutdown: as long as the orchestrator itself, plus the time to write an
+/// answer.
 pub(crate) const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis(500));
-/// How long to wait when no connection can be accepted, for want of file descriptors, say.
+/// Pause after a failed accept, for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a handshake of TLS may take, its turn included.
+/// How long a TLS handshake may take, including the wait for its permit.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) async fn serve_router(
@@ -65,11 +66,11 @@ pub(crate) async fn serve_router(
         handshakes: Arc::clone(limits.handshakes()),
         shutdown: shutdown.clone(),
     };
-    let following = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.follow_files(shutdown.clone()))));
+    let watching = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.follow_files(shutdown.clone()))));
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, peer)) => {
-                // An answer that says why would need a task, and time, for each that is closed.
+                // Closed without an answer: each would cost a task, and time.
                 let Some(connection) = limits.connect(peer.ip()) else { continue };
                 let (service, watcher) = (service.clone(), graceful.watcher());
                 tokio::spawn(async move {
@@ -81,11 +82,11 @@ pub(crate) async fn serve_router(
                         certificate: None,
                     };
                     tokio::select! {
-                        // First, so that an answer that begins is noticed.
+                        // The service is polled first, so that `overdue` sees an answer that it begins.
                         biased;
                         () = service.serve(stream, client, watcher) => {}
-                        () = connection.has_to_close() => {}
-                        () = sending.overdue() => tracing::debug!(%peer, "an answer was not taken in time"),
+                        () = connection.close_requested() => {}
+                        () = sending.overdue() => tracing::debug!(%peer, "the client did not read an answer in time"),
                     }
                 });
             }
@@ -95,30 +96,30 @@ pub(crate) async fn serve_router(
             }
         }
     }
-    drop((listener, following));
+    drop((listener, watching));
     if tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
-        tracing::warn!("requests were still under way at the end");
+        tracing::warn!("requests were still under way at shutdown");
     }
     Ok(())
 }
 
-/// What every connection is served with.
+/// What all connections share.
 #[derive(Clone)]
 struct Service {
     router: Router,
-    /// What answers those that speak plain HTTP where TLS is spoken.
+    /// Answers plain HTTP on a port with TLS.
     plain: Router,
     tls: Option<Tls>,
     handshakes: Arc<Semaphore>,
     shutdown: CancellationToken,
 }
 
-/// A request came on a connection that has just had to make room. It was not begun.
+/// A request arrived on a connection that is being closed to make room. The request was not begun.
 #[derive(Debug, thiserror::Error)]
-#[error("the connection had to make room for another")]
+#[error("the connection is closed to make room for another")]
 struct Displaced;
 
-/// Who has connected.
+/// The client of a connection.
 #[derive(Debug, Clone)]
 struct Client {
     address: SocketAddr,
@@ -130,57 +131,62 @@ struct Client {
 impl Service {
     async fn serve(self, stream: TcpStream, mut client: Client, watcher: Watcher) {
         let address = client.address;
-        // Answers are written whole; waiting for more to send would only delay them.
+        // Answers are written at once, so Nagle's algorithm would only delay them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%address, %error, "cannot set TCP_NODELAY");
         }
         let ended = match &self.tls {
-            None => watcher.watch(connection(impatient(stream), client, self.router)).await,
-            Some(tls) => match self.secured(tls, stream, address).await {
-                Some(Secured::Tls(stream)) => {
+            None => watcher.watch(connection(with_write_timeout(stream), client, self.router)).await,
+            Some(tls) => match self.handshake(tls, stream, address).await {
+                Some(Accepted::Tls(stream)) => {
                     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                     client.certificate = shown.and_then(PeerCertificate::of);
                     watcher.watch(connection(stream, client, self.router)).await
                 }
-                Some(Secured::Plain(stream)) => watcher.watch(connection(stream, client, self.plain)).await,
+                Some(Accepted::Plain(stream)) => watcher.watch(connection(stream, client, self.plain)).await,
                 None => return,
             },
         };
-        // A client that goes away in the middle is no news.
+        // Clients disconnect at any time, so this is no warning.
         if let Err(error) = ended {
             tracing::debug!(%address, %error, "connection ended");
         }
     }
 
-    /// The connection after the handshake, or before one that the client does not mean to make.
-    async fn secured(&self, tls: &Tls, stream: TcpStream, address: SocketAddr) -> Option<Secured> {
+    /// The connection after the TLS handshake, or as it is when the client speaks plain HTTP. `None` when the
+    /// handshake failed or the server stops.
+    async fn handshake(&self, tls: &Tls, stream: TcpStream, address: SocketAddr) -> Option<Accepted> {
         let handshake = async {
             let mut first = [0];
             if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
-                return Ok(Secured::Plain(impatient(stream)));
+                return Ok(Accepted::Plain(with_write_timeout(stream)));
             }
-            let hello = LazyConfigAcceptor::new(Acceptor::default(), impatient(stream)).await?;
-            self.keys(tls, hello).await?.await.map(|stream| Secured::Tls(Box::new(stream)))
+            let hello = LazyConfigAcceptor::new(Acceptor::default(), with_write_timeout(stream)).await?;
+            self.compute_keys(tls, hello).await?.await.map(|stream| Accepted::Tls(Box::new(stream)))
         };
-        let made = tokio::select! {
+        let outcome = tokio::select! {
             () = self.shutdown.cancelled() => return None,
-            made = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake) => made,
+            outcome = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake) => outcome,
         };
-        match made {
+        match outcome {
             Ok(Ok(secured)) => return Some(secured),
-            // A certificate that is not valid, say: its owner wants to know.
+            // For example an invalid certificate, whose owner needs to know.
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 tracing::info!(%address, %error, "TLS handshake refused");
             }
             Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
-            Err(_) => tracing::debug!(%address, "TLS handshake not made in time"),
+            Err(_) => tracing::debug!(%address, "TLS handshake timed out"),
         }
         None
     }
 
-    /// What there is to work out for a handshake that has begun, in its turn and off the runtime's threads, on which the
-    /// run goes on: a flood of connections must not hold it up. The client is waited for before and after.
-    async fn keys(&self, tls: &Tls, hello: StartHandshake<Impatient>) -> io::Result<Accept<Impatient>> {
+    /// Computes the keys of a handshake, under a permit and off the runtime's threads, so that a flood of connections
+    /// cannot delay the run. No permit is held while waiting for the client.
+    async fn compute_keys(
+        &self,
+        tls: &Tls,
+        hello: StartHandshake<TimedStream>,
+    ) -> io::Result<Accept<TimedStream>> {
         let turn = Arc::clone(&self.handshakes).acquire_owned().await.map_err(io::Error::other)?;
         let config = Arc::clone(tls.acceptor().config());
         let begun = tokio::task::spawn_blocking(move || {
@@ -192,16 +198,16 @@ impl Service {
     }
 }
 
-/// A connection where TLS is spoken.
-enum Secured {
-    Tls(Box<TlsStream<Impatient>>),
-    Plain(Impatient),
+/// A connection on a port with TLS.
+enum Accepted {
+    Tls(Box<TlsStream<TimedStream>>),
+    Plain(TimedStream),
 }
 
-/// A connection that fails when nothing can be sent for too long.
-type Impatient = Pin<Box<TimeoutStream<TcpStream>>>;
+/// A connection that fails when a write makes no progress for [`WRITE_TIMEOUT`].
+type TimedStream = Pin<Box<TimeoutStream<TcpStream>>>;
 
-fn impatient(stream: TcpStream) -> Impatient {
+fn with_write_timeout(stream: TcpStream) -> TimedStream {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     Box::pin(stream)
@@ -223,10 +229,10 @@ where
         let (router, connection, sending) =
             (router.clone(), Arc::clone(&client.connection), client.sending.clone());
         async move {
-            let under_way = connection.request().ok_or(Displaced)?;
+            let under_way = connection.begin_request().ok_or(Displaced)?;
             let answered = router.oneshot(request.map(Body::new)).await;
             let response = answered.unwrap_or_else(|never| match never {});
-            Ok::<_, Displaced>(until_sent(response, (under_way, sending.begin())))
+            Ok::<_, Displaced>(hold_until_sent(response, (under_way, sending.begin())))
         }
     });
     http1::Builder::new()

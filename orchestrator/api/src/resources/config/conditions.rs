@@ -1,6 +1,7 @@
 //! `ETag`, `If-Match` and `If-None-Match` (RFC 9110, section 13) for the configuration.
 //!
-//! Its tags are strong, and another one for each form in which it is answered; a write takes those of any form.
+//! Tags are strong, and differ between the JSON and YAML forms of the same configuration. Writes accept the tag of
+//! either form.
 
 use std::fmt::Display;
 
@@ -13,13 +14,13 @@ use os_upgrade_kernel::Expected;
 use crate::http::error::Problem;
 use crate::http::form::Syntax;
 
-/// What the tag of the answer in YAML ends with.
+/// Suffix of the tag of a YAML answer.
 const YAML_SUFFIX: &str = "-yaml";
 
-/// Most tags of a list.
+/// Most tags in a header.
 const TAGS_MAX: usize = 256;
 
-/// The `ETag` of the configuration with `tag`, answered in `syntax`.
+/// The `ETag` of the configuration with `tag`, in `syntax`.
 pub(crate) fn entity_tag(tag: &str, syntax: Syntax) -> Result<HeaderValue, Problem> {
     let suffix = match syntax {
         Syntax::Json => "",
@@ -28,16 +29,16 @@ pub(crate) fn entity_tag(tag: &str, syntax: Syntax) -> Result<HeaderValue, Probl
     HeaderValue::from_str(&format!("\"{tag}{suffix}\"")).map_err(|error| Problem::internal(error.to_string()))
 }
 
-/// A tag as a client has it.
+/// A tag in a client's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tag {
     is_weak: bool,
-    /// What stands between its quotes.
+    /// The text between the quotes.
     text: String,
 }
 
 impl Tag {
-    /// Which configuration it is of, in whatever form.
+    /// The tag of the configuration, without the suffix of its form.
     fn configuration(&self) -> &str {
         self.text.strip_suffix(YAML_SUFFIX).unwrap_or(&self.text)
     }
@@ -49,36 +50,36 @@ enum Tags {
     Listed(Vec<Tag>),
 }
 
-/// Under which conditions a request is to be done.
+/// The conditions of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Conditions {
     matching: Option<Tags>,
     not_matching: Option<Tags>,
 }
 
-/// What becomes of a read.
+/// The outcome of a conditional read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// 200.
-    Answered,
+    /// 200: the configuration is sent.
+    Send,
     /// 304: the client has it already.
-    Known,
-    /// 412.
-    Refused,
+    NotModified,
+    /// 412: `If-Match` does not hold.
+    Failed,
 }
 
 impl Conditions {
-    /// Reads the headers.
+    /// Reads the conditions from `headers`.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         Ok(Self { matching: tags(headers, &IF_MATCH)?, not_matching: tags(headers, &IF_NONE_MATCH)? })
     }
 
-    /// What becomes of a read of the configuration with `tag`, in `syntax`.
-    pub(crate) fn of_read(&self, tag: &str, syntax: Syntax) -> Read {
+    /// The outcome of a read of the configuration with `tag`, in `syntax`.
+    pub(crate) fn for_read(&self, tag: &str, syntax: Syntax) -> Read {
         if !self.is_matched(Some(tag)) {
-            return Read::Refused;
+            return Read::Failed;
         }
-        // The client may have it in the other form: then it has something else.
+        // A cached answer in the other form is a different text.
         let is_same_form = |known: &Tag| known.text.ends_with(YAML_SUFFIX) == (syntax == Syntax::Yaml);
         let is_known = match &self.not_matching {
             None => false,
@@ -87,10 +88,10 @@ impl Conditions {
                 tags.iter().any(|known| known.configuration() == tag && is_same_form(known))
             }
         };
-        if is_known { Read::Known } else { Read::Answered }
+        if is_known { Read::NotModified } else { Read::Send }
     }
 
-    /// Whether a write is to be done where the configuration has `tag`, or where there is none.
+    /// Whether a write is permitted when the configuration has `tag`, or does not exist.
     pub(crate) fn hold(&self, tag: Option<&str>) -> bool {
         let is_excluded = match (&self.not_matching, tag) {
             (None, _) | (_, None) => false,
@@ -100,25 +101,25 @@ impl Conditions {
         self.is_matched(tag) && !is_excluded
     }
 
-    /// Whether there must be no configuration.
-    pub(crate) fn want_none(&self) -> bool {
+    /// Whether the request requires that no configuration exists.
+    pub(crate) fn require_absence(&self) -> bool {
         self.not_matching == Some(Tags::Any)
     }
 
-    /// The same for whoever decides; nothing when it cannot be said without knowing what is configured.
+    /// The conditions as the leader checks them; `None` if they cannot be expressed without the current tag.
     pub(crate) fn expected(&self) -> Option<Expected> {
         match (&self.matching, &self.not_matching) {
             (None, None) => Some(Expected::Anything),
             (Some(Tags::Any), None) => Some(Expected::Present),
             (Some(Tags::Listed(_)), None) => Some(Expected::Tags(self.matching_tags())),
             (None, Some(Tags::Any)) => Some(Expected::Absent),
-            // Something of which there must be nothing.
+            // Contradictory conditions, which no configuration meets.
             (Some(_), Some(Tags::Any)) => Some(Expected::Tags(Vec::new())),
             (_, Some(Tags::Listed(_))) => None,
         }
     }
 
-    /// `If-Match` compares strongly: a weak tag says that it could be another text.
+    /// The tags of `If-Match`, which compares strongly: weak tags never match.
     fn matching_tags(&self) -> Vec<String> {
         match &self.matching {
             Some(Tags::Listed(tags)) => {
@@ -147,7 +148,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Conditions {
     }
 }
 
-/// A condition that cannot be read is refused: to take it for none would be to do what may not be wanted.
+/// Reads a header with tags. A malformed condition is refused, because ignoring it could make an unwanted change.
 fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Problem> {
     let mut listed = Vec::new();
     let mut is_given = false;
@@ -169,14 +170,14 @@ fn unreadable(name: &HeaderName, wrong: impl Display) -> Problem {
     ))
 }
 
-/// Reads `"a", W/"b"`. A tag may have commas in it, and anything visible but a quote.
+/// Parses `"a", W/"b"`. A tag may contain commas, and any visible character but quotes.
 fn list(value: &str, tags: &mut Vec<Tag>) -> Result<(), &'static str> {
     let mut rest = value.trim_start_matches([' ', '\t', ',']);
     while !rest.is_empty() {
         let is_weak = rest.starts_with("W/");
         let quoted =
             rest.strip_prefix("W/").unwrap_or(rest).strip_prefix('"').ok_or("a tag has no quotes")?;
-        let (text, after) = quoted.split_once('"').ok_or("a tag has no quote at its end")?;
+        let (text, after) = quoted.split_once('"').ok_or("a tag has no closing quote")?;
         if tags.len() == TAGS_MAX {
             return Err("there are too many tags");
         }
@@ -205,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn writes() {
+    fn conditions_of_writes() {
         let tags = |tags: &[&str]| Some(Expected::Tags(tags.iter().map(|&tag| tag.to_owned()).collect()));
-        // If-Match, If-None-Match, expected; done where there is nothing, with tag 1, with tag 2.
+        // If-Match, If-None-Match, expected; permitted without a configuration, with tag 1, with tag 2.
         let cases = [
             ("", "", Some(Expected::Anything), [true, true, true]),
             ("*", "", Some(Expected::Present), [false, true, true]),
@@ -234,27 +235,27 @@ mod tests {
     }
 
     #[test]
-    fn reads() {
+    fn conditions_of_reads() {
         let cases = [
-            ("", "", Read::Answered, Read::Answered),
-            ("\"1\"", "", Read::Answered, Read::Answered),
-            ("\"2\"", "\"1\"", Read::Refused, Read::Refused),
-            ("", "\"1\"", Read::Known, Read::Answered),
-            ("", "W/\"1\"", Read::Known, Read::Answered),
-            ("", "\"1-yaml\"", Read::Answered, Read::Known),
-            ("", "\"2\", \"1\"", Read::Known, Read::Answered),
-            ("", "*", Read::Known, Read::Known),
-            ("*", "\"2\"", Read::Answered, Read::Answered),
+            ("", "", Read::Send, Read::Send),
+            ("\"1\"", "", Read::Send, Read::Send),
+            ("\"2\"", "\"1\"", Read::Failed, Read::Failed),
+            ("", "\"1\"", Read::NotModified, Read::Send),
+            ("", "W/\"1\"", Read::NotModified, Read::Send),
+            ("", "\"1-yaml\"", Read::Send, Read::NotModified),
+            ("", "\"2\", \"1\"", Read::NotModified, Read::Send),
+            ("", "*", Read::NotModified, Read::NotModified),
+            ("*", "\"2\"", Read::Send, Read::Send),
         ];
         for (matching, not_matching, json, yaml) in cases {
             let conditions = conditions(matching, not_matching);
-            let found = [Syntax::Json, Syntax::Yaml].map(|syntax| conditions.of_read("1", syntax));
+            let found = [Syntax::Json, Syntax::Yaml].map(|syntax| conditions.for_read("1", syntax));
             assert_eq!(found, [json, yaml], "{matching} {not_matching}");
         }
     }
 
     #[test]
-    fn conditions_that_cannot_be_read() {
+    fn malformed_conditions_are_refused() {
         for value in ["1", "\"1", "*, \"1\"", "\"1\" \"2\"", "w/\"1\"", "\"1\"x"] {
             let mut headers = HeaderMap::new();
             headers.insert(IF_MATCH, value.parse().unwrap());

@@ -1,4 +1,4 @@
-//! `/v1/state/os-upgrade/config-history`: who changed the configuration, when, and what of it; from the projection.
+//! `/v1/state/os-upgrade/config-history`: who changed what in the configuration, and when; read from the projection.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::Params;
-use crate::resources::audit::{Done, read};
+use crate::resources::audit::{AuditResult, read};
 use crate::routes::Routes;
 
 pub(crate) fn routes() -> Routes {
@@ -21,10 +21,10 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
-    Done::read(&api, Audit::Configuration, params.asked()).await?.answer(change)
+    AuditResult::read(&api, Audit::Configuration, params.asked()).await?.answer(change)
 }
 
-/// What is read of the fact.
+/// The fields that are read from the fact.
 #[derive(Deserialize)]
 struct Replaced {
     config: Option<Box<RawValue>>,

@@ -1,6 +1,5 @@
-//! Patches of the configuration: RFC 7396, which says what is to be there afterwards, and RFC 6902, which says step by
-//! step what to do. Applied here to the present configuration; whether that is still the present one is decided by who
-//! takes the result.
+//! Patches of the configuration: merge patches (RFC 7396) and JSON Patch (RFC 6902). They are applied here to the
+//! configuration that this instance has; the leader checks that it is still the current one.
 
 use axum::http::{HeaderMap, StatusCode};
 use json_patch::{CopyOperation, MoveOperation, PatchErrorKind, PatchOperation};
@@ -11,30 +10,31 @@ use crate::http::error::Problem;
 use crate::http::extract::Content;
 use crate::http::form::Syntax;
 
-/// What `Accept-Patch` says.
+/// The value of `Accept-Patch`.
 pub(crate) const ACCEPTED: &str =
     "application/merge-patch+json, application/json-patch+json, application/json, application/yaml";
 
-/// Most steps of a patch.
+/// Most steps in a JSON Patch.
 const STEPS_MAX: usize = 256;
-/// The size of what a step may make, about in bytes, and how deep it may be: a step may copy all that there is into itself,
-/// so that at twice the size it is seen.
+/// Largest document after a step, in bytes, roughly. A step can at most double the document, by copying it into
+/// itself, so checking after each step bounds memory.
 const SIZE_MAX: usize = 2 * 1024 * 1024;
-/// What a value takes beside its text, about in bytes.
+/// Estimated size of a value without its text, in bytes.
 const VALUE_SIZE: usize = 100;
+/// Deepest nesting of the document after a step.
 const DEPTH_MAX: usize = 64;
 
 /// A patch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Patch {
-    /// The fields that become something else; `null` removes one.
+    /// The fields to set; `null` removes one.
     Merge(Value),
-    /// Steps, all of them or none.
+    /// Steps, applied all or none.
     Steps(Vec<PatchOperation>),
 }
 
 impl Patch {
-    /// Reads a body, which is what its headers say.
+    /// Reads a body in the format that `headers` name.
     pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
         match Content::of(headers) {
             Some(Content::Document(syntax)) => Self::merge(body, syntax),
@@ -50,7 +50,7 @@ impl Patch {
     fn merge(body: &[u8], syntax: Syntax) -> Result<Self, Problem> {
         let value = parse_value(body, syntax)?;
         if !value.is_object() {
-            // It would be taken for the whole of what is to be there.
+            // RFC 7396 would replace the whole configuration by it.
             return Err(Problem::bad_request("a merge patch is an object with the fields that change"));
         }
         Ok(Self::Merge(value))
@@ -82,7 +82,7 @@ impl Patch {
             Self::Steps(steps) => {
                 for (index, step) in steps.iter().enumerate() {
                     if let Err(error) = json_patch::patch(&mut document, std::slice::from_ref(step)) {
-                        let why = why(&document, step, &error.kind);
+                        let why = explain(&document, step, &error.kind);
                         let message = format!("{:?}: {why}", error.path.as_str());
                         return Err(failed(index, &error.kind, &message));
                     }
@@ -90,7 +90,7 @@ impl Patch {
                         return Err(failed(
                             index,
                             &PatchErrorKind::InvalidPointer,
-                            "it makes too large a document",
+                            "the document becomes too large",
                         ));
                     }
                 }
@@ -100,8 +100,8 @@ impl Patch {
     }
 }
 
-/// Why `step` cannot be done on `document`, and what to do.
-fn why(document: &Value, step: &PatchOperation, kind: &PatchErrorKind) -> String {
+/// Explains why `step` cannot be applied to `document`, and what to do.
+fn explain(document: &Value, step: &PatchOperation, kind: &PatchErrorKind) -> String {
     let is_addition =
         matches!(step, PatchOperation::Add(_) | PatchOperation::Copy(_) | PatchOperation::Move(_));
     match (kind, step) {
@@ -109,37 +109,37 @@ fn why(document: &Value, step: &PatchOperation, kind: &PatchErrorKind) -> String
             PatchErrorKind::InvalidFromPointer,
             PatchOperation::Copy(CopyOperation { from, .. })
             | PatchOperation::Move(MoveOperation { from, .. }),
-        ) => absent(document, from.as_str(), false),
-        (PatchErrorKind::InvalidPointer, _) => absent(document, step.path().as_str(), is_addition),
+        ) => explain_missing(document, from.as_str(), false),
+        (PatchErrorKind::InvalidPointer, _) => explain_missing(document, step.path().as_str(), is_addition),
         (kind, _) => kind.to_string(),
     }
 }
 
-/// What is missing in `document` on the way to `path`, where something is to be added or is to be already.
-fn absent(document: &Value, path: &str, is_addition: bool) -> String {
+/// Explains what is missing in `document` at `path`. An addition needs only the parent to exist.
+fn explain_missing(document: &Value, path: &str, is_addition: bool) -> String {
     let ends = path.match_indices('/').map(|(end, _)| end).filter(|end| *end > 0);
-    let mut ways = ends.map(|end| path.split_at(end));
-    if let Some((missing, rest)) = ways.find(|(above, _)| document.pointer(above).is_none()) {
+    let mut prefixes = ends.map(|end| path.split_at(end));
+    if let Some((missing, rest)) = prefixes.find(|(prefix, _)| document.pointer(prefix).is_none()) {
         let last = rest.rsplit('/').next().unwrap_or_default();
         let is_list = rest.matches('/').count() == 1 && (last == "-" || last.parse::<usize>().is_ok());
         let (what, value) = if is_list { ("list", "[]") } else { ("object", "{}") };
         return format!(
-            "there is nothing at {missing:?}; add the {what} first: \
+            "nothing exists at {missing:?}; add the {what} first: \
              {{\"op\":\"add\",\"path\":{missing:?},\"value\":{value}}}"
         );
     }
-    let above = path.rsplit_once('/').and_then(|(above, _)| document.pointer(above));
-    match above {
+    let parent = path.rsplit_once('/').and_then(|(parent, _)| document.pointer(parent));
+    match parent {
         Some(Value::Array(items)) => {
             let most = if is_addition { items.len() } else { items.len().saturating_sub(1) };
             if items.is_empty() && !is_addition {
                 "the list is empty".to_owned()
             } else {
-                format!("an entry of the list is 0 to {most}, or - after the last one where one is added")
+                format!("the index must be 0 to {most}, or - to append with add")
             }
         }
-        Some(Value::Object(_)) => "there is nothing; add puts something there".to_owned(),
-        _ => "there is neither a list nor an object above it".to_owned(),
+        Some(Value::Object(_)) => "nothing exists there; add creates it".to_owned(),
+        _ => "its parent is neither a list nor an object".to_owned(),
     }
 }
 
@@ -149,7 +149,7 @@ fn failed(index: usize, kind: &PatchErrorKind, message: &str) -> Problem {
     Problem::new(status, format!("step {index}: {message}")).with_info(json!({ "step": index }))
 }
 
-/// Whether `value` is no deeper than `depth` and takes no more than is `left`.
+/// Whether `value` is at most `depth` deep and takes at most `left` bytes, which are subtracted.
 fn is_bounded(value: &Value, depth: usize, left: &mut usize) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
     let text = match value {
@@ -192,7 +192,7 @@ mod tests {
         for (patch, message) in [
             ("[]", "a merge patch is an object with the fields that change"),
             ("null", "a merge patch is an object with the fields that change"),
-            (r#"{"b":{"c":1,"c":2}}"#, "b: \"c\" stands there twice at line 1 column 15"),
+            (r#"{"b":{"c":1,"c":2}}"#, "b: \"c\" is given twice at line 1 column 15"),
         ] {
             assert_eq!(patched("application/merge-patch+json", patch), Err(message.to_owned()), "{patch}");
         }
@@ -219,23 +219,26 @@ mod tests {
             (json!([{"op": "test", "path": "/b/c", "value": 2}]), "step 0: \"/b/c\": value did not match"),
             (
                 json!([{"op": "remove", "path": "/b/c"}, {"op": "remove", "path": "/b/c"}]),
-                "step 1: \"/b/c\": there is nothing; add puts something there",
+                "step 1: \"/b/c\": nothing exists there; add creates it",
             ),
             (
                 json!([{"op": "add", "path": "/list/-", "value": 1}]),
-                "step 0: \"/list/-\": there is nothing at \"/list\"; add the list first: \
+                "step 0: \"/list/-\": nothing exists at \"/list\"; add the list first: \
                  {\"op\":\"add\",\"path\":\"/list\",\"value\":[]}",
             ),
             (
                 json!([{"op": "replace", "path": "/b/x/y", "value": 1}]),
-                "step 0: \"/b/x/y\": there is nothing at \"/b/x\"; add the object first: \
+                "step 0: \"/b/x/y\": nothing exists at \"/b/x\"; add the object first: \
                  {\"op\":\"add\",\"path\":\"/b/x\",\"value\":{}}",
             ),
             (
                 json!([{"op": "remove", "path": "/a/2"}]),
-                "step 0: \"/a/2\": an entry of the list is 0 to 1, or - after the last one where one is added",
+                "step 0: \"/a/2\": the index must be 0 to 1, or - to append with add",
             ),
-            (json!([{"op": "add", "path": "/b/c/d", "value": 1}]), "step 0: \"/b/c/d\": there is neither"),
+            (
+                json!([{"op": "add", "path": "/b/c/d", "value": 1}]),
+                "step 0: \"/b/c/d\": its parent is neither",
+            ),
             (json!([{"op": "copy", "from": "/x", "path": "/y"}]), "step 0: "),
             (
                 json!(vec![json!({"op": "test", "path": "/b/c", "value": 1}); 257]),
@@ -247,21 +250,21 @@ mod tests {
         }
     }
 
-    /// Each step doubles what there is.
+    /// Each step doubles the document.
     #[test]
-    fn a_patch_that_grows_without_end() {
+    fn exponential_patch_is_refused() {
         for path in ["/x", "/a/-", "/b/c"] {
             let steps = json!(vec![json!({"op": "copy", "from": "", "path": path}); 256]).to_string();
             let problem = patched("application/json-patch+json", &steps).unwrap_err();
-            assert!(problem.ends_with("it makes too large a document"), "{problem}");
+            assert!(problem.ends_with("the document becomes too large"), "{problem}");
         }
-        // Few values, and much text in them.
+        // Few values with much text.
         let text = json!({"op": "add", "path": "/x", "value": ["x".repeat(900_000)]});
         let copy = json!({"op": "copy", "from": "/x", "path": "/x/-"});
         let steps = json!([text, copy, copy, copy, copy]).to_string();
         let problem = patched("application/json-patch+json", &steps).unwrap_err();
         assert!(
-            problem.starts_with("step 2") && problem.ends_with("it makes too large a document"),
+            problem.starts_with("step 2") && problem.ends_with("the document becomes too large"),
             "{problem}"
         );
     }

@@ -1,5 +1,5 @@
-//! `/v1/state/strongbox/history`: who had which secrets kept and removed, and when; from the projection. What was sealed
-//! is not shown.
+//! `/v1/state/strongbox/history`: who stored and removed which secrets, and when; read from the projection. The sealed
+//! values are not shown.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::Params;
-use crate::resources::audit::{Done, read};
+use crate::resources::audit::{AuditResult, read};
 use crate::routes::Routes;
 
 pub(crate) fn routes() -> Routes {
@@ -20,10 +20,10 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
-    Done::read(&api, Audit::Strongbox, params.asked()).await?.answer(change)
+    AuditResult::read(&api, Audit::Strongbox, params.asked()).await?.answer(change)
 }
 
-/// What is read of the fact.
+/// The fields that are read from the fact.
 #[derive(Deserialize)]
 struct About {
     name: Option<String>,
