@@ -136,8 +136,8 @@ fn a_token_file_that_cannot_be_used_is_one_line_and_exit_2() {
         "{said}"
     );
     fs::set_permissions(&file, fs::Permissions::from_mode(0o660)).unwrap();
-    let expected = "error: the token file t.toml can be written by others (mode 660): chmod go-w it, and look at what \
-                    it holds";
+    let expected = "error: the token file t.toml can be written by others (mode 660): run chmod go-w on it, and check \
+                 its contents";
     assert_eq!(start(), (Some(2), expected.to_owned()));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was made");
 }

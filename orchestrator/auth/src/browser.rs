@@ -1,9 +1,9 @@
-//! Requests that a page of another site has a browser send.
+//! Detects requests that a browser sends for a page of another web site.
 //!
-//! Where whoever comes may do everything, as only programs on the same machine can come, so could any page in the
-//! browser of somebody there: by a request across sites, or by a name of its own that it lets stand for the loopback
-//! address, which makes it a page of the same site (DNS rebinding). Browsers tell both; other programs send neither
-//! `Origin` nor `Sec-Fetch-Site`, and the name or address they were given as `Host`.
+//! Without tokens every caller has all rights, because only programs on the same machine can connect. But so can any
+//! page in a browser on that machine: with a cross-site request, or through a name of its own that it resolves to the
+//! loopback address, which makes the request same-site (DNS rebinding). Browsers reveal both. Other programs send
+//! neither `Origin` nor `Sec-Fetch-Site`, and send as `Host` the name or address they were given.
 
 use std::net::IpAddr;
 
@@ -13,17 +13,17 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Whether what a request says of where it comes from, if anything, is another place than this one.
-pub(super) fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+/// Whether the headers show that a request comes from a page of another site.
+pub(super) fn is_cross_site(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST);
-    let other_name = host.is_some_and(|host| !is_of_loopback(host));
-    let other_origin = headers.get_all(ORIGIN).iter().any(|origin| !is_of(origin, host));
+    let other_name = host.is_some_and(|host| !is_local_host(host));
+    let other_origin = headers.get_all(ORIGIN).iter().any(|origin| !is_same_origin(origin, host));
     let is_ours = |site: &HeaderValue| site == "same-origin" || site == "none";
     other_name || other_origin || !headers.get_all(SEC_FETCH_SITE).iter().all(is_ours)
 }
 
-/// An address stands for nothing else; a name might.
-fn is_of_loopback(host: &HeaderValue) -> bool {
+/// Whether `host` is `localhost` or an address. Other names could be rebound.
+fn is_local_host(host: &HeaderValue) -> bool {
     let Some(authority) = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()) else {
         return false;
     };
@@ -31,7 +31,7 @@ fn is_of_loopback(host: &HeaderValue) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
 }
 
-fn is_of(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
+fn is_same_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
     let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
     let origin = origin.as_ref().and_then(Uri::authority).map(Authority::as_str);
     let host = host.and_then(|host| host.to_str().ok());
@@ -43,8 +43,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_requests_come_from() {
-        for (headers, elsewhere) in [
+    fn cross_site_requests_are_detected() {
+        for (headers, cross_site) in [
             (&[][..], false),
             (&[("host", "127.0.0.1:8646")], false),
             (&[("host", "localhost")], false),
@@ -59,7 +59,7 @@ mod tests {
                 false,
             ),
             (&[("host", "127.0.0.1:8646"), ("sec-fetch-site", "none")], false),
-            // A name that stands for 127.0.0.1.
+            // A name that resolves to 127.0.0.1.
             (&[("host", "rebound.example:8646")], true),
             (&[("host", "rebound.example:8646"), ("origin", "http://rebound.example:8646")], true),
             (&[("host", "localhost.example")], true),
@@ -76,7 +76,7 @@ mod tests {
                 (HeaderName::from_static(name), HeaderValue::from_static(value))
             };
             let map: HeaderMap = headers.iter().map(pair).collect();
-            assert_eq!(is_from_elsewhere(&map), elsewhere, "{headers:?}");
+            assert_eq!(is_cross_site(&map), cross_site, "{headers:?}");
         }
     }
 }

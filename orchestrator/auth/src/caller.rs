@@ -1,39 +1,39 @@
-//! Who calls and what that one may, or why nobody is let in.
+//! The caller of a request and its rights, or why it is not authenticated.
 
 use os_upgrade_api_types::Role;
 use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 
-/// What a caller was let in for.
+/// The rights of a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rights {
-    /// The API, as far as the role goes; an admin may also ask for slots as a FleetLock client, of any group.
+    /// The API, within the role. An admin may also request slots of any group, as a FleetLock client.
     Role(Role),
-    /// Slots of one group, and nothing else.
+    /// Only slots of this group.
     Group(GroupName),
-    /// Slots of these groups, and nothing else: a certificate's that entries of several groups name.
+    /// Only slots of these groups: for a certificate that is named by entries of several groups.
     Groups(Vec<GroupName>),
-    /// Nothing: it is known, and has no role here.
+    /// Nothing: the caller is authenticated, but has no role here.
     Nothing,
 }
 
-/// Who a request comes from. An extension of every request that was let in.
+/// The caller of a request. An extension of every authenticated request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
-    /// As the audit has it: `token ci`, `oidc alice`, `api 127.0.0.1`.
+    /// The name in the audit: `token ci`, `oidc alice`, `api 127.0.0.1`.
     pub actor: String,
-    /// What it may do.
+    /// What the caller may do.
     pub rights: Rights,
 }
 
 impl Caller {
-    /// Whether it may do what `role` may.
+    /// Whether the caller has `role` or a higher one.
     pub fn may(&self, role: Role) -> bool {
         matches!(self.rights, Rights::Role(own) if own >= role)
     }
 
-    /// Whether it may ask for slots of `group`, as a FleetLock client.
+    /// Whether the caller may request slots of `group`, as a FleetLock client.
     pub fn may_lock(&self, group: &GroupName) -> bool {
         match &self.rights {
             Rights::Role(role) => *role == Role::Admin,
@@ -44,31 +44,31 @@ impl Caller {
     }
 }
 
-/// Why nobody knows who a request comes from.
+/// Why the caller of a request is not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// It has no credentials, or none of a kind that is taken there.
+    /// There are no credentials, or none of a kind that the endpoint accepts.
     #[error("this needs a token: send it as Authorization: Bearer <token>")]
     Missing,
-    /// They are not understood, or nobody's.
+    /// The credentials are malformed or unknown.
     #[error("the token is not valid")]
     Invalid,
-    /// They were somebody's once.
+    /// The credentials have expired.
     #[error("the token has expired")]
     Expired,
-    /// It cannot be told now whether they are somebody's.
-    #[error("the token cannot be checked now: the identity provider's keys are not known; ask again later")]
+    /// The credentials cannot be checked at the moment.
+    #[error("the token cannot be checked now: the identity provider's keys are unknown; try again later")]
     Unavailable,
-    /// A page of another site has sent it, where none may.
+    /// A page of another site has sent the request, while callers are not authenticated.
     #[error(
-        "this was sent by a page of another site, or to another name than localhost; as long as there are no tokens, \
-         only programs on this machine may call: set [api] tokens"
+        "the request comes from a page of another site, or was sent to another name than localhost; without tokens \
+             only programs on this machine may call: set [api] tokens"
     )]
     Elsewhere,
 }
 
 impl Denied {
-    /// Its word in the metrics.
+    /// The label in the metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",

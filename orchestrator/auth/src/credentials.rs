@@ -1,4 +1,4 @@
-//! What a request shows of who sends it.
+//! The credentials in the headers of a request.
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -8,23 +8,23 @@ use base64::engine::general_purpose::STANDARD;
 /// The credentials of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Credentials {
-    /// None.
+    /// The request has no `Authorization`.
     None,
     /// `Authorization: Bearer <token>`.
     Bearer(String),
     /// `Authorization: Basic <base64 of name:secret>`.
     Basic {
-        /// Who it says to be.
+        /// The name of the token.
         name: String,
-        /// What shows it.
+        /// The secret of the token.
         secret: String,
     },
-    /// Something else, or more than one.
+    /// An unsupported or malformed header, or more than one.
     Unknown,
 }
 
 impl Credentials {
-    /// Those in `headers`.
+    /// Reads the credentials in `headers`.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(AUTHORIZATION).iter();
         match (values.next(), values.next()) {

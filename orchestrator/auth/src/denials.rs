@@ -1,6 +1,6 @@
-//! Requests that were not let in: counted, and logged once in a while for each address.
+//! Refused requests: counted, and logged at most once a minute for each address.
 //!
-//! Nobody is locked out: a secret cannot be found by trying, and a lock-out would be a way to shut out others.
+//! Nobody is locked out: secrets cannot be guessed, and a lock-out could be used against others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-/// Time between two lines about one address.
+/// Shortest time between two log lines about one address.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// Most addresses that are remembered; those that were silent for longest are forgotten first.
+/// Most addresses that are remembered; the one logged longest ago is forgotten first.
 const ADDRESSES_MAX: usize = 1_024;
 
-/// How often requests were not let in: label `reason`.
+/// Refused requests: label `reason`.
 pub type DenialCounts = Family<[(&'static str, &'static str); 1], Counter>;
 
-/// What was not let in. Clones share it.
+/// Counts and logs refused requests. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Denials {
     counts: DenialCounts,
@@ -38,16 +38,16 @@ impl Denials {
         &self.counts
     }
 
-    /// Takes note of a request from `peer` that was not let in for `reason`.
+    /// Records a request from `peer` that was refused for `reason`.
     pub fn note(&self, reason: &'static str, peer: Option<IpAddr>, now: Instant) {
         self.counts.get_or_create(&[("reason", reason)]).inc();
         if let Some(more) = self.due(peer, now) {
-            let from = peer.map_or_else(|| "somebody".to_owned(), |peer| peer.to_string());
-            tracing::warn!(from, reason, more, "a request was not let in");
+            let from = peer.map_or_else(|| "an unknown address".to_owned(), |peer| peer.to_string());
+            tracing::warn!(from, reason, more, "a request was refused");
         }
     }
 
-    /// How many there were since the last line about `peer`, if it is time for another.
+    /// The number of requests since the last log line about `peer`, if another line is due.
     fn due(&self, peer: Option<IpAddr>, now: Instant) -> Option<u64> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(address) = addresses.get_mut(&peer) {

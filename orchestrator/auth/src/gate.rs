@@ -1,4 +1,4 @@
-//! Who a request comes from, by what it shows.
+//! Identifies the caller of a request by its credentials.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,35 +7,35 @@ use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
-use super::browser::is_from_elsewhere;
+use super::browser::is_cross_site;
 use super::credentials::Credentials;
 use super::secret::PREFIX;
 use super::{Caller, Denials, Denied, Oidc, PeerCertificate, Proof, Rights, Role, Token, WatchedTokens};
 
-/// The ways to show who one is that an endpoint takes.
+/// The kinds of credentials that an endpoint accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     /// Bearer tokens.
     Bearer,
-    /// HTTP Basic with the name and secret of a token, client certificates, and bearer tokens: FleetLock clients have
-    /// nothing else. The rest of the API does not take Basic, which browsers send without being asked.
+    /// HTTP Basic with the name and secret of a token, client certificates, and bearer tokens: what FleetLock clients
+    /// support. The rest of the API does not accept Basic, because browsers send it automatically.
     FleetLock,
 }
 
-/// What a request shows.
+/// The credentials and origin of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Presented<'a> {
-    /// How it may show who sends it.
+    /// The kinds of credentials that the endpoint accepts.
     pub scheme: Scheme,
-    /// Its headers.
+    /// The request's headers.
     pub headers: &'a HeaderMap,
-    /// The certificate of its connection, which was verified.
+    /// The verified certificate of the connection, if the client has sent one.
     pub certificate: Option<&'a PeerCertificate>,
-    /// Where it comes from.
+    /// The address of the client, if known.
     pub peer: Option<IpAddr>,
 }
 
-/// What decides who a request comes from. Clones share it.
+/// Identifies callers, with the token file and the identity provider. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
     tokens: Option<Arc<WatchedTokens>>,
@@ -44,28 +44,28 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// One that takes the tokens of a file and of an identity provider. Without either, as [`Gate::default`], it takes
-    /// whoever comes for an admin.
+    /// A gate that accepts the tokens of a file and of an identity provider. Without both, as [`Gate::default`],
+    /// callers are not authenticated, and each is an admin.
     pub fn new(tokens: Option<WatchedTokens>, oidc: Option<Oidc>) -> Self {
         Self { tokens: tokens.map(Arc::new), oidc: oidc.map(Arc::new), denials: Denials::default() }
     }
 
-    /// Whether whoever comes is an admin.
+    /// Whether callers are not authenticated, so that each is an admin.
     pub fn is_open(&self) -> bool {
         self.tokens.is_none() && self.oidc.is_none()
     }
 
-    /// The requests that were not let in.
+    /// The requests that were refused.
     pub fn denials(&self) -> &Denials {
         &self.denials
     }
 
-    /// The token file, if there is to be one.
+    /// The token file, if one is configured.
     pub fn tokens(&self) -> Option<&WatchedTokens> {
         self.tokens.as_deref()
     }
 
-    /// Keeps what it knows up to date until `shutdown`.
+    /// Watches the token file and refreshes the provider's keys until `shutdown`.
     pub async fn follow(self, shutdown: CancellationToken) {
         let tokens = async {
             if let Some(tokens) = self.tokens {
@@ -80,15 +80,14 @@ impl Gate {
         tokio::join!(tokens, oidc, shutdown.cancelled());
     }
 
-    /// Who a request comes from.
-    ///
+    /// Identifies the caller of a request. ///
     /// # Errors
-    /// Nobody knows.
+    /// Why the caller is not authenticated.
     pub async fn caller(&self, shown: Presented<'_>, now: DateTime<Utc>) -> Result<Caller, Denied> {
         let Presented { scheme, headers, certificate, peer } = shown;
         if self.is_open() {
-            // FleetLock's own header keeps pages of other sites out.
-            if scheme == Scheme::Bearer && is_from_elsewhere(headers) {
+            // FleetLock requires a header that cross-site pages cannot send.
+            if scheme == Scheme::Bearer && is_cross_site(headers) {
                 return Err(Denied::Elsewhere);
             }
             let actor = peer.map_or_else(|| "api".to_owned(), |peer| format!("api {peer}"));
@@ -100,14 +99,14 @@ impl Gate {
                 return oidc.caller(&token).await;
             }
             (Credentials::Bearer(secret), ..) if secret.starts_with(PREFIX) => {
-                tokens.iter().find(|token| proves(token, &secret)).ok_or(Denied::Invalid)
+                tokens.iter().find(|token| has_secret(token, &secret)).ok_or(Denied::Invalid)
             }
             (Credentials::Basic { name, secret }, Scheme::FleetLock, _) => {
-                let named = |token: &&Token| token.name.as_str() == name && proves(token, &secret);
+                let named = |token: &&Token| token.name.as_str() == name && has_secret(token, &secret);
                 tokens.iter().find(named).ok_or(Denied::Invalid)
             }
             (Credentials::None, Scheme::FleetLock, _) => {
-                return of_certificate(certificate.ok_or(Denied::Missing)?, &tokens, now);
+                return certificate_caller(certificate.ok_or(Denied::Missing)?, &tokens, now);
             }
             (Credentials::None | Credentials::Basic { .. }, Scheme::Bearer, _) => Err(Denied::Missing),
             (Credentials::Bearer(_) | Credentials::Unknown, ..) => Err(Denied::Invalid),
@@ -116,24 +115,26 @@ impl Gate {
     }
 }
 
-fn proves(token: &Token, secret: &str) -> bool {
+fn has_secret(token: &Token, secret: &str) -> bool {
     match &token.proof {
         Proof::Secret(salted) => salted.is_of(secret),
         Proof::Certificate(_) => false,
     }
 }
 
-/// Who has shown `certificate`: every entry that names it and is valid counts, of whatever group.
-fn of_certificate(
+/// The caller with `certificate`: every valid entry that names it counts, of any group.
+fn certificate_caller(
     certificate: &PeerCertificate,
     tokens: &[Token],
     now: DateTime<Utc>,
 ) -> Result<Caller, Denied> {
-    let (expired, valid): (Vec<_>, Vec<_>) =
-        tokens.iter().filter(|token| names(certificate, token)).partition(|token| token.has_expired(now));
+    let (expired, valid): (Vec<_>, Vec<_>) = tokens
+        .iter()
+        .filter(|token| is_named_by(certificate, token))
+        .partition(|token| token.has_expired(now));
     let mut each: Vec<&Token> = Vec::new();
     for token in valid {
-        // The successor of an entry may be there before its time.
+        // An entry and its successor may overlap.
         if each.iter().all(|other| other.rights != token.rights) {
             each.push(token);
         }
@@ -156,8 +157,8 @@ fn of_certificate(
     }
 }
 
-/// Whether `token` is that of the owner of `certificate`.
-fn names(certificate: &PeerCertificate, token: &Token) -> bool {
+/// Whether `token` names `certificate`.
+fn is_named_by(certificate: &PeerCertificate, token: &Token) -> bool {
     match &token.proof {
         Proof::Certificate(name) => {
             certificate.common_name() == Some(name) || certificate.dns_names().contains(name)

@@ -1,6 +1,6 @@
-//! Who may call: tokens and the file they are kept in, and who a request comes from.
+//! Authentication of API callers: tokens and their file, an identity provider, and client certificates.
 //!
-//! Who may ask for which route is not decided here: the declaration of the route says it.
+//! Which caller may use a route is not decided here: the declaration of the route says it.
 
 mod browser;
 mod caller;

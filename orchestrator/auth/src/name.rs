@@ -1,4 +1,5 @@
-//! The name of a token: in the audit, in logs, and the user of HTTP Basic, so nothing in it needs care anywhere.
+//! The name of a token. It appears in the audit, in logs, and as the user of HTTP Basic, so its characters need no
+//! escaping anywhere.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,18 +9,18 @@ use serde::{Deserialize, Serialize};
 /// Longest name, in bytes.
 const BYTES_MAX: usize = 64;
 
-/// A name: 1 to 64 of `A-Z a-z 0-9 . _ @ -`.
+/// The name of a token: 1 to 64 of `A-Z a-z 0-9 . _ @ -`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TokenName(String);
 
-/// It is no name.
+/// The text is not a valid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a name is 1 to {BYTES_MAX} letters, digits or any of . _ @ -")]
 pub struct NameError;
 
 impl TokenName {
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Who is at the other end of a TLS connection, as its certificate says.
+//! The identity of a TLS client, from its certificate.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// The names in the certificate that a client has shown. It is an extension of each of the client's requests, and is
-/// there only when the certificate was verified against `[api.tls] client-ca`.
+/// The names in a client's certificate. It is an extension of each of the client's requests, present only if the
+/// certificate was verified against `[api.tls] client-ca`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerCertificate {
     common_name: Option<Arc<str>>,
@@ -15,13 +15,13 @@ pub struct PeerCertificate {
 }
 
 impl PeerCertificate {
-    /// The names in `certificate`, which has been verified. None if it cannot be read, which leaves its owner nameless.
+    /// The names in `certificate`, which has been verified. `None` if it cannot be parsed; its owner then has no name.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         let mut common_names = certificate.subject().iter_common_name();
         let common_name = match (common_names.next(), common_names.next()) {
             (Some(name), None) => name.as_str().ok().filter(|name| is_plain(name)).map(Arc::from),
-            // Of several it is not known which one the authority has looked at.
+            // Of several names, it is unknown which one the authority has verified.
             (Some(_), Some(_)) | (None, _) => None,
         };
         let extension = certificate.subject_alternative_name().ok().flatten();
@@ -30,12 +30,12 @@ impl PeerCertificate {
         Some(Self { common_name, dns_names: dns_names.collect() })
     }
 
-    /// The common name of its subject, if it has exactly one.
+    /// The common name of the subject, if it has exactly one.
     pub fn common_name(&self) -> Option<&str> {
         self.common_name.as_deref()
     }
 
-    /// The DNS names among its subject's alternative names, as they are written; one may have a wildcard.
+    /// The DNS names among the subject's alternative names, verbatim; they may contain wildcards.
     pub fn dns_names(&self) -> &[String] {
         &self.dns_names
     }
@@ -45,7 +45,7 @@ fn dns_name<'a>(name: &GeneralName<'a>) -> Option<&'a str> {
     if let GeneralName::DNSName(name) = name { Some(name) } else { None }
 }
 
-/// Whether a name is text that can be compared and logged.
+/// Whether a name is safe to compare and to log.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.chars().any(char::is_control)
 }

@@ -1,7 +1,7 @@
-//! Secrets of tokens, and what is kept of them.
+//! Secrets of tokens, and their hashes.
 //!
-//! A secret has 256 random bits, so nobody finds it by trying, and one round of SHA-256 is as good as any slow hash; it
-//! is checked at each request.
+//! A secret has 256 random bits, so it cannot be guessed, and one round of SHA-256 is as good as any slow hash. It is
+//! checked at each request.
 
 use std::fmt;
 
@@ -12,26 +12,26 @@ use subtle::ConstantTimeEq as _;
 
 use os_upgrade_platform::random::{self, RandomError};
 
-/// What every secret begins with, for programs that search for lost ones.
+/// The prefix of every secret, for secret scanners.
 pub(super) const PREFIX: &str = "osup_";
 
 const SECRET_BYTES: usize = 32;
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 
-/// A secret, `osup_<43 characters of base64url>`. It is shown once, and not by `Debug`.
+/// A secret, `osup_<43 characters of base64url>`. It is shown once, and never by `Debug`.
 pub struct Secret(String);
 
 impl Secret {
-    /// A new one.
+    /// A new random secret.
     ///
     /// # Errors
-    /// There is no randomness.
+    /// The system has no randomness.
     pub fn random() -> Result<Self, RandomError> {
         Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<SECRET_BYTES>()?))))
     }
 
-    /// The text that its owner is given.
+    /// The text for the owner of the secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -49,7 +49,7 @@ fn random<const BYTES: usize>() -> Result<[u8; BYTES], RandomError> {
     Ok(bytes)
 }
 
-/// What is kept of a secret: SHA-256 over a salt of its own and the secret's text.
+/// The stored form of a secret: SHA-256 of a random salt and the secret's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretHash {
     salt: [u8; SALT_BYTES],
@@ -57,27 +57,27 @@ pub struct SecretHash {
 }
 
 impl SecretHash {
-    /// What to keep of `secret`.
+    /// Hashes `secret` with a new salt.
     ///
     /// # Errors
-    /// There is no randomness.
+    /// The system has no randomness.
     pub fn of(secret: &Secret) -> Result<Self, RandomError> {
         let salt = random()?;
         Ok(Self { salt, hash: hash(&salt, secret.reveal()) })
     }
 
-    /// Reads what [`Self::texts`] gives.
+    /// Parses the output of [`Self::texts`].
     pub(super) fn parse(salt: &str, hash: &str) -> Option<Self> {
         let decode = |text| URL_SAFE_NO_PAD.decode(text).ok();
         Some(Self { salt: decode(salt)?.try_into().ok()?, hash: decode(hash)?.try_into().ok()? })
     }
 
-    /// Salt and hash, in base64url.
+    /// The salt and the hash, in base64url.
     pub(super) fn texts(&self) -> [String; 2] {
         [URL_SAFE_NO_PAD.encode(self.salt), URL_SAFE_NO_PAD.encode(self.hash)]
     }
 
-    /// Whether it is of `secret`. How long that takes says nothing about where they differ.
+    /// Whether this is the hash of `secret`, compared in constant time.
     pub fn is_of(&self, secret: &str) -> bool {
         self.hash.ct_eq(&hash(&self.salt, secret)).into()
     }

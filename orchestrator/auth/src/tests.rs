@@ -1,4 +1,4 @@
-//! Files that are right and wrong, what is kept of them, and who shows what.
+//! Tests of token files, of watching them, and of credentials.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -28,11 +28,11 @@ fn token(name: &str, rights: Rights) -> (Token, Secret) {
     (Token::new(name.parse().unwrap(), rights, proof, now() - TimeDelta::days(1), None), secret)
 }
 
-struct Place {
+struct TokenDir {
     directory: TempDir,
 }
 
-impl Place {
+impl TokenDir {
     fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
@@ -51,64 +51,64 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_secret_is_found_by_scanners_and_only_its_own_hash_is_of_it() {
+fn secret_matches_only_its_hash() {
     let secret = Secret::random().unwrap();
     let text = secret.reveal();
     assert_eq!((text.len(), text.starts_with("osup_")), (48, true));
     assert_eq!(format!("{secret:?}"), "Secret");
-    let salted = SecretHash::of(&secret).unwrap();
-    assert!(salted.is_of(text));
+    let hashed = SecretHash::of(&secret).unwrap();
+    assert!(hashed.is_of(text));
     assert!(
-        !salted.is_of(&text[..47]) && !salted.is_of("") && !salted.is_of(Secret::random().unwrap().reveal())
+        !hashed.is_of(&text[..47]) && !hashed.is_of("") && !hashed.is_of(Secret::random().unwrap().reveal())
     );
-    assert_ne!(salted, SecretHash::of(&secret).unwrap(), "each has its own salt");
+    assert_ne!(hashed, SecretHash::of(&secret).unwrap(), "each has its own salt");
 }
 
 #[test]
-fn a_file_is_read_as_it_was_written_and_holds_no_secret() {
-    let place = Place::new();
+fn file_round_trips_without_secrets() {
+    let dir = TokenDir::new();
     let (mut first, secret) = token("ci", Rights::Role(Role::Operator));
     first.expires = Some(now() + TimeDelta::days(90));
     let (second, _) = token("zincati@a.b_c-d", group("workers"));
     let third = Token { proof: Proof::Certificate("node.example".to_owned()), ..token("n", group("w")).0 };
     let tokens = vec![first, second, third];
-    write(&place.path(), &tokens).unwrap();
-    assert_eq!(read(&place.path()).unwrap(), tokens);
-    assert_eq!(mode(&place.path()), 0o600);
-    assert!(!fs::read_to_string(place.path()).unwrap().contains(&secret.reveal()[5..]));
+    write(&dir.path(), &tokens).unwrap();
+    assert_eq!(read(&dir.path()).unwrap(), tokens);
+    assert_eq!(mode(&dir.path()), 0o600);
+    assert!(!fs::read_to_string(dir.path()).unwrap().contains(&secret.reveal()[5..]));
 
-    // What an operator has said about who can read it stays.
-    set_mode(&place.path(), 0o640);
-    write(&place.path(), &tokens[..1]).unwrap();
-    assert_eq!((mode(&place.path()), read(&place.path()).unwrap().len()), (0o640, 1));
-    let leftovers = fs::read_dir(place.directory.path()).unwrap().count();
+    // Read permissions set by an operator are kept.
+    set_mode(&dir.path(), 0o640);
+    write(&dir.path(), &tokens[..1]).unwrap();
+    assert_eq!((mode(&dir.path()), read(&dir.path()).unwrap().len()), (0o640, 1));
+    let leftovers = fs::read_dir(dir.directory.path()).unwrap().count();
     assert_eq!(leftovers, 1);
 }
 
 #[test]
-fn a_link_stays_a_link() {
-    let place = Place::new();
-    let behind = place.directory.path().join("behind.toml");
-    write(&behind, &[]).unwrap();
-    std::os::unix::fs::symlink(&behind, place.path()).unwrap();
+fn symlinks_are_kept() {
+    let dir = TokenDir::new();
+    let target = dir.directory.path().join("behind.toml");
+    write(&target, &[]).unwrap();
+    std::os::unix::fs::symlink(&target, dir.path()).unwrap();
     let tokens = vec![token("ci", Rights::Role(Role::Viewer)).0];
-    write(&place.path(), &tokens).unwrap();
-    assert!(fs::symlink_metadata(place.path()).unwrap().is_symlink());
-    assert_eq!(read(&behind).unwrap(), tokens);
+    write(&dir.path(), &tokens).unwrap();
+    assert!(fs::symlink_metadata(dir.path()).unwrap().is_symlink());
+    assert_eq!(read(&target).unwrap(), tokens);
 }
 
 #[test]
-fn a_file_that_others_can_write_is_refused() {
-    let place = Place::new();
-    write(&place.path(), &[]).unwrap();
+fn file_writable_by_others_is_refused() {
+    let dir = TokenDir::new();
+    write(&dir.path(), &[]).unwrap();
     for (bits, refused) in [(0o600, false), (0o444, false), (0o620, true), (0o602, true), (0o666, true)] {
-        set_mode(&place.path(), bits);
-        let result = read(&place.path());
+        set_mode(&dir.path(), bits);
+        let result = read(&dir.path());
         assert_eq!(result.is_err(), refused, "{bits:o}");
         if let Err(error) = result {
             let expected = format!(
-                "the token file {} can be written by others (mode {bits:03o}): chmod go-w it, and look at what it holds",
-                place.path().display()
+                "the token file {} can be written by others (mode {bits:03o}): run chmod go-w on it, and check its contents",
+                dir.path().display()
             );
             assert_eq!(error.to_string(), expected);
         }
@@ -116,19 +116,19 @@ fn a_file_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_named_with_its_place() {
-    let salted = format!("salt = \"{}\"\nsha256 = \"{}\"\n", "A".repeat(22), "A".repeat(43));
+fn file_errors_name_their_place() {
+    let hashed = format!("salt = \"{}\"\nsha256 = \"{}\"\n", "A".repeat(22), "A".repeat(43));
     let made = "created = \"2026-11-21T12:00:00Z\"\n";
     let entry = |fields: &str| format!("[[token]]\n{made}{fields}");
-    let good = entry(&format!("name = \"a\"\nrole = \"viewer\"\n{salted}"));
+    let good = entry(&format!("name = \"a\"\nrole = \"viewer\"\n{hashed}"));
     for (text, expected) in [
         ("x".to_owned(), "line 1: "),
         ("\n[[tokens]]\n".to_owned(), "line 2: unknown field `tokens`"),
         (entry("name = \"a b\"\n"), "line 3: a name is 1 to 64 letters, digits or any of . _ @ -"),
         (entry("name = \"a\"\nrole = \"root\"\n"), "line 4: unknown variant `root`"),
-        (entry(&format!("name = \"a\"\n{salted}")), "token a: give either role or group"),
+        (entry(&format!("name = \"a\"\n{hashed}")), "token a: give either role or group"),
         (
-            entry(&format!("name = \"a\"\nrole = \"admin\"\ngroup = \"w\"\n{salted}")),
+            entry(&format!("name = \"a\"\nrole = \"admin\"\ngroup = \"w\"\n{hashed}")),
             "token a: give either role or group",
         ),
         (
@@ -140,7 +140,7 @@ fn what_is_wrong_with_a_file_is_named_with_its_place() {
             entry("name = \"a\"\nrole = \"admin\"\nsalt = \"AA\"\nsha256 = \"AA\"\n"),
             "token a: salt or sha256 is damaged",
         ),
-        (format!("{good}{good}"), "token a: there are two of this name"),
+        (format!("{good}{good}"), "token a: the name is used twice"),
         (" ".repeat(1024 * 1024 + 1), "more than 1048576 bytes"),
     ] {
         let found = token_file::parse(&text).unwrap_err();
@@ -154,44 +154,44 @@ fn what_is_wrong_with_a_file_is_named_with_its_place() {
 }
 
 #[test]
-fn a_kept_file_follows_what_can_be_used() {
-    let place = Place::new();
-    let kept = WatchedTokens::open(place.path()).unwrap();
-    assert_eq!((kept.tokens().len(), kept.problem().is_some()), (0, true), "none yet");
+fn unusable_file_keeps_last_tokens() {
+    let dir = TokenDir::new();
+    let watched = WatchedTokens::open(dir.path()).unwrap();
+    assert_eq!((watched.tokens().len(), watched.problem().is_some()), (0, true), "no file yet");
 
     let (first, _) = token("a", Rights::Role(Role::Viewer));
     let (second, _) = token("b", Rights::Role(Role::Viewer));
-    write(&place.path(), std::slice::from_ref(&first)).unwrap();
-    kept.look_again();
-    assert_eq!((kept.tokens().to_vec(), kept.problem()), (vec![first.clone()], None));
+    write(&dir.path(), std::slice::from_ref(&first)).unwrap();
+    watched.reload();
+    assert_eq!((watched.tokens().to_vec(), watched.problem()), (vec![first.clone()], None));
 
-    let whole = fs::read_to_string(place.path()).unwrap();
-    fs::write(place.path(), &whole[..whole.len() - 20]).unwrap();
-    kept.look_again();
-    assert_eq!(*kept.tokens(), std::slice::from_ref(&first), "half a file locks nobody out");
-    assert!(kept.problem().unwrap().contains("is not valid"));
-    assert!(WatchedTokens::open(place.path()).is_err(), "but nobody starts with it");
+    let whole = fs::read_to_string(dir.path()).unwrap();
+    fs::write(dir.path(), &whole[..whole.len() - 20]).unwrap();
+    watched.reload();
+    assert_eq!(*watched.tokens(), std::slice::from_ref(&first), "a half-written file locks nobody out");
+    assert!(watched.problem().unwrap().contains("is not valid"));
+    assert!(WatchedTokens::open(dir.path()).is_err(), "but it cannot be opened at start");
 
-    write(&place.path(), &[first.clone(), second]).unwrap();
-    kept.look_again();
-    assert_eq!((kept.tokens().len(), kept.problem()), (2, None));
+    write(&dir.path(), &[first.clone(), second]).unwrap();
+    watched.reload();
+    assert_eq!((watched.tokens().len(), watched.problem()), (2, None));
 
-    set_mode(&place.path(), 0o666);
-    kept.look_again();
-    assert!(kept.problem().unwrap().contains("can be written by others"));
-    assert_eq!(kept.tokens().len(), 2);
+    set_mode(&dir.path(), 0o666);
+    watched.reload();
+    assert!(watched.problem().unwrap().contains("can be written by others"));
+    assert_eq!(watched.tokens().len(), 2);
 
-    fs::remove_file(place.path()).unwrap();
-    kept.look_again();
+    fs::remove_file(dir.path()).unwrap();
+    watched.reload();
     assert_eq!(
-        (kept.tokens().len(), kept.problem().is_some()),
+        (watched.tokens().len(), watched.problem().is_some()),
         (0, true),
         "without a file no token is valid"
     );
 
-    write(&place.path(), &[first]).unwrap();
-    kept.look_again();
-    assert_eq!((kept.tokens().len(), kept.problem()), (1, None));
+    write(&dir.path(), &[first]).unwrap();
+    watched.reload();
+    assert_eq!((watched.tokens().len(), watched.problem()), (1, None));
 }
 
 fn headers(values: &[&str]) -> HeaderMap {
@@ -200,14 +200,14 @@ fn headers(values: &[&str]) -> HeaderMap {
 }
 
 #[tokio::test]
-async fn who_shows_what() {
-    let place = Place::new();
+async fn credentials_identify_the_caller() {
+    let dir = TokenDir::new();
     let (mut old, old_secret) = token("old", Rights::Role(Role::Admin));
     old.expires = Some(now());
     let (ci, ci_secret) = token("ci", Rights::Role(Role::Operator));
     let (zincati, zincati_secret) = token("zincati", group("workers"));
-    write(&place.path(), &[old, ci, zincati]).unwrap();
-    let gate = Gate::new(Some(WatchedTokens::open(place.path()).unwrap()), None);
+    write(&dir.path(), &[old, ci, zincati]).unwrap();
+    let gate = Gate::new(Some(WatchedTokens::open(dir.path()).unwrap()), None);
     let [old, ci, zincati] = [&old_secret, &ci_secret, &zincati_secret].map(Secret::reveal);
     let basic = |text: String| format!("Basic {}", STANDARD.encode(text));
 
@@ -255,7 +255,7 @@ async fn who_shows_what() {
 }
 
 #[test]
-fn what_callers_may() {
+fn rights_of_callers() {
     let caller = |rights| Caller { actor: "x".to_owned(), rights };
     let allowed = |rights: Rights| {
         let caller = caller(rights);
@@ -274,8 +274,8 @@ fn what_callers_may() {
 }
 
 #[tokio::test]
-async fn certificates_are_of_clients_only() {
-    let place = Place::new();
+async fn certificates_identify_lock_clients() {
+    let dir = TokenDir::new();
     let by_certificate = |name: &str, rights: Rights, certificate: &str| {
         let proof = Proof::Certificate(certificate.to_owned());
         Token::new(name.parse().unwrap(), rights, proof, now(), Some(std::time::Duration::from_mins(1)))
@@ -293,8 +293,8 @@ async fn certificates_are_of_clients_only() {
         Some(std::time::Duration::from_mins(5)),
     );
     let n4 = Token { name: "n4".parse().unwrap(), rights: group("db"), ..n2.clone() };
-    write(&place.path(), &[n1, n2, n3, n4]).unwrap();
-    let gate = Gate::new(Some(WatchedTokens::open(place.path()).unwrap()), None);
+    write(&dir.path(), &[n1, n2, n3, n4]).unwrap();
+    let gate = Gate::new(Some(WatchedTokens::open(dir.path()).unwrap()), None);
 
     let certificate = |common_name: &str, names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

@@ -1,7 +1,8 @@
-//! The token file: its format, who may have written it, and how it is written.
+//! The token file: its format, the check of its permissions, and how it is replaced.
 //!
-//! TOML, an entry `[[token]]` each, so that an operator can read it and take one out. It holds no secret, but whoever
-//! writes it is admin; so it is refused when others than its reader and root can.
+//! The file is TOML with an entry `[[token]]` for each token, so that an operator can read it and remove entries. It
+//! contains no secrets, but write access to it means admin rights, so it is refused if users other than its reader and
+//! root can write it.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -20,10 +21,10 @@ use super::{Caller, Rights, Role, SecretHash, TokenName};
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Most entries: each bearer token is compared with all.
+/// Most entries in a file: each bearer token is compared with all of them.
 pub(super) const TOKENS_MAX: usize = 1_000;
 
-/// What a new file may be: read and written by its owner.
+/// The mode of a new file: its owner can read and write it.
 const MODE: u32 = 0o600;
 
 const HEAD: &str = "# Who may call the API of os-upgrade. Written by `os-upgrade token`; it is read again when it changes.\n";
@@ -31,13 +32,13 @@ const HEAD: &str = "# Who may call the API of os-upgrade. Written by `os-upgrade
 /// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// There is none.
+    /// The file does not exist.
     #[error("there is no token file {}; `os-upgrade token create` makes one", path.display())]
     Missing {
         /// Its path.
         path: PathBuf,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the token file {}", path.display())]
     Unreadable {
         /// Its path.
@@ -45,7 +46,7 @@ pub enum FileError {
         /// Why.
         source: io::Error,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot write the token file {}", path.display())]
     Unwritable {
         /// Its path.
@@ -53,7 +54,7 @@ pub enum FileError {
         /// Why.
         source: io::Error,
     },
-    /// Who is not trusted could have written it.
+    /// An untrusted user could have written the file.
     #[error("the token file {} {why}", path.display())]
     Unsafe {
         /// Its path.
@@ -61,7 +62,7 @@ pub enum FileError {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// It is not of the format.
+    /// The file is malformed.
     #[error("the token file {} is not valid: {why}", path.display())]
     Invalid {
         /// Its path.
@@ -71,32 +72,33 @@ pub enum FileError {
     },
 }
 
-/// How the owner of an entry shows who he is.
+/// How the owner of a token authenticates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// By a secret.
+    /// With a secret, of which the file has the hash.
     Secret(SecretHash),
-    /// By a client certificate with this common name, or this name among its alternative ones.
+    /// With a client certificate that has this common name or alternative name.
     Certificate(String),
 }
 
-/// One entry.
+/// A token: one entry of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Its name, the only one in the file.
+    /// The name, unique in the file.
     pub name: TokenName,
-    /// What it lets do.
+    /// What the token permits.
     pub rights: Rights,
-    /// What is to be shown.
+    /// How the owner authenticates.
     pub proof: Proof,
-    /// When it was made.
+    /// When the token was created.
     pub created: DateTime<Utc>,
-    /// From when on it is not valid any more, if ever.
+    /// When the token expires; `None` means never.
     pub expires: Option<DateTime<Utc>>,
 }
 
 impl Token {
-    /// A new one, made at `now` and valid for `lifetime`, if not for ever. Its times have whole seconds, as in the file.
+    /// A new token, created at `now` and valid for `lifetime`, or permanently. Times are cut to whole seconds, as in
+    /// the file.
     pub fn new(
         name: TokenName,
         rights: Rights,
@@ -105,19 +107,19 @@ impl Token {
         lifetime: Option<Duration>,
     ) -> Self {
         let whole = |time: DateTime<Utc>| time.with_nanosecond(0).unwrap_or(time);
-        // What ends after the last year that can be written never ends.
+        // A lifetime beyond the year 9999 cannot be written, and is permanent.
         let end =
             |lifetime| TimeDelta::from_std(lifetime).ok().and_then(|delta| now.checked_add_signed(delta));
         let expires = lifetime.and_then(end).filter(|end| end.year() <= 9_999).map(whole);
         Self { name, rights, proof, created: whole(now), expires }
     }
 
-    /// Whether it is not valid any more.
+    /// Whether the token has expired at `now`.
     pub fn has_expired(&self, now: DateTime<Utc>) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
-    /// Who calls with it.
+    /// The caller with this token.
     pub(super) fn caller(&self) -> Caller {
         Caller { actor: format!("token {}", self.name), rights: self.rights.clone() }
     }
@@ -170,12 +172,12 @@ impl Entry {
         let (role, group) = match &token.rights {
             Rights::Role(role) => (Some(*role), None),
             Rights::Group(group) => (None, Some(group.clone())),
-            // Of callers only.
+            // Rights of callers, never of tokens.
             Rights::Groups(_) | Rights::Nothing => (None, None),
         };
         let (certificate, salt, sha256) = match &token.proof {
-            Proof::Secret(salted) => {
-                let [salt, hash] = salted.texts();
+            Proof::Secret(hashed) => {
+                let [salt, hash] = hashed.texts();
                 (None, Some(salt), Some(hash))
             }
             Proof::Certificate(name) => (Some(name.clone()), None, None),
@@ -185,23 +187,23 @@ impl Entry {
     }
 }
 
-/// Reads the file at `path`, to be shown or changed, whoever it belongs to.
+/// Reads the file at `path`, to show or change it. It may belong to any user.
 ///
 /// # Errors
-/// There is none, or it cannot be used.
+/// The file is missing or unusable.
 pub fn read(path: &Path) -> Result<Tokens, FileError> {
     read_owned(path, None).map(|(tokens, _)| tokens)
 }
 
-/// The same, as a server does: it must belong to this process's user or root.
+/// As [`read`], for a server: the file must belong to this process's user or root.
 ///
 /// # Errors
-/// There is none, or it cannot be used.
+/// The file is missing or unusable.
 pub fn read_trusted(path: &Path) -> Result<Tokens, FileError> {
     read_version(path).map(|(tokens, _)| tokens)
 }
 
-/// Reads the file at `path`, which must belong to this process's user or root, with what to compare it with later.
+/// As [`read_trusted`], with the version of the file, to detect changes.
 pub(super) fn read_version(path: &Path) -> Result<(Tokens, Version), FileError> {
     read_owned(path, Some(nix::unistd::geteuid().as_raw()))
 }
@@ -215,29 +217,31 @@ fn read_owned(path: &Path, reader: Option<u32>) -> Result<(Tokens, Version), Fil
     };
     let (file, metadata) = plain_file::open(path).map_err(unreadable)?;
     let unsafe_because = |why: String| FileError::Unsafe { path: path.to_owned(), why };
-    trusted(&metadata, reader).map_err(unsafe_because)?;
+    check_permissions(&metadata, reader).map_err(unsafe_because)?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
     let tokens = parse(&text).map_err(|why| FileError::Invalid { path: path.to_owned(), why })?;
     Ok((tokens, Version::of(&metadata)))
 }
 
-/// Whether only root and `reader`, if that matters, can have written it.
-fn trusted(metadata: &fs::Metadata, reader: Option<u32>) -> Result<(), String> {
+/// Checks that only the owner can write the file. With a `reader`, the owner must be root or `reader`.
+fn check_permissions(metadata: &fs::Metadata, reader: Option<u32>) -> Result<(), String> {
     if metadata.mode() & 0o022 != 0 {
         let mode = metadata.mode() & 0o777;
         return Err(format!(
-            "can be written by others (mode {mode:03o}): chmod go-w it, and look at what it holds"
+            "can be written by others (mode {mode:03o}): run chmod go-w on it, and check its contents"
         ));
     }
     let owner = metadata.uid();
     if let Some(reader) = reader.filter(|reader| owner != 0 && owner != *reader) {
-        return Err(format!("belongs to user {owner}: it must be root's, or of user {reader}, who reads it"));
+        return Err(format!(
+            "belongs to user {owner}, and must belong to root or user {reader}, who reads it"
+        ));
     }
     Ok(())
 }
 
-/// Reads what a file holds.
+/// Parses the text of a token file.
 ///
 /// # Errors
 /// What is wrong, and where.
@@ -257,40 +261,40 @@ pub fn parse(text: &str) -> Result<Tokens, String> {
         let name = entry.name.clone();
         let token = entry.into_token().map_err(|why| format!("token {name}: {why}"))?;
         if tokens.iter().any(|other| other.name == name) {
-            return Err(format!("token {name}: there are two of this name"));
+            return Err(format!("token {name}: the name is used twice"));
         }
         tokens.push(token);
     }
     Ok(tokens)
 }
 
-/// What a file with these entries holds.
+/// The text of a file with these tokens.
 ///
 /// # Errors
-/// They cannot be written down.
+/// They cannot be serialized.
 pub fn text(tokens: &[Token]) -> Result<String, toml::ser::Error> {
     let document = Document { tokens: tokens.iter().map(Entry::of).collect() };
     toml::to_string(&document).map(|body| format!("{HEAD}\n{body}"))
 }
 
-/// Puts what `change` makes of the file at `path` in its place. Others who do the same wait.
+/// Replaces the file at `path` by the result of `change`. Concurrent edits wait for each other.
 ///
 /// # Errors
-/// It cannot be written, or `change` fails, which is given what the file holds, or why it cannot be read.
+/// The file cannot be written, or `change` fails. `change` gets the tokens, or why they cannot be read.
 pub fn edit<E: From<FileError>>(
     path: &Path,
     change: impl FnOnce(Result<Tokens, FileError>) -> Result<Tokens, E>,
 ) -> Result<(), E> {
     let unwritable = |source| FileError::Unwritable { path: path.to_owned(), source };
-    // The file itself is replaced, so a lock on it would be on the one before.
-    let directory = File::open(directory_of(&behind(path))).map_err(unwritable)?;
+    // Lock the directory: the file itself is replaced, so a lock on it would be on the old one.
+    let directory = File::open(directory_of(&resolve_links(path))).map_err(unwritable)?;
     directory.lock().map_err(unwritable)?;
     let tokens = change(read(path))?;
     Ok(write(path, &tokens)?)
 }
 
-/// Where `path` leads through symbolic links.
-fn behind(path: &Path) -> PathBuf {
+/// The target of `path`, through symbolic links.
+fn resolve_links(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -298,22 +302,22 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Puts `tokens` in place of the file at `path`, at once and durably. A new file can be read by its owner only; one that
-/// is there keeps its owner and who can read it.
+/// Replaces the file at `path` by one with `tokens`, atomically and durably. A new file is readable by its owner only;
+/// an existing one keeps its owner and read permissions.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write(path: &Path, tokens: &[Token]) -> Result<(), FileError> {
     let unwritable = |source| FileError::Unwritable { path: path.to_owned(), source };
     let text = text(tokens).map_err(|error| unwritable(io::Error::other(error)))?;
-    // What could not be read again must not be written.
+    // Never write a file that could not be read again.
     parse(&text).map_err(|why| FileError::Invalid { path: path.to_owned(), why })?;
-    replace(&behind(path), &text).map_err(unwritable)
+    replace(&resolve_links(path), &text).map_err(unwritable)
 }
 
 fn replace(target: &Path, text: &str) -> io::Result<()> {
     let directory = directory_of(target);
-    // Its mode is 0600 from the start.
+    // `tempfile` creates it with mode 0600.
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(text.as_bytes())?;
     if let Ok(before) = fs::metadata(target) {

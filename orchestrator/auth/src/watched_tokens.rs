@@ -1,7 +1,6 @@
-//! The tokens that are valid now: those of the file as it was when it last could be used.
+//! The valid tokens: those of the last usable version of the token file.
 //!
-//! A file that cannot be used changes nothing, so that one that is half written locks nobody out; a file that is not there
-//! leaves no token valid.
+//! An unusable file changes nothing, so a half-written one locks nobody out. Without a file no token is valid.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::token_file::{self, FileError, Tokens};
 
-/// A token file, followed.
+/// A token file that is watched for changes.
 #[derive(Debug)]
 pub struct WatchedTokens {
     path: PathBuf,
@@ -22,50 +21,50 @@ pub struct WatchedTokens {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The file that [`WatchedTokens::tokens`] are of.
+    /// The version of the file that [`WatchedTokens::tokens`] come from; `None` without a file.
     version: Option<Version>,
-    /// What is wrong with the file that is there now.
+    /// What is wrong with the current file; `None` if it is usable.
     problem: Option<String>,
 }
 
 impl WatchedTokens {
-    /// Reads the file. That there is none is no error: no token is valid until there is one.
+    /// Reads the file. A missing file is no error: no token is valid until it exists.
     ///
     /// # Errors
-    /// It cannot be used.
+    /// The file is unusable.
     pub fn open(path: PathBuf) -> Result<Self, FileError> {
-        let kept = Self { path, tokens: ArcSwap::default(), seen: Mutex::default() };
-        match kept.look() {
-            Ok(_) => Ok(kept),
+        let watched = Self { path, tokens: ArcSwap::default(), seen: Mutex::default() };
+        match watched.read_if_changed() {
+            Ok(_) => Ok(watched),
             Err(missing @ FileError::Missing { .. }) => {
                 tracing::warn!("{missing}; until then no token is valid");
-                kept.seen().problem = Some(missing.to_string());
-                Ok(kept)
+                watched.seen().problem = Some(missing.to_string());
+                Ok(watched)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// The tokens that are valid now, expired ones among them.
+    /// The tokens of the file, including expired ones.
     pub fn tokens(&self) -> Arc<Tokens> {
         self.tokens.load_full()
     }
 
-    /// What is wrong with the file, if anything.
+    /// What is wrong with the current file; `None` if it is usable.
     pub fn problem(&self) -> Option<String> {
         self.seen().problem.clone()
     }
 
-    /// Follows the file until `shutdown`.
+    /// Watches the file until `shutdown`.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        file_watch::follow("the token file", shutdown, move || self.look_again()).await;
+        file_watch::follow("the token file", shutdown, move || self.reload()).await;
     }
 
-    /// Takes in the file as it is now, if that can be used, and logs what is new about it.
-    pub(super) fn look_again(&self) {
-        let looked = self.look();
+    /// Reloads the file if it has changed and is usable, and logs changes and problems.
+    pub(super) fn reload(&self) {
+        let result = self.read_if_changed();
         let mut seen = self.seen();
-        match looked {
+        match result {
             Ok(changed) => {
                 if changed || seen.problem.is_some() {
                     tracing::info!(path = %self.path.display(), tokens = self.tokens.load().len(), "token file read");
@@ -73,14 +72,15 @@ impl WatchedTokens {
                 seen.problem = None;
             }
             Err(error) => {
-                let gone = matches!(error, FileError::Missing { .. });
-                if gone {
+                let is_missing = matches!(error, FileError::Missing { .. });
+                if is_missing {
                     self.tokens.store(Arc::default());
                     seen.version = None;
                 }
-                let problem = chain(&error);
+                let problem = with_source(&error);
                 if seen.problem.as_ref() != Some(&problem) {
-                    let consequence = if gone { "no token is valid" } else { "the tokens it had stay valid" };
+                    let consequence =
+                        if is_missing { "no token is valid" } else { "the tokens read before stay valid" };
                     tracing::error!("{problem}; {consequence}");
                 }
                 seen.problem = Some(problem);
@@ -88,8 +88,8 @@ impl WatchedTokens {
         }
     }
 
-    /// Whether there was something new.
-    fn look(&self) -> Result<bool, FileError> {
+    /// Reads the file if its version has changed; returns whether it has.
+    fn read_if_changed(&self) -> Result<bool, FileError> {
         let before = self.seen().version;
         if before.is_some() && before == Version::at(&self.path) {
             return Ok(false);
@@ -105,7 +105,7 @@ impl WatchedTokens {
     }
 }
 
-fn chain(error: &FileError) -> String {
+fn with_source(error: &FileError) -> String {
     let source = std::error::Error::source(error).map(|source| format!(": {source}"));
     format!("{error}{}", source.unwrap_or_default())
 }

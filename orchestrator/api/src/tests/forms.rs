@@ -188,7 +188,7 @@ async fn facts_in_yaml() {
 async fn unacceptable_forms() {
     let api = configured().await;
     let message = "answers are in application/json, application/yaml, application/x-yaml, text/yaml, text/x-yaml: \
-                       name one of them in Accept";
+                   name one of them in Accept";
     for request in ["GET /v1/config/os-upgrade", "GET /v1/state/os-upgrade/hosts"] {
         let (status, headers, body) = api.send(accepting(request, "text/html")).await;
         assert_eq!((status, serde_json::from_str::<Value>(&body).unwrap()), (406, error(message)));

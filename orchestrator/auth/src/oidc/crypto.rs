@@ -1,4 +1,4 @@
-//! Signatures of JSON web tokens, checked with ring, which the program has for TLS anyway.
+//! Verifies signatures of JSON Web Tokens with ring, which the program uses for TLS anyway.
 
 use std::sync::Once;
 
@@ -12,7 +12,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     // Nothing is signed here.
     signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
     verifier_factory: |algorithm, key| {
-        Checked::of(*algorithm)
+        Verification::of(*algorithm)
             .map(|_| {
                 Box::new(RingVerifier { algorithm: *algorithm, key: key.clone() }) as Box<dyn JwtVerifier>
             })
@@ -21,22 +21,22 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Has the whole process use it.
+/// Installs the provider for the whole process.
 pub(super) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // It fails only when there is one already.
+        // This fails only if a provider is installed already.
         let _ = PROVIDER.install_default();
     });
 }
 
-/// How ring checks an algorithm's signatures.
-enum Checked {
+/// How ring verifies signatures of an algorithm.
+enum Verification {
     Rsa(&'static ring::RsaParameters),
     Other(&'static dyn ring::VerificationAlgorithm),
 }
 
-impl Checked {
+impl Verification {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list may grow, ours may not")]
     fn of(algorithm: Algorithm) -> Option<Self> {
         Some(match algorithm {
@@ -61,17 +61,17 @@ struct RingVerifier {
 
 impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
-        let checked = Checked::of(self.algorithm).ok_or_else(signature::Error::new)?;
-        let result = match (checked, self.key.kind()) {
-            (Checked::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
-                let key = ring::RsaPublicKeyComponents { n: significant(n), e: significant(e) };
+        let verification = Verification::of(self.algorithm).ok_or_else(signature::Error::new)?;
+        let result = match (verification, self.key.kind()) {
+            (Verification::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+                let key = ring::RsaPublicKeyComponents { n: strip_zeros(n), e: strip_zeros(e) };
                 key.verify(parameters, message, signature)
             }
-            (Checked::Other(algorithm), DecodingKeyKind::SecretOrDer(key)) => {
+            (Verification::Other(algorithm), DecodingKeyKind::SecretOrDer(key)) => {
                 ring::UnparsedPublicKey::new(algorithm, key).verify(message, signature)
             }
-            (Checked::Rsa(_), DecodingKeyKind::SecretOrDer(_))
-            | (Checked::Other(_), DecodingKeyKind::RsaModulusExponent { .. }) => {
+            (Verification::Rsa(_), DecodingKeyKind::SecretOrDer(_))
+            | (Verification::Other(_), DecodingKeyKind::RsaModulusExponent { .. }) => {
                 return Err(signature::Error::new());
             }
         };
@@ -85,8 +85,8 @@ impl JwtVerifier for RingVerifier {
     }
 }
 
-/// Some providers write numbers with zeros in front, which ring does not take.
-fn significant(number: &[u8]) -> &[u8] {
+/// Strips leading zeros, which some providers write and ring does not accept.
+fn strip_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     &number[zeros..]
 }

@@ -1,6 +1,6 @@
-//! The provider's public keys: fetched at start and again from time to time, and when a token names one that is not known,
-//! but not more often than a pause allows, because anybody can name any. The pause is short, so that one who does holds up
-//! no rotation of keys. When the provider is away its last keys stay.
+//! The provider's public keys. They are fetched at start, at intervals, and when a token names an unknown key, with a
+//! pause in between, because any client can name unknown keys. The pause is short, so that such clients cannot delay a
+//! rotation of keys for long. While the provider is unreachable, the last keys stay in use.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -23,39 +23,39 @@ use tokio_util::sync::CancellationToken;
 use super::super::Denied;
 
 /// How long the provider may take to answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The largest key set that is read, in bytes.
+/// Largest key set that is read, in bytes.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// How often keys are fetched from a provider without being missed, so that those taken back are gone.
-const REFRESH: Duration = Duration::from_mins(10);
+/// Interval at which keys are fetched anyway, so that revoked keys are dropped.
+const REFRESH_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The pause before a key that is not known is looked for again.
-pub(super) const AGAIN: Duration = Duration::from_secs(5);
+/// Pause between two fetches because of an unknown key.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Keys {
     source: Jwks,
-    /// There is one for a URL.
+    /// The client for a URL; `None` for a file.
     http: Option<Client>,
     set: ArcSwapOption<JwkSet>,
-    asked: Mutex<Option<Asked>>,
+    last_fetch: Mutex<Option<Fetched>>,
 }
 
-/// The last time that they were asked for.
+/// The last attempt to fetch the keys.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct Fetched {
     at: Instant,
-    /// Whether there was an answer.
-    answered: bool,
+    /// Whether it returned a key set.
+    succeeded: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("it cannot be read")]
     File(#[from] io::Error),
-    #[error("there is no answer")]
+    #[error("no answer")]
     Http(#[from] reqwest::Error),
     #[error("the answer is {0}")]
     Status(StatusCode),
@@ -68,51 +68,51 @@ enum FetchError {
 impl Keys {
     pub(super) fn new(source: Jwks) -> Result<Self, reqwest::Error> {
         let http = match &source {
-            Jwks::Url(url) => Some(http_client::builder(url).timeout(ANSWER_WITHIN).build()?),
+            Jwks::Url(url) => Some(http_client::builder(url).timeout(FETCH_TIMEOUT).build()?),
             Jwks::File(_) => None,
         };
-        Ok(Self { source, http, set: ArcSwapOption::empty(), asked: Mutex::default() })
+        Ok(Self { source, http, set: ArcSwapOption::empty(), last_fetch: Mutex::default() })
     }
 
-    /// Fetches them again and again until `shutdown`, from a file when it is another.
+    /// Keeps the keys up to date until `shutdown`: from a URL at intervals, from a file when it changes.
     pub(super) async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
         if let Jwks::File(path) = self.source.clone() {
             let mut last = None;
-            let look = move || {
+            let check = move || {
                 let version = Some(Version::at(&path));
                 if version != last {
                     last = version;
-                    *self.asked.blocking_lock() = Some(self.take(read(&path)));
+                    *self.last_fetch.blocking_lock() = Some(self.store(read(&path)));
                 }
             };
-            file_watch::follow("the file of [api.oidc] jwks", shutdown, look).await;
+            file_watch::follow("the file of [api.oidc] jwks", shutdown, check).await;
             return;
         }
-        let mut ticks = tokio::time::interval(REFRESH);
+        let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let refresh = async {
             loop {
                 ticks.tick().await;
-                let mut asked = self.asked.lock().await;
-                *asked = Some(self.refresh().await);
+                let mut last_fetch = self.last_fetch.lock().await;
+                *last_fetch = Some(self.refresh().await);
             }
         };
         shutdown.run_until_cancelled(refresh).await;
     }
 
-    /// The key with this id, or the only one there is for `algorithm` where a token names none.
+    /// The key with this id for `algorithm`, or the only one if a token names none.
     pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, Denied> {
-        if let Some(key) = self.known(id, algorithm) {
+        if let Some(key) = self.cached(id, algorithm) {
             return Ok(key);
         }
-        // What the provider has not said is no reason to refuse anybody.
-        let missing = if self.look_again().await { Denied::Invalid } else { Denied::Unavailable };
-        self.known(id, algorithm).ok_or(missing)
+        // Without an answer of the provider, the key may still be valid.
+        let missing = if self.fetch_again().await { Denied::Invalid } else { Denied::Unavailable };
+        self.cached(id, algorithm).ok_or(missing)
     }
 
-    fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+    fn cached(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let set = self.set.load_full()?;
-        let mut keys = set.keys.iter().filter(|key| is_for(key, algorithm));
+        let mut keys = set.keys.iter().filter(|key| can_verify(key, algorithm));
         let key = match id {
             Some(id) => keys.find(|key| key.common.key_id.as_deref() == Some(id)),
             None => keys.next().filter(|_| keys.next().is_none()),
@@ -120,31 +120,31 @@ impl Keys {
         DecodingKey::from_jwk(key?).ok()
     }
 
-    /// Asks for them, if that was not done just now; whether there was an answer.
-    async fn look_again(&self) -> bool {
-        // Whoever comes meanwhile waits for the same answer.
-        let mut asked = self.asked.lock().await;
-        let last = match asked.filter(|asked| asked.at.elapsed() < AGAIN) {
+    /// Fetches the keys, unless that was just done. Returns whether the last fetch succeeded.
+    async fn fetch_again(&self) -> bool {
+        // Concurrent callers wait for the same fetch.
+        let mut last_fetch = self.last_fetch.lock().await;
+        let last = match last_fetch.filter(|last_fetch| last_fetch.at.elapsed() < RETRY_PAUSE) {
             Some(last) => last,
             None => self.refresh().await,
         };
-        *asked = Some(last);
-        last.answered
+        *last_fetch = Some(last);
+        last.succeeded
     }
 
-    async fn refresh(&self) -> Asked {
-        self.take(self.fetch().await)
+    async fn refresh(&self) -> Fetched {
+        self.store(self.fetch().await)
     }
 
-    fn take(&self, fetched: Result<JwkSet, FetchError>) -> Asked {
-        let answered = fetched.is_ok();
+    fn store(&self, fetched: Result<JwkSet, FetchError>) -> Fetched {
+        let succeeded = fetched.is_ok();
         match fetched {
             Ok(set) => self.set.store(Some(set.into())),
             Err(error) => {
                 let consequence = if self.set.load().is_some() {
-                    "the keys it had are used on"
+                    "the last keys stay in use"
                 } else {
-                    "none of its tokens can be checked"
+                    "its tokens cannot be checked"
                 };
                 let from = match &self.source {
                     Jwks::Url(url) => url.to_string(),
@@ -153,22 +153,22 @@ impl Keys {
                 tracing::error!(
                     from,
                     error = with_causes(&error),
-                    "no keys of the identity provider; {consequence}"
+                    "cannot get the keys of the identity provider; {consequence}"
                 );
             }
         }
-        Asked { at: Instant::now(), answered }
+        Fetched { at: Instant::now(), succeeded }
     }
 
     async fn fetch(&self) -> Result<JwkSet, FetchError> {
         match (&self.source, &self.http) {
-            (Jwks::Url(url), Some(http)) => parse(&ask(http, url).await?),
+            (Jwks::Url(url), Some(http)) => parse(&fetch_url(http, url).await?),
             (Jwks::File(path), _) => {
                 let path = path.clone();
                 let read = tokio::task::spawn_blocking(move || read(&path)).await;
                 read.unwrap_or_else(|error| Err(io::Error::other(error).into()))
             }
-            (Jwks::Url(_), None) => Err(io::Error::other("there is no client").into()),
+            (Jwks::Url(_), None) => Err(io::Error::other("no HTTP client").into()),
         }
     }
 }
@@ -180,7 +180,7 @@ fn parse(bytes: &[u8]) -> Result<JwkSet, FetchError> {
     Ok(serde_json::from_slice(bytes)?)
 }
 
-async fn ask(http: &Client, url: &Url) -> Result<Vec<u8>, FetchError> {
+async fn fetch_url(http: &Client, url: &Url) -> Result<Vec<u8>, FetchError> {
     let response = http.get(url.clone()).send().await?;
     if response.status() != StatusCode::OK {
         return Err(FetchError::Status(response.status()));
@@ -194,11 +194,12 @@ fn read(path: &Path) -> Result<JwkSet, FetchError> {
     parse(&bytes)
 }
 
-/// Whether `key` is one to check signatures of `algorithm` with. What a token says of its algorithm is believed only as far
-/// as its key fits.
-fn is_for(key: &Jwk, algorithm: Algorithm) -> bool {
+/// Whether `key` can verify signatures of `algorithm`. The algorithm that a token names counts only if the key fits
+/// it.
+fn can_verify(key: &Jwk, algorithm: Algorithm) -> bool {
     let is_for_signatures = matches!(key.common.public_key_use, None | Some(PublicKeyUse::Signature));
-    let says_so = key.common.key_algorithm.is_none_or(|own| format!("{own:?}") == format!("{algorithm:?}"));
+    let algorithm_matches =
+        key.common.key_algorithm.is_none_or(|own| format!("{own:?}") == format!("{algorithm:?}"));
     let fits = match (&key.algorithm, algorithm) {
         (
             AlgorithmParameters::RSA(_),
@@ -214,5 +215,5 @@ fn is_for(key: &Jwk, algorithm: Algorithm) -> bool {
         (AlgorithmParameters::OctetKeyPair(key), Algorithm::EdDSA) => key.curve == EllipticCurve::Ed25519,
         _ => false,
     };
-    is_for_signatures && says_so && fits
+    is_for_signatures && algorithm_matches && fits
 }

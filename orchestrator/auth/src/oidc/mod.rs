@@ -1,6 +1,7 @@
-//! JSON web tokens of an identity provider: whether they are its own, for us, and valid now, and which role they give.
+//! JSON Web Tokens of an identity provider: checks that they are genuine, for this service and currently valid, and
+//! which role they give.
 //!
-//! Signatures are of the asymmetric algorithms in [`ALGORITHMS`] and no others, whatever a token says of itself.
+//! Only the asymmetric algorithms in [`ALGORITHMS`] are accepted, whatever a token claims.
 
 mod crypto;
 mod keys;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use self::keys::Keys;
 use super::{Caller, Denied, Rights, Role};
 
-/// What a signature may be made with.
+/// The accepted signature algorithms.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -30,10 +31,10 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
 ];
 
-/// By how much the provider's clock may differ from ours, in seconds.
+/// Largest difference between the provider's clock and ours, in seconds.
 const LEEWAY_SECS: u64 = 30;
 
-/// Most characters of a subject in the audit.
+/// Longest subject in the audit, in characters; the rest is cut off.
 const SUBJECT_CHARS_MAX: usize = 128;
 
 /// An identity provider.
@@ -47,10 +48,10 @@ pub struct Oidc {
 }
 
 impl Oidc {
-    /// The provider that `settings` name, if they do.
+    /// The provider configured in `settings`; `None` without one.
     ///
     /// # Errors
-    /// No HTTP client can be made.
+    /// The HTTP client cannot be created.
     pub fn of_settings(settings: &ApiOidc) -> Result<Option<Self>, reqwest::Error> {
         let (Some(issuer), Some(audience), Some(jwks)) =
             (&settings.issuer, &settings.audience, &settings.jwks)
@@ -73,10 +74,10 @@ impl Oidc {
         Arc::clone(&self.keys).follow(shutdown).await;
     }
 
-    /// Whose `token` it is.
+    /// The caller with `token`.
     pub(super) async fn caller(&self, token: &str) -> Result<Caller, Denied> {
         let refused = |error: &jsonwebtoken::errors::Error| {
-            tracing::debug!(%error, "a JSON web token is refused");
+            tracing::debug!(%error, "a JSON Web Token is refused");
             if matches!(error.kind(), ErrorKind::ExpiredSignature) {
                 Denied::Expired
             } else {
@@ -84,7 +85,7 @@ impl Oidc {
             }
         };
         let header = decode_header(token).map_err(|error| refused(&error))?;
-        // What a token calls critical would have to be understood.
+        // Extensions marked critical must be understood, and none is.
         if !ALGORITHMS.contains(&header.alg) || header.crit.is_some() {
             return Err(Denied::Invalid);
         }
@@ -106,7 +107,7 @@ impl Oidc {
         validation
     }
 
-    /// The highest role that `claims` give.
+    /// The highest role that `claims` give; `None` if they give none.
     fn role(&self, claims: &Map<String, Value>) -> Option<Role> {
         let words = words(claim(claims, &self.role_claim)?);
         let given =
@@ -115,7 +116,7 @@ impl Oidc {
     }
 }
 
-/// The claim of this name, or the one that its dots lead to.
+/// The claim of this name, or at this path of names separated by dots.
 fn claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     claims.get(name).or_else(|| {
         let mut parts = name.split('.');
@@ -124,7 +125,7 @@ fn claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     })
 }
 
-/// The texts of a list, or of one text that blanks divide.
+/// The strings of a list, or the words of one string.
 fn words(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => text.split_whitespace().collect(),

@@ -1,4 +1,4 @@
-//! Tokens of a provider whose keys are made here, and which is a real HTTP server.
+//! Tokens of a provider that is a real HTTP server, with generated keys.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -80,7 +80,7 @@ impl Signer {
     }
 }
 
-/// Claims that are right, with `changes`; null takes one out.
+/// Valid claims, with `changes`; null removes one.
 fn claims(changes: &Value) -> Value {
     let mut claims = json!({
         "iss": "https://login.example/", "aud": ["other", "os-upgrade"], "sub": "alice", "exp": now() + 300,
@@ -93,18 +93,18 @@ fn claims(changes: &Value) -> Value {
     claims
 }
 
-/// A provider until dropped: what it answers can be changed, and it counts.
+/// A provider, running until dropped. Its answer can be changed, and requests are counted.
 struct Provider {
     url: String,
     keys: Arc<Mutex<Option<Value>>>,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Provider {
     async fn start(keys: Option<Value>) -> Self {
-        let (keys, asked) = (Arc::new(Mutex::new(keys)), Arc::new(AtomicUsize::default()));
-        let shared = (Arc::clone(&keys), Arc::clone(&asked));
+        let (keys, requests) = (Arc::new(Mutex::new(keys)), Arc::new(AtomicUsize::default()));
+        let shared = (Arc::clone(&keys), Arc::clone(&requests));
         let answer = move || {
             shared.1.fetch_add(1, Ordering::Relaxed);
             let keys = shared.0.lock().unwrap().clone();
@@ -119,15 +119,15 @@ impl Provider {
         let url = format!("http://{}/keys", listener.local_addr().unwrap());
         let router = Router::new().fallback(answer);
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { url, keys, asked, _task: AbortOnDropHandle::new(task) }
+        Self { url, keys, requests, _task: AbortOnDropHandle::new(task) }
     }
 
     fn set(&self, keys: Option<Value>) {
         *self.keys.lock().unwrap() = keys;
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
     }
 
     fn oidc(&self) -> Oidc {
@@ -152,7 +152,7 @@ fn alice(rights: Rights) -> Caller {
 }
 
 #[tokio::test]
-async fn claims_that_are_right_and_wrong() {
+async fn claims_are_validated() {
     let signer = Signer::ecdsa();
     let provider = Provider::start(Some(set(&[signer.jwk("k1")]))).await;
     let oidc = provider.oidc();
@@ -181,11 +181,11 @@ async fn claims_that_are_right_and_wrong() {
     }
     let odd = signer.token("k1", &claims(&json!({ "sub": "a\nb\u{202e}" })));
     assert_eq!(oidc.caller(&odd).await.unwrap().actor, "oidc a b\u{fffd}");
-    assert_eq!(provider.asked(), 1);
+    assert_eq!(provider.requests(), 1);
 }
 
 #[tokio::test]
-async fn signatures_that_are_not_of_a_key() {
+async fn forged_signatures_are_refused() {
     let (signer, other) = (Signer::ecdsa(), Signer::ecdsa());
     let provider = Provider::start(Some(set(&[signer.jwk("k1")]))).await;
     let oidc = provider.oidc();
@@ -193,7 +193,7 @@ async fn signatures_that_are_not_of_a_key() {
     let good = signer.token("k1", &right);
     assert!(oidc.caller(&good).await.is_ok());
 
-    // What a library could be made to believe: no signature, or one by HMAC with the public key as its secret.
+    // Known attacks on libraries: no signature, or an HMAC with the public key as its secret.
     let unsigned = |algorithm: &str| {
         let header = json!({ "alg": algorithm, "kid": "k1" });
         format!("{}.{}.", encode(header.to_string()), encode(right.to_string()))
@@ -226,7 +226,7 @@ async fn signatures_that_are_not_of_a_key() {
     ] {
         assert_eq!(oidc.caller(&token).await, Err(Denied::Invalid), "{token}");
     }
-    // A key set with a secret in it is none of ours.
+    // Symmetric keys are refused, even if the key set contains one.
     let secret = json!({ "kty": "oct", "kid": "k2", "k": encode("secret"), "alg": "HS256" });
     provider.set(Some(set(&[signer.jwk("k1"), secret])));
     let oidc = provider.oidc();
@@ -237,44 +237,44 @@ async fn signatures_that_are_not_of_a_key() {
     assert_eq!(oidc.caller(&token).await, Err(Denied::Invalid));
 }
 
-/// Lets the pause before keys are looked for again pass, and no more.
+/// Advances the clock by the pause between two fetches.
 async fn pause() {
     tokio::time::pause();
-    tokio::time::advance(keys::AGAIN).await;
+    tokio::time::advance(keys::RETRY_PAUSE).await;
     tokio::time::resume();
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_known_is_looked_for_and_holds_up_no_rotation() {
+async fn unknown_keys_are_fetched_with_pauses() {
     let (first, second) = (Signer::ecdsa(), Signer::ed25519());
     let provider = Provider::start(Some(set(&[first.jwk("k1")]))).await;
     let [of_first, of_second] =
         [first.token("k1", &claims(&json!({}))), second.token("k2", &claims(&json!({})))];
     let oidc = provider.oidc();
     assert!(oidc.caller(&of_first).await.is_ok());
-    assert_eq!(oidc.caller(&of_second).await, Err(Denied::Invalid), "it is not there yet");
+    assert_eq!(oidc.caller(&of_second).await, Err(Denied::Invalid), "the key is not published yet");
     provider.set(Some(set(&[second.jwk("k2")])));
     for made_up in 0..10 {
         let made_up = first.token(&format!("x{made_up}"), &claims(&json!({})));
         assert_eq!(oidc.caller(&made_up).await, Err(Denied::Invalid));
     }
-    assert_eq!(provider.asked(), 1, "anybody can name any key");
+    assert_eq!(provider.requests(), 1, "made-up keys cause no fetches");
 
     pause().await;
     assert!(oidc.caller(&of_second).await.is_ok());
-    assert_eq!(oidc.caller(&of_first).await, Err(Denied::Invalid), "the key was taken back");
+    assert_eq!(oidc.caller(&of_first).await, Err(Denied::Invalid), "the key was revoked");
     let nameless = second.token_with(&json!({ "alg": "EdDSA" }), &claims(&json!({})));
-    assert!(oidc.caller(&nameless).await.is_ok(), "there is only one");
-    assert_eq!((provider.asked(), keys::AGAIN), (2, std::time::Duration::from_secs(5)));
+    assert!(oidc.caller(&nameless).await.is_ok(), "there is only one key");
+    assert_eq!((provider.requests(), keys::RETRY_PAUSE), (2, std::time::Duration::from_secs(5)));
 }
 
 #[tokio::test]
-async fn a_provider_that_is_away() {
+async fn unreachable_provider() {
     let signer = Signer::ed25519();
     let provider = Provider::start(None).await;
     let token = signer.token("k1", &claims(&json!({})));
     let oidc = provider.oidc();
-    assert_eq!(oidc.caller(&token).await, Err(Denied::Unavailable), "nobody knows");
+    assert_eq!(oidc.caller(&token).await, Err(Denied::Unavailable), "without keys no token can be checked");
 
     provider.set(Some(set(&[signer.jwk("k1")])));
     pause().await;
@@ -285,11 +285,11 @@ async fn a_provider_that_is_away() {
     for _ in 0..2 {
         assert_eq!(oidc.caller(&unknown).await, Err(Denied::Unavailable), "it may have a new key");
     }
-    assert!(oidc.caller(&token).await.is_ok(), "the last keys go on");
+    assert!(oidc.caller(&token).await.is_ok(), "the last keys stay in use");
 }
 
 #[tokio::test]
-async fn keys_in_a_file_and_roles_elsewhere() {
+async fn key_file_and_nested_role_claim() {
     let signer = Signer::ecdsa();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("keys.json");
@@ -307,9 +307,9 @@ async fn keys_in_a_file_and_roles_elsewhere() {
     }
 }
 
-/// RSA keys cannot be made with ring: a public one, and what was signed with it by another program.
+/// ring cannot generate RSA keys, so this is a fixed key, with signatures made by another program.
 #[test]
-fn signatures_by_rsa() {
+fn rsa_signatures_are_verified() {
     crypto::install();
     let modulus = "vlz3vDD3rpOJS5PT-ca-F3RdMyWrKosr-bU1daElMzZrChGK289rk3wExdKq854zOKZpg_tD9jqVGqlkXZJx4VNk6btkVhJh\
                    xW-seVbYgcxj0Tvtf-cCormhGKejdBsDwYIfkUn9KqvZ3n_PFEoerIJMT9flge4UYKmUpVTBF_3T4fXkkU7w6KMfbUgwnrxD\
@@ -324,7 +324,7 @@ fn signatures_by_rsa() {
                    sKy79Wxf8kcJxKLzwppyFbWytk3Fe02J1va1BBrwLc6tGiRjHOqvbC2hMu04HVIbdCW_OIerZbQp9Vck37X1QN3JcbKZyea3\
                    nwtYdtNoudXK9st7a6I419o0JnMKvU4WYGyQ2wMEXnLyrVVtKtFfWmrEGsc7NdabXGao2D6Mv1p5XgwZFgFhUyVm8JQxtZME\
                    KRlmuRZlH3n2wpgw2lCbrPIiw2GT969M6ayKRfuRTmQSRPgkf-tD1w";
-    // Some providers put a zero in front.
+    // Some providers write a leading zero.
     let with_zero = URL_SAFE_NO_PAD.decode(modulus).map(|bytes| encode([&[0], &bytes[..]].concat())).unwrap();
     for modulus in [modulus, &with_zero] {
         let key = jsonwebtoken::DecodingKey::from_rsa_components(modulus, "AQAB").unwrap();
