@@ -1,4 +1,4 @@
-//! Bodies, and parts of them, that several resources share.
+//! Bodies and parts of bodies that several resources share.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::query::ListMode;
 use crate::text::{BlockerKindWord, HostStatusWord, ReasonKindWord};
 
-/// RFC 3339 in UTC, whole seconds, as everywhere in the specification.
+/// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp(pub DateTime<Utc>);
 
@@ -41,7 +41,7 @@ impl ToSchema for Stamp {
     }
 }
 
-/// RFC 3339 in UTC with milliseconds: many facts share a second.
+/// A time in RFC 3339, UTC, with milliseconds, because many facts share a second.
 #[derive(Debug, Clone, Copy)]
 pub struct Millis(pub DateTime<Utc>);
 
@@ -51,7 +51,7 @@ impl Serialize for Millis {
     }
 }
 
-/// How many entries a list has.
+/// The number of entries of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Count {
     pub count: u64,
@@ -66,7 +66,7 @@ pub enum Entry<K, T> {
 }
 
 impl<K, T> Entry<K, T> {
-    /// What `mode` has of it.
+    /// The key or the whole entry, as `mode` requires.
     pub fn of(mode: ListMode, key: impl FnOnce() -> K, whole: impl FnOnce() -> T) -> Self {
         match mode {
             ListMode::Keys => Self::Key(key()),
@@ -75,11 +75,11 @@ impl<K, T> Entry<K, T> {
     }
 }
 
-/// How many hosts are in which status; those of none are left out.
+/// The number of hosts in each status; statuses without hosts are absent.
 #[derive(Debug, ToSchema)]
 pub struct Counts(#[schema(inline)] pub std::collections::BTreeMap<String, u64>);
 
-/// A reason on the wire: the sentence, and the word that tells its kind.
+/// A reason: a sentence, and the word for its kind.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ReasonFields<'a> {
@@ -102,13 +102,13 @@ impl Serialize for Text<'_> {
 }
 
 impl<'a> ReasonFields<'a> {
-    /// Both, if there is a reason.
+    /// The fields of `reason`; both are absent without one.
     pub fn of(reason: Option<&'a Reason>) -> Self {
         Self { reason: reason.map(Text), reason_kind: reason.map(Reason::kind) }
     }
 }
 
-/// Something that keeps a host from moving.
+/// Something that keeps a host from moving, on the wire.
 #[derive(Debug, Serialize)]
 pub struct Blocker {
     #[serde(flatten)]
@@ -125,8 +125,8 @@ impl From<os_upgrade_kernel::Blocker> for Blocker {
 
 impl PartialSchema for Blocker {
     fn schema() -> RefOr<Schema> {
-        let meaning = "Something that keeps a host from moving. What it is about, such as an action or another host, stands in \
-                       fields of its own, which differ by its kind; until is when time alone ends it, if nothing does before.";
+        let meaning = "Something that keeps a host from moving. Details, such as an action or another host, are in \
+                      further fields, which differ by kind; until is when it ends by time alone, if nothing ends it before.";
         let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
         let object = object.property("kind", BlockerKindWord::schema()).required("kind");
         let object = object.property("until", Stamp::schema());
@@ -151,7 +151,7 @@ pub struct HostOfRun<'a> {
     pub reason: ReasonFields<'a>,
 }
 
-/// How far its worker is with the command under way, as it says.
+/// The progress of the worker with the command under way, as it reports.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Progress<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,9 +162,9 @@ pub struct Progress<'a> {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Fact<'a> {
-    /// Of its record in the journal.
+    /// The sequence of its record in the journal.
     pub sequence: u64,
-    /// In that record, from 0.
+    /// Its place in that record, from 0.
     pub place: u64,
     #[schema(value_type = Stamp)]
     pub time: Millis,
@@ -176,7 +176,7 @@ pub struct Fact<'a> {
     pub actor: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<&'a str>,
-    /// The whole of it; its kinds differ.
+    /// The whole fact; its fields differ by type.
     #[schema(value_type = Object)]
     pub fact: &'a RawValue,
 }

@@ -8,16 +8,21 @@ use crate::body::Stamp;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
 use crate::text::RoleWord;
 
-/// The instances, who leads, how far the others are behind, and where the streams are kept; of any instance.
+/// The instances, which one leads, how far the others are behind, and which servers store the streams; answered by any
+/// instance.
 pub const READ: Route = Route::new(
     Method::Get,
     "/v1/state/cluster",
     VIEWER,
     Tag::Orchestrator,
     "read-cluster",
-    "Read the instances of the site, and where its streams are kept",
+    "Read the instances of the site, and the servers that store its streams",
 )
-.answers(&[Answer::json("as this instance knows it", Shape::of::<ClusterState<'static>>(), example)]);
+.answers(&[Answer::json(
+    "the cluster, as this instance knows it",
+    Shape::of::<ClusterState<'static>>(),
+    example,
+)]);
 
 fn example() -> Value {
     json!({
@@ -45,11 +50,11 @@ fn example() -> Value {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ClusterState<'a> {
-    /// The instance that holds the lease, as far as the one that answers knows.
+    /// The instance that holds the lease, as far as the answering instance knows.
     pub leader: Option<&'a str>,
     pub instances: Vec<InstanceState<'a>>,
     pub streams: Vec<StreamState<'a>>,
-    /// What is wrong among the instances, a sentence each; absent when nothing is.
+    /// Problems among the instances, a sentence each; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -60,19 +65,19 @@ pub struct InstanceState<'a> {
     pub instance: &'a str,
     #[schema(value_type = RoleWord)]
     pub role: &'static str,
-    /// Whether it has been heard of within 5 s.
+    /// Whether it was heard of within the last 5 s.
     pub reachable: bool,
     pub ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_ready_reason: Option<&'a str>,
-    /// The sequence up to which it has the journal.
+    /// The journal sequence up to which it has read.
     pub position: u64,
-    /// How many records the leader had more when both were last heard of; absent while nobody leads.
+    /// How many records it was behind the leader when both were last heard of; absent without a leader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag: Option<u64>,
     pub address: &'a str,
     pub version: &'a str,
-    /// `[site] timezone` of its settings; absent for one of an older version.
+    /// `[site] timezone` of its settings; absent for an instance of an older version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<&'a str>,
     pub last_seen: Stamp,
@@ -90,7 +95,7 @@ pub struct StreamState<'a> {
 #[serde(untagged, rename_all_fields = "kebab-case")]
 pub enum CopiesState<'a> {
     Known {
-        /// The server that leads the stream; absent while they elect one, and where there is but one server.
+        /// The server that leads the stream; absent during an election, and with a single server.
         #[serde(skip_serializing_if = "Option::is_none")]
         leader: Option<&'a str>,
         replicas: Vec<ReplicaState<'a>>,

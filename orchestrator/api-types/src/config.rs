@@ -1,6 +1,7 @@
-//! `/v1/config/os-upgrade` and `/v1/state/os-upgrade/config-history`: what operators intend, and who changed it.
+//! `/v1/config/os-upgrade` and `/v1/state/os-upgrade/config-history`: the configuration that operators write, and its
+//! history.
 //!
-//! The configuration itself is the kernel's; here is how it is described.
+//! The kernel defines the configuration; this file describes it.
 
 use std::borrow::Cow;
 
@@ -37,10 +38,10 @@ pub const READ: Route = Route::new(
 .query::<ReadParameters>()
 .answers(&[
     Answer::json("the configuration", Shape::of::<ConfigBody>(), sample)
-        .with_headers(&[("ETag", Some("tells this configuration, in this form, from all others"))]),
-    Answer::new(304, "the client has it already"),
+        .with_headers(&[("ETag", Some("identifies this configuration in this form"))]),
+    Answer::new(304, "the client has the current configuration"),
     Answer::new(404, "there is no configuration"),
-    Answer::new(412, "it is not one of those in If-Match"),
+    Answer::new(412, "the configuration has none of the tags in If-Match"),
 ]);
 
 /// 201 when there was none, 204 when there was.
@@ -56,18 +57,18 @@ pub const REPLACE: Route<Config> = Route::new(
     sample_with(json!({"rollout": rollout(json!({"max-concurrent": 2, "max-failures": 1}))}))
 })
 .description(
-    "A window that is open now starts a run at once. A run that is active goes on as it began: cancel it to \
-             stop it.",
+    "A window that is open now starts a run at once. An active run continues with its old configuration: cancel it \
+        to stop it.",
 )
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::new(201, "it was created"),
-    Answer::new(204, "it was replaced, or is valid"),
+    Answer::new(201, "the configuration was created"),
+    Answer::new(204, "the configuration was replaced, or is valid"),
     Answer::new(412, "If-Match or If-None-Match expects another configuration"),
 ]);
 
-/// 204; 404 when there is nothing to change, 412 when a `test` of a JSON Patch fails.
+/// 204; 404 without a configuration, 412 when a `test` of a JSON Patch fails.
 pub const CHANGE: Route<Value> = Route::new(
     Method::Patch,
     PATH,
@@ -88,17 +89,17 @@ pub const CHANGE: Route<Value> = Route::new(
 ])
 .description(
     "A merge patch (RFC 7396), also as plain JSON or YAML, or a JSON Patch (RFC 6902). Lists are replaced \
-             whole. Without If-Match it is applied to whatever is configured by then.",
+        as a whole. Without If-Match the patch is applied to the current configuration, whatever it is.",
 )
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "it was changed, or could be"),
+    Answer::new(204, "the configuration was changed, or could be"),
     Answer::new(404, "there is no configuration"),
     Answer::new(412, "If-Match or If-None-Match expects another configuration, or a test failed"),
 ]);
 
-/// 204; 404 when there is none to delete.
+/// 204; 404 without a configuration.
 pub const DELETE: Route = Route::new(
     Method::Delete,
     PATH,
@@ -107,28 +108,28 @@ pub const DELETE: Route = Route::new(
     "delete-configuration",
     "Delete the os upgrade",
 )
-.description("A run that is active goes on to its end: cancel it to stop it.")
+.description("An active run continues to its end: cancel it to stop it.")
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "it was deleted, or could be"),
+    Answer::new(204, "the configuration was deleted, or could be"),
     Answer::new(404, "there is no configuration"),
     Answer::new(412, "If-Match or If-None-Match expects another configuration"),
 ]);
 
-/// Which methods and patches there are.
+/// The methods and the patch formats.
 pub const DESCRIBE: Route = Route::new(
     Method::Options,
     PATH,
     VIEWER,
     Tag::Configuration,
     "describe-configuration",
-    "Ask what may be done with the os upgrade",
+    "List the methods and patch formats of the os upgrade",
 )
-.answers(&[Answer::new(204, "the headers say it")
-    .with_headers(&[("Allow", Some("methods")), ("Accept-Patch", Some("media types of patches"))])]);
+.answers(&[Answer::new(204, "the methods and patch formats are in the headers")
+    .with_headers(&[("Allow", Some("the methods")), ("Accept-Patch", Some("the media types of patches"))])]);
 
-/// Who changed it, newest first.
+/// The changes of the configuration, newest first.
 pub const HISTORY: Route = Route::new(
     Method::Get,
     "/v1/state/os-upgrade/config-history",
@@ -138,7 +139,7 @@ pub const HISTORY: Route = Route::new(
     "List the changes of the configuration, newest first",
 )
 .query::<FactList>()
-.answers(&[Answer::json("a page of them", Shape::of::<ChangeList>(), || json!({"items": [change()]}))]);
+.answers(&[Answer::json("a page of the list", Shape::of::<ChangeList>(), || json!({"items": [change()]}))]);
 
 fn merge_patch() -> Value {
     json!({"rollout": {"max-concurrent": 2}})
@@ -157,7 +158,7 @@ pub fn sample() -> Value {
     })
 }
 
-/// The same, with `more` fields after it.
+/// The sample, with `more` fields added.
 pub(crate) fn sample_with(more: Value) -> Value {
     let mut whole = sample();
     if let (Value::Object(fields), Value::Object(more)) = (&mut whole, more) {
@@ -166,10 +167,10 @@ pub(crate) fn sample_with(more: Value) -> Value {
     whole
 }
 
-/// A rollout as it is shown: whole, with `settings` and the defaults of all others.
+/// A rollout as the API shows it: `settings`, and defaults for all others.
 ///
 /// # Panics
-/// `settings` are not those of a rollout.
+/// `settings` is not a valid rollout.
 pub fn rollout(settings: Value) -> Value {
     let rollout: kernel::Rollout = serde_json::from_value(settings).expect("settings of a rollout");
     serde_json::to_value(rollout).expect("a rollout has string keys and no fallible part")
@@ -193,10 +194,10 @@ fn change() -> Value {
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
 pub struct TagsOfReads {
-    /// answer only if the configuration has one of these tags
+    /// Only if the configuration has one of these tags.
     #[param(rename = "If-Match", value_type = Option<TagsText>)]
     pub matching: Option<String>,
-    /// answer only if it has none of these tags
+    /// Only if it has none of these tags; otherwise 304.
     #[param(rename = "If-None-Match", value_type = Option<TagsText>)]
     pub not_matching: Option<String>,
 }
@@ -208,7 +209,7 @@ pub struct TagsOfWrites {
     /// Only if the configuration has one of these tags.
     #[param(rename = "If-Match", value_type = Option<TagsText>)]
     pub matching: Option<String>,
-    /// Only if it has none of these tags; `*` if there is none.
+    /// Only if it has none of these tags; `*` means only if there is no configuration.
     #[param(rename = "If-None-Match", value_type = Option<TagsText>)]
     pub not_matching: Option<String>,
 }
@@ -217,7 +218,8 @@ pub struct TagsOfWrites {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ReadParameters {
-    /// Validate the request but do not actually perform the requested operation. A read changes nothing: it is answered.
+    /// Validate the request but do not actually perform the requested operation. A read changes nothing, and is
+    /// answered as usual.
     #[param(inline)]
     pub validate: Option<True>,
     /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas.
@@ -230,26 +232,26 @@ impl Parameters for ReadParameters {
 }
 
 list! {
-    /// A page of changes, newest first; or of their keys; or how many there are.
+    /// A page of changes, newest first; or of their keys; or their number.
     ChangeList = page of Change<'static>, or FactKeyText
 }
 
 /// A change of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Change<'a> {
-    /// Of its record in the journal.
+    /// The sequence of its record in the journal.
     pub sequence: u64,
-    /// In that record, from 0.
+    /// Its place in that record, from 0.
     pub place: u64,
     #[schema(value_type = Stamp)]
     pub time: Millis,
-    /// Who did it.
+    /// Who made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<&'a str>,
-    /// What it changed.
+    /// The changed fields.
     #[schema(value_type = Vec<Difference>)]
     pub difference: Vec<os_upgrade_kernel::Difference>,
-    /// The whole from then on; absent where it was deleted.
+    /// The whole configuration after the change; absent if it was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ConfigBody>)]
     pub configuration: Option<Box<RawValue>>,
@@ -260,28 +262,30 @@ pub struct Change<'a> {
 #[schema(as = Config, rename_all = "kebab-case")]
 #[serde(deny_unknown_fields)]
 pub struct ConfigBody {
-    /// Every host on which one of these has announced itself takes part; where several have, the first counts.
+    /// The applications that take part in upgrades, with every host on which one is announced. If several are, the
+    /// first one in this list handles the host.
     #[schema(required = false)]
     pub worker_applications: Vec<WorkerApplication>,
-    /// When runs start by themselves: whenever one of these is open, so that one that is open now starts a run at once.
-    /// Without any, none does.
+    /// When runs start automatically: whenever one of these is open. A window that is open now starts a run at once.
+    /// Without windows no run starts automatically.
     #[schema(required = false)]
     pub maintenance_windows: Vec<Window>,
-    /// When none does, whatever is open. A run under way is not touched: cancel it.
+    /// When no run starts automatically, even if a maintenance window is open. An active run is not affected: cancel
+    /// it to stop it.
     #[schema(required = false)]
     pub deny_windows: Vec<Window>,
-    /// How long after the start of an occurrence a run starts at the latest: sites with the same windows spread. Cut to what
-    /// `minimum-remaining` leaves of the occurrence, where it is longer.
+    /// The longest delay from the start of an occurrence to the start of a run, which spreads sites with the same
+    /// windows. Limited so that `minimum-remaining` is left of the occurrence.
     #[schema(required = false, value_type = DurationText)]
     pub start_jitter: String,
-    /// How much of an occurrence must be left for a run to start in it.
+    /// How much of an occurrence must be left for a run to start.
     #[schema(required = false, value_type = DurationText)]
     pub minimum_remaining: String,
     #[schema(required = false)]
     pub rollout: Rollout,
 }
 
-/// The same, as a part of something larger.
+/// The fields of [`ConfigBody`], as part of a larger object.
 #[derive(Debug)]
 pub struct ConfigFields;
 
@@ -306,42 +310,42 @@ impl ToSchema for ConfigFields {
     }
 }
 
-/// Times that come again and again, each for a duration: on days of the week at a local time, or by a cron schedule.
+/// Recurring times, each with a duration: on days of the week at a local time, or by a cron schedule.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "kebab-case")]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// Full English names, each at most once; with `start-time`, and without `cron`.
+    /// Full English names, each at most once. Requires `start-time`, and excludes `cron`.
     #[schema(required = false, value_type = DaysText)]
     pub days_of_week: String,
-    /// The local time at which it opens.
+    /// The local time at which the window opens.
     #[schema(required = false, value_type = TimeText)]
     pub start_time: String,
-    /// Second (a single one), minute, hour, day of the month, month, day of the week, and year if wanted; or `@hourly`,
-    /// `@daily`, `@weekly`, `@monthly`, `@yearly`. Both the day of the month and the day of the week must fit. Give days of
-    /// the week by name, such as `0 0 1 * * Mon-Fri`: numbers count from 1, which is Sunday. The list of windows shows when
-    /// it opens.
+    /// Second (a single one), minute, hour, day of the month, month, day of the week, and optionally year; or
+    /// `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. Both the day of the month and the day of the week must
+    /// match. Write days of the week by name, such as `0 0 1 * * Mon-Fri`: numbers count from 1, which is Sunday. The
+    /// list of windows shows the resulting times.
     #[schema(required = false)]
     pub cron: String,
     /// An IANA name, or `site-local`, the default.
     #[schema(required = false)]
     pub timezone: String,
-    /// How long it stays open; at most 366 days.
+    /// How long the window stays open; at most 366 days.
     #[schema(value_type = WindowDurationText)]
     pub duration: String,
-    /// The first day, in its zone, on which it opens.
+    /// The first day, in its time zone, on which the window opens.
     #[schema(required = false, value_type = DateText)]
     pub not_before: String,
-    /// The last day, in its zone, on which it opens.
+    /// The last day, in its time zone, on which the window opens.
     #[schema(required = false, value_type = DateText)]
     pub not_after: String,
-    /// When a window ends in whose duration the local clock is changed; `elapsed` unless given.
+    /// When a window ends if the local clock is changed during it; the default is `elapsed`.
     #[schema(required = false)]
     pub dst: DstPolicy,
 }
 
-/// When a window ends in whose duration the local clock is changed: when the duration has `elapsed`, or when the
-/// `wall-clock` shows the start and the duration, an hour later or earlier.
+/// When a window ends if the local clock is changed during it: when the duration has `elapsed`, or when the
+/// `wall-clock` shows the start plus the duration, an hour later or earlier.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "kebab-case")]
 pub enum DstPolicy {
@@ -349,13 +353,13 @@ pub enum DstPolicy {
     WallClock,
 }
 
-/// A merge patch (RFC 7396) of the configuration: the fields that become something else; `null` removes one.
+/// A merge patch (RFC 7396) of the configuration: the fields to set; `null` removes one.
 #[derive(Debug)]
 pub struct ConfigPatch;
 
 impl PartialSchema for ConfigPatch {
     fn schema() -> RefOr<Schema> {
-        let meaning = "A merge patch (RFC 7396): the fields that become something else; null removes one.";
+        let meaning = "A merge patch (RFC 7396): the fields to set; null removes one.";
         let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
         object.additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
     }
@@ -372,12 +376,12 @@ impl ToSchema for ConfigPatch {
 pub struct PatchStep {
     #[schema(value_type = PatchWord)]
     pub op: String,
-    /// Which place it is about (RFC 6901).
+    /// The target, a JSON Pointer (RFC 6901).
     pub path: String,
-    /// Where `move` and `copy` take it from, as a path; others do not look at it.
+    /// The source of `move` and `copy`, a JSON Pointer; ignored by other operations.
     #[schema(required = false)]
     pub from: serde_json::Value,
-    /// What `add`, `replace` and `test` are about.
+    /// The value for `add`, `replace` and `test`.
     #[schema(required = false)]
     pub value: serde_json::Value,
 }
@@ -386,38 +390,38 @@ pub struct PatchStep {
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerApplication {
-    /// The name under which its workers announce themselves: 1 to 255 bytes without control characters.
+    /// The name that its workers announce: 1 to 255 bytes without control characters.
     #[schema(value_type = NameText)]
     pub name: String,
 }
 
-/// How a run goes through the hosts. The defaults are the specification's behaviour.
+/// How a run proceeds through the hosts. The defaults are the specification's behaviour.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "kebab-case")]
 #[serde(deny_unknown_fields)]
 pub struct Rollout {
-    /// How many hosts may be under upgrade at once; their groups' slots bound them too.
+    /// How many hosts may be upgraded at once. The slots of their groups limit them too.
     #[schema(required = false, minimum = 1, maximum = 4_294_967_295_u64, default = 1)]
     pub max_concurrent: u64,
-    /// How many hosts may fail before no further one is started.
+    /// How many hosts may fail. After more failures no further host is started.
     #[schema(required = false, maximum = 4_294_967_295_u64, default = 0)]
     pub max_failures: u64,
     #[schema(required = false, value_type = UnreachableWord, default = "skip")]
     pub unreachable: String,
-    /// How long a host may take to answer `reboot`, its boot and its worker's health check included, at least a second.
+    /// How long a host may take to answer `reboot`, including its boot and its worker's health check; at least 1 s.
     #[schema(required = false, value_type = TimeoutText, default = "30m")]
     pub boot_timeout: String,
 }
 
-/// A place of the configuration that a change made different.
+/// A changed place in the configuration.
 #[derive(Debug, ToSchema)]
 pub struct Difference {
-    /// Which, such as `rollout/max-failures`; empty for the whole.
+    /// The path, such as `rollout/max-failures`; empty for the whole configuration.
     pub path: String,
-    /// What stood there; absent when nothing did.
+    /// The value before the change; absent if there was none.
     #[schema(required = false)]
     pub before: serde_json::Value,
-    /// What stands there since; absent when nothing does.
+    /// The value after the change; absent if there is none.
     #[schema(required = false)]
     pub after: serde_json::Value,
 }

@@ -1,4 +1,4 @@
-//! `/openapi.json`, the page that shows it, and `/metrics`: what programs and people read about the API.
+//! `/openapi.json`, the page that shows it, and `/metrics`.
 
 use serde_json::{Value, json};
 
@@ -22,18 +22,18 @@ pub const OPENAPI: Route = Route::new(
     || json!({"openapi": "3.1.0"}),
 )]);
 
-/// To the page.
+/// Redirects to the page.
 pub const FIND_PAGE: Route = Route::new(
     Method::Get,
     "/docs",
     ANYBODY,
     Tag::Orchestrator,
     "find-page",
-    "Find the page that shows this API",
+    "Redirect to the page that shows this API",
 )
-.answers(&[Answer::new(308, "it is at `/docs/`").with_headers(&[("location", None)])]);
+.answers(&[Answer::new(308, "the page is at `/docs/`").with_headers(&[("location", None)])]);
 
-/// The page.
+/// The page that shows the description.
 pub const PAGE: Route =
     Route::new(Method::Get, "/docs/", ANYBODY, Tag::Orchestrator, "read-page", "Show this API on a page")
         .answers(&[Answer::text("the page", &["text/html"])]);
@@ -45,7 +45,7 @@ pub const PAGE_FILE: Route = Route::new(
     ANYBODY,
     Tag::Orchestrator,
     "read-page-file",
-    "Read a file of that page",
+    "Read a file of the page",
 )
 .names(&[PathName::new("file", "the name of a file", Shape::inline::<String>(), Some("swagger-ui.css"))])
 .answers(&[
@@ -60,6 +60,6 @@ pub const METRICS: Route = Route::new(
     VIEWER,
     Tag::Orchestrator,
     "read-metrics",
-    "Read numbers for a Prometheus",
+    "Read metrics for Prometheus",
 )
-.answers(&[Answer::text("in the OpenMetrics text format", &[OPEN_METRICS])]);
+.answers(&[Answer::text("metrics in the OpenMetrics text format", &[OPEN_METRICS])]);

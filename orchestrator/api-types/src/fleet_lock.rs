@@ -1,4 +1,4 @@
-//! FleetLock: slots for clients from outside, `POST /v1/pre-reboot` and `/v1/steady-state`, also below `/fleetlock`.
+//! FleetLock: slots for external clients, `POST /v1/pre-reboot` and `/v1/steady-state`, also below `/fleetlock`.
 
 mod claim;
 
@@ -8,13 +8,13 @@ use utoipa::{IntoParams, ToSchema};
 pub use self::claim::{Claim, ClaimBody, ClaimError, REQUEST_BYTES_MAX};
 use crate::route::{Access, Answer, Dialect, Method, Route, Shape, Tag};
 
-/// It shows that a request is meant for a FleetLock server, and has not come here by a redirect.
+/// The header that marks requests to a FleetLock server. It shows that a request was not redirected here.
 pub const PROTOCOL_HEADER: &str = "fleet-lock-protocol";
 
-/// What the paths are also served below, with everything else there.
+/// The paths are also served below this prefix, and all requests below it are answered in FleetLock's dialect.
 const BELOW: &str = "fleetlock";
 
-/// A slot, answered with 200 once it is durable that the client holds it.
+/// Take a slot: 200 once the grant is durable.
 pub const LOCK: Route<ClaimBody> = Route::new(
     Method::Post,
     "/v1/pre-reboot",
@@ -27,14 +27,14 @@ pub const LOCK: Route<ClaimBody> = Route::new(
 .headers::<Protocol>()
 .answers(&[Answer::json("the client holds a slot", Shape::of::<Granted>(), || json!({}))]);
 
-/// No slot any more, answered with 200 once it is durable that the client holds none.
+/// Release a slot: 200 once it is durable that the client holds none.
 pub const UNLOCK: Route<ClaimBody> = Route::new(
     Method::Post,
     "/v1/steady-state",
     Access::LockGroup,
     Tag::FleetLock,
     "steady-state",
-    "Give a slot back",
+    "Release a slot",
 )
 .body::<ClaimBody>(claim)
 .headers::<Protocol>()
@@ -44,7 +44,7 @@ fn claim() -> Value {
     json!({"client_params": {"id": "c988d2509fdf5cdcbed39037c56406fb", "group": "default"}})
 }
 
-/// It is granted.
+/// The request is granted.
 #[derive(Debug, ToSchema)]
 pub struct Granted {}
 
@@ -52,7 +52,7 @@ pub struct Granted {}
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
 pub struct Protocol {
-    /// that the request is meant for such a server
+    /// Marks the request as meant for a FleetLock server.
     #[param(rename = "fleet-lock-protocol", value_type = Meant)]
     pub protocol: String,
 }
@@ -64,15 +64,15 @@ pub enum Meant {
     True,
 }
 
-/// The path of the route that a request for `path` means. Clients join a path to their base URL with too few slashes or
-/// too many, so any number of them is taken.
+/// The path of the route that `path` denotes. Clients join paths to their base URL with too few or too many slashes,
+/// so any number of slashes is accepted.
 pub fn meant(path: &str) -> Option<&'static str> {
-    let asked = segments(path);
-    let asked = asked.strip_prefix(&[BELOW]).unwrap_or(&asked);
-    [LOCK.path(), UNLOCK.path()].into_iter().find(|known| segments(known) == asked)
+    let requested = segments(path);
+    let requested = requested.strip_prefix(&[BELOW]).unwrap_or(&requested);
+    [LOCK.path(), UNLOCK.path()].into_iter().find(|known| segments(known) == requested)
 }
 
-/// The dialect of whatever is asked for at `path`, a route or not.
+/// The dialect of requests for `path`, which need not be a route.
 pub fn dialect_of(path: &str) -> Dialect {
     if meant(path).is_some() || segments(path).first() == Some(&BELOW) {
         Dialect::FleetLock
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths() {
+    fn paths_are_normalised() {
         for base in ["", "/", "//", "/fleetlock", "/fleetlock/", "//fleetlock//"] {
             for (path, expected) in [
                 ("/v1/pre-reboot", LOCK.path()),

@@ -1,5 +1,5 @@
-//! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host` and `/enrolment-history`: every host that is known,
-//! and which of them operators let take part in runs. Extensions of the specification.
+//! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host` and `/enrolment-history`: every known host, and
+//! which of them take part in runs. Extensions of the specification.
 
 use os_upgrade_protocol::{HostName, Versions};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::query::{self, FactList, NameList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::text::{AuditReasonText, EnrolmentWord, FactKeyText, HostStatusWord, NameText, ReachabilityWord};
 
-/// A JSON list by hostname, or with `limit` or `after` a page of it.
+/// A JSON list by hostname, or a page of it with `limit` or `after`.
 pub const LIST: Route = Route::new(
     Method::Get,
     "/v1/state/os-upgrade/hosts",
@@ -22,9 +22,7 @@ pub const LIST: Route = Route::new(
     "List the hosts, by name: their versions, and why they are not moving",
 )
 .query::<ListParameters>()
-.answers(&[Answer::json("every host that is known, or a page of them", Shape::of::<HostList>(), || {
-    json!([host()])
-})]);
+.answers(&[Answer::json("every known host, or a page of them", Shape::of::<HostList>(), || json!([host()]))]);
 
 /// One entry of the list, which a worker may read at its start to compare versions.
 pub const READ: Route = Route::new(
@@ -41,7 +39,7 @@ pub const READ: Route = Route::new(
     Answer::new(404, "there is no such host"),
 ]);
 
-/// 204 once it is durable that they take part from the next run on, all of them or none.
+/// 204 once it is durable that all of them take part from the next run on.
 pub const APPROVE: Route<HostsToApprove> = Route::new(
     Method::Post,
     "/v1/state/os-upgrade/approve-hosts",
@@ -53,39 +51,46 @@ pub const APPROVE: Route<HostsToApprove> = Route::new(
 .body::<HostsToApprove>(|| json!({"hosts": ["h01", "h02"]}))
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "they take part, or could"),
-    Answer::new(409, "there is no place for so many hosts"),
+    Answer::new(204, "the hosts take part, or could"),
+    Answer::new(409, "the limit of hosts is exceeded"),
 ]);
 
-/// 204 once it is durable that it takes no part any more. In the active run it is not started; where it has its slot
-/// already, it goes on to its end there.
+/// 204 once it is durable that the host no longer takes part. In the active run it is not started; if it already has
+/// its slot, its upgrade is completed.
 pub const WITHDRAW: Route<HostToWithdraw> = Route::new(
     Method::Post,
     "/v1/state/os-upgrade/withdraw-host",
     OPERATOR,
     Tag::Upgrades,
     "withdraw-host",
-    "Let a host take part in runs no more, also where hosts are approved by themselves",
+    "Exclude a host from runs, also where hosts are approved automatically",
 )
 .body::<HostToWithdraw>(|| json!({"host": "h01", "reason": "it was sold"}))
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "it takes no part any more, or would not"),
+    Answer::new(204, "the host no longer takes part, or would not"),
     Answer::new(404, "there is no such host"),
-    Answer::new(409, "forgotten, it would take part again at once; or there is no place for another"),
+    Answer::new(
+        409,
+        "if forgotten, the host would take part again at once; or the limit of hosts is exceeded",
+    ),
 ]);
 
-/// Who approved and withdrew which hosts, newest first.
+/// The approvals and withdrawals of hosts, newest first.
 pub const HISTORY: Route = Route::new(
     Method::Get,
     "/v1/state/os-upgrade/enrolment-history",
     VIEWER,
     Tag::Upgrades,
     "list-enrolments",
-    "List which hosts operators approved and withdrew, newest first",
+    "List the approvals and withdrawals of hosts, newest first",
 )
 .query::<FactList>()
-.answers(&[Answer::json("a page of it", Shape::of::<EnrolmentList>(), || json!({"items": [enrolment()]}))]);
+.answers(&[Answer::json(
+    "a page of the list",
+    Shape::of::<EnrolmentList>(),
+    || json!({"items": [enrolment()]}),
+)]);
 
 fn host() -> Value {
     json!({
@@ -123,19 +128,19 @@ fn enrolment() -> Value {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ListParameters {
-    /// How many entries at most; all unless given.
+    /// The maximum number of entries; the default is all.
     #[param(minimum = 1, maximum = 500)]
     #[serde(default, deserialize_with = "query::page")]
     pub limit: Option<u32>,
-    /// The `next` of the page before: entries whose names come after this one.
+    /// The `next` of the previous page: return entries whose names come after this one.
     pub after: Option<String>,
-    /// Only those that have announced themselves and wait for approval.
+    /// Return only announced hosts that wait for approval.
     #[param(inline)]
     pub pending: Option<True>,
-    /// Only the keys of the entries.
+    /// Return only the keys of the entries.
     #[param(inline)]
     pub keys: Option<True>,
-    /// Only how many entries there are. It goes before `keys`.
+    /// Return only the number of entries. Takes precedence over `keys`.
     #[param(inline)]
     pub count: Option<True>,
 }
@@ -145,7 +150,7 @@ impl Parameters for ListParameters {
 }
 
 impl ListParameters {
-    /// Whether only those are wanted that wait for approval, and what any list by name is asked.
+    /// Whether to list only hosts that wait for approval, and the parameters of a list by name.
     pub fn split(self) -> (bool, NameList) {
         let Self { limit, after, pending, keys, count } = self;
         (pending.is_some(), NameList { limit, after, keys, count })
@@ -153,47 +158,47 @@ impl ListParameters {
 }
 
 list! {
-    /// The hosts, by name, or a page of them; or their names; or how many there are.
+    /// The hosts, by name, or a page of them; or their names; or their number.
     HostList = whole of Host<'static>, or NameText
 }
 
 list! {
-    /// A page of which hosts operators approved and withdrew, newest first; or of the keys of that; or how much there is.
+    /// A page of approvals and withdrawals, newest first; or of their keys; or their number.
     EnrolmentList = page of Fact<'static>, or FactKeyText
 }
 
-/// Hosts that are to take part.
+/// Hosts to approve.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostsToApprove {
-    /// Their names; also of such as have not announced themselves yet.
+    /// The names of the hosts, which need not be announced yet.
     #[schema(value_type = Vec<NameText>, min_items = 1, max_items = 1000)]
     pub hosts: Vec<HostName>,
 }
 
-/// A host that is to take part no more.
+/// A host to withdraw.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostToWithdraw {
-    /// Its name.
+    /// The name of the host.
     #[schema(value_type = NameText)]
     pub host: HostName,
-    /// Why, for the audit.
+    /// The reason, for the audit.
     #[schema(value_type = AuditReasonText)]
     pub reason: String,
-    /// Keep no note of it: while its announcement is there, or once it announces itself again, it waits for approval like one
-    /// that has never been seen.
+    /// Keep no record of the host. If it is announced, or once it is announced again, it waits for approval like a new
+    /// host.
     #[serde(default)]
     #[schema(required = false)]
     pub forget: bool,
 }
 
-/// A host as it stands in the list.
+/// A host in the list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Host<'a> {
     pub hostname: &'a str,
-    /// Those whose workers have announced themselves on it.
+    /// The applications whose workers are announced on it.
     pub applications: Vec<&'a str>,
     /// The lock group whose slot it needs.
     pub group: &'a str,
@@ -202,22 +207,22 @@ pub struct Host<'a> {
     /// Whether it takes part in runs.
     #[schema(value_type = EnrolmentWord)]
     pub enrolment: &'static str,
-    /// Who approved or withdrew it.
+    /// Who approved or withdrew it; absent if nobody did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<&'a str>,
-    /// When.
+    /// When it was approved or withdrawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Stamp>,
-    /// When the bus took the last announcement of a worker on it.
+    /// When the bus stored the last announcement of a worker on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub announced_at: Option<Stamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, String>>)]
     pub versions: Option<&'a Versions>,
-    /// When the bus took those versions.
+    /// When the bus stored these versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_time: Option<Stamp>,
-    /// Where it is in the active run.
+    /// Its status in the active run; absent if it takes no part.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HostStatusWord>)]
     pub status: Option<&'static str>,
@@ -227,10 +232,10 @@ pub struct Host<'a> {
     pub why: &'a str,
     #[serde(flatten)]
     pub reason: ReasonFields<'a>,
-    /// When, at the latest, that changes by time alone.
+    /// When this ends by time alone, at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
-    /// What keeps it from moving, the decisive one first.
+    /// What keeps it from moving, the most important first.
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,

@@ -1,4 +1,4 @@
-//! The shapes of lists: entries, or their keys, or how many there are. Each stands with its resource.
+//! The shapes of lists: entries, their keys, or a count. Each list is declared with its resource.
 
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder};
@@ -6,7 +6,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 
 use crate::body::Count;
 
-/// Makes the shape of a list: what it is, its name in the document, how it is put together, and its entries and their
+/// Declares the shape of a list: its description, its name in the document, its form, and the types of its entries and
 /// keys.
 macro_rules! list {
     ($(#[doc = $meaning:literal])+ $name:ident = $form:ident of $entry:ty, or $key:ty) => {
@@ -39,7 +39,7 @@ macro_rules! list {
 
 pub(crate) use list;
 
-/// The shape of a list of `T`, with keys `K`, of this form.
+/// The shape of a list of `T` with keys `K`, in this form.
 pub(crate) fn described<T: ToSchema, K: ToSchema>(
     form: fn(Schema) -> Schema,
     meaning: &str,
@@ -49,24 +49,24 @@ pub(crate) fn described<T: ToSchema, K: ToSchema>(
     list.description(Some(meaning.trim())).into()
 }
 
-/// All entries, or a page of them.
+/// A form of lists: all entries, or a page of them.
 pub(crate) fn whole(entries: Schema) -> Schema {
     OneOfBuilder::new().item(entries.clone()).item(page(entries)).build().into()
 }
 
-/// A page of entries.
+/// A form of lists: a page of entries.
 pub(crate) fn page(entries: Schema) -> Schema {
     page_of("items", entries)
 }
 
-/// A page of entries that are called secrets.
+/// A form of lists: a page of entries in the field `secrets`.
 pub(crate) fn secrets(entries: Schema) -> Schema {
     page_of("secrets", entries)
 }
 
 fn page_of(name: &str, entries: Schema) -> Schema {
     let next = ObjectBuilder::new().schema_type(utoipa::openapi::schema::Type::String);
-    let next = next.description(Some("What `after` of the next page is; absent from the last one."));
+    let next = next.description(Some("The value of `after` for the next page; absent on the last page."));
     ObjectBuilder::new().property(name, entries).property("next", next).required(name).build().into()
 }
 

@@ -11,7 +11,7 @@ use crate::text::FactKeyText;
 
 /// The query parameters of a route.
 pub trait Parameters: DeserializeOwned {
-    /// Every name there is.
+    /// The names of all parameters.
     const NAMES: &'static [&'static str];
 }
 
@@ -23,7 +23,7 @@ impl Parameters for Nothing {
     const NAMES: &'static [&'static str] = &[];
 }
 
-/// The only value that the specification has for `validate`; the name of a parameter alone means it too.
+/// The only value that the specification defines for `validate`. A parameter without a value means it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum True {
     True,
@@ -43,11 +43,13 @@ impl<'de> Deserialize<'de> for True {
         if text.is_empty() || text == "true" {
             return Ok(Self::True);
         }
-        Err(de::Error::custom(format!("{text:?} is not understood; write true, or leave the parameter out")))
+        Err(de::Error::custom(format!(
+            "{text:?} is not a valid value; write true, or leave the parameter out"
+        )))
     }
 }
 
-/// `validate=true`: check, and do nothing.
+/// `validate=true`: only validate the request.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Validate {
@@ -61,13 +63,13 @@ impl Parameters for Validate {
 }
 
 impl Validate {
-    /// Whether the request is only to be checked.
+    /// Whether only to validate the request.
     pub fn only(&self) -> bool {
         matches!(self.validate, Some(True::True))
     }
 }
 
-/// Reads how many are wanted, from 1 to `MAX`.
+/// Reads a limit from 1 to `MAX`.
 pub(crate) fn limit<'de, D: Deserializer<'de>, const MAX: u32>(
     deserializer: D,
 ) -> Result<Option<u32>, D::Error> {
@@ -79,30 +81,30 @@ pub(crate) fn limit<'de, D: Deserializer<'de>, const MAX: u32>(
     }
 }
 
-/// Most entries of a page.
+/// Most entries on a page.
 pub const PAGE_MAX: u32 = 500;
 
-/// Reads how many entries are wanted in a page.
+/// Reads the limit of a page.
 pub(crate) fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     limit::<_, PAGE_MAX>(deserializer)
 }
 
-/// Entries of a page, when nothing is asked for.
+/// Entries on a page without `limit`.
 const PAGE_DEFAULT: u32 = 50;
 
-/// What of a list is wanted.
+/// What a list returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListMode {
     /// The entries.
     Entries,
     /// Their keys.
     Keys,
-    /// How many there are.
+    /// Their number.
     Count,
 }
 
 impl ListMode {
-    /// By what was said of the two parameters.
+    /// The mode by the two parameters; `count` takes precedence.
     pub const fn of(keys: Option<True>, count: Option<True>) -> Self {
         match (keys, count) {
             (_, Some(True::True)) => Self::Count,
@@ -112,13 +114,13 @@ impl ListMode {
     }
 }
 
-/// What is asked of a list with pages.
+/// The query of a list with pages.
 #[derive(Debug)]
 pub struct ListQuery<K> {
     pub mode: ListMode,
-    /// How many entries a page has at most.
+    /// The maximum number of entries on the page.
     pub limit: u32,
-    /// The key of the last entry of the page before.
+    /// The key of the last entry of the previous page.
     pub after: Option<K>,
 }
 
@@ -128,20 +130,20 @@ impl<K> ListQuery<K> {
     }
 }
 
-/// The parameters of a list by name, which is whole unless a page of it is asked for.
+/// The parameters of a list by name. All entries are returned unless a page is requested.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct NameList {
-    /// How many entries at most; all unless given.
+    /// The maximum number of entries; the default is all.
     #[param(minimum = 1, maximum = 500)]
     #[serde(default, deserialize_with = "page")]
     pub limit: Option<u32>,
-    /// The `next` of the page before: entries whose names come after this one.
+    /// The `next` of the previous page: return entries whose names come after this one.
     pub after: Option<String>,
-    /// Only the keys of the entries.
+    /// Return only the keys of the entries.
     #[param(inline)]
     pub keys: Option<True>,
-    /// Only how many entries there are. It goes before `keys`.
+    /// Return only the number of entries. Takes precedence over `keys`.
     #[param(inline)]
     pub count: Option<True>,
 }
@@ -151,17 +153,17 @@ impl Parameters for NameList {
 }
 
 impl NameList {
-    /// What is wanted.
+    /// What the list returns.
     pub const fn mode(&self) -> ListMode {
         ListMode::of(self.keys, self.count)
     }
 
-    /// Whether only a page is wanted.
+    /// Whether a page is requested.
     pub const fn is_paged(&self) -> bool {
         self.limit.is_some() || self.after.is_some()
     }
 
-    /// Of `entries`, which are in the order of their names, those that are wanted, and what the next page begins after.
+    /// The requested page of `entries`, which are sorted by name, and the `after` of the next page.
     pub fn page<T>(
         &self,
         entries: impl Iterator<Item = T>,
@@ -177,8 +179,8 @@ impl NameList {
     }
 }
 
-/// Makes the parameters of a list with pages: its name, the type of its keys and what describes them, and the parameters
-/// that only this list has.
+/// Declares the parameters of a list with pages: their name, the type of the keys and its description, and the
+/// parameters that only this list has.
 macro_rules! paged {
     (
         $(#[doc = $what:literal])+ $name:ident by $key:ty, described by $text:ident
@@ -188,11 +190,11 @@ macro_rules! paged {
         #[derive(Debug, ::serde::Deserialize, ::utoipa::IntoParams)]
         #[into_params(parameter_in = Query)]
         pub struct $name {
-            /// How many entries at most; 50 unless given.
+            /// The maximum number of entries; the default is 50.
             #[param(minimum = 1, maximum = 500)]
             #[serde(default, deserialize_with = "crate::query::page")]
             pub limit: Option<u32>,
-            /// The `next` of the page before.
+            /// The `next` of the previous page.
             #[param(value_type = Option<$text>)]
             pub after: Option<$key>,
             $(
@@ -200,10 +202,10 @@ macro_rules! paged {
                 #[param(inline)]
                 pub $own: Option<crate::query::True>,
             )*
-            /// Only the keys of the entries.
+            /// Return only the keys of the entries.
             #[param(inline)]
             pub keys: Option<crate::query::True>,
-            /// Only how many there are, on all pages together. It goes before `keys`.
+            /// Return only the number of entries on all pages. Takes precedence over `keys`.
             #[param(inline)]
             pub count: Option<crate::query::True>,
         }
@@ -214,7 +216,7 @@ macro_rules! paged {
         }
 
         impl $name {
-            /// What is asked for.
+            /// The query, with defaults.
             pub fn asked(self) -> crate::query::ListQuery<$key> {
                 let Self { limit, after, keys, count, .. } = self;
                 crate::query::ListQuery::of(limit, after, keys, count)

@@ -1,27 +1,27 @@
-//! Roles: what an operator, or a program, may do.
+//! Roles: what a person or a program may do.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What an operator, or a program, may do. Each may do what those before it may.
+/// What a person or a program may do. Each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Read everything.
     Viewer,
-    /// Start runs, cancel them, and say who holds slots.
+    /// Start and cancel runs, approve hosts, and hold and release slots.
     Operator,
     /// Everything.
     Admin,
 }
 
 impl Role {
-    /// Each role, the least first.
+    /// All roles, the lowest first.
     pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
 
-    /// Its word in files, settings and on the command line.
+    /// The name in files, settings and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",

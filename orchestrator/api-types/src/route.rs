@@ -1,4 +1,4 @@
-//! The declaration of a route. Who may ask for it is an argument of the constructor: there is no route without it.
+//! The declaration of a route. Its access is an argument of the constructor, so no route lacks it.
 //!
 //! ```
 //! use os_upgrade_api_types::route::{Method, Route, Tag, VIEWER};
@@ -22,32 +22,32 @@ use crate::role::Role;
 /// The media type of JSON.
 pub const JSON: &str = "application/json";
 
-/// Who may ask for a route.
+/// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Anybody, without credentials.
     Anybody,
-    /// Whoever has this role, or one above it.
+    /// Callers with this role, or a higher one.
     Role(Role),
-    /// Whoever may ask for slots of the lock group that the body names, with the credentials of FleetLock clients.
+    /// Callers that may request slots of the lock group in the body, with the credentials of FleetLock clients.
     LockGroup,
 }
 
-/// Anybody.
+/// Anybody, without credentials.
 pub const ANYBODY: Access = Access::Anybody;
-/// Viewers and those above them.
+/// Viewers, operators and admins.
 pub const VIEWER: Access = Access::Role(Role::Viewer);
 /// Operators and admins.
 pub const OPERATOR: Access = Access::Role(Role::Operator);
 /// Admins.
 pub const ADMIN: Access = Access::Role(Role::Admin);
 
-/// How a route speaks: its errors, its limits, and the credentials that it takes.
+/// The conventions of a route: its errors, its limits, and the credentials that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// As the specification has it: `errors`, JSON or YAML, bearer tokens.
+    /// Those of the specification: `errors`, JSON or YAML, bearer tokens.
     Specification,
-    /// As FleetLock has it: `kind` and `value`, JSON, and HTTP Basic or certificates beside bearer tokens.
+    /// Those of FleetLock: `kind` and `value`, JSON, and HTTP Basic or certificates besides bearer tokens.
     FleetLock,
 }
 
@@ -61,20 +61,20 @@ impl Dialect {
     }
 }
 
-/// A method of HTTP.
+/// An HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// Reads; HEAD is answered too.
     Get,
     /// Replaces or creates.
     Put,
-    /// Does something.
+    /// Performs an operation.
     Post,
     /// Changes a part.
     Patch,
-    /// Takes away.
+    /// Deletes.
     Delete,
-    /// Says what may be done.
+    /// Lists the methods.
     Options,
 }
 
@@ -95,9 +95,9 @@ impl Method {
 /// The groups of routes, in the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {
-    /// What operators intend.
+    /// The intended configuration, and its secrets.
     Configuration,
-    /// How upgrades stand, and starting and stopping them.
+    /// The progress of upgrades, starting and stopping them, and hosts.
     Upgrades,
     /// Slots, for operators.
     Slots,
@@ -120,7 +120,7 @@ impl Tag {
     }
 }
 
-/// The shape of a value, and the named shapes that it refers to.
+/// The schema of a value, and the named schemas that it references.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub(crate) schema: fn() -> RefOr<Schema>,
@@ -128,17 +128,17 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A shape with a name of its own in the description.
+    /// A schema with a name of its own in the description.
     pub const fn of<T: ToSchema>() -> Self {
         Self { schema: reference::<T>, components: with_own::<T> }
     }
 
-    /// A list of values of such a shape.
+    /// A list of values with such a schema.
     pub const fn list_of<T: ToSchema>() -> Self {
         Self { schema: list::<T>, components: with_own::<T> }
     }
 
-    /// A shape that has no name.
+    /// A schema without a name.
     pub const fn inline<T: ToSchema>() -> Self {
         Self { schema: T::schema, components: T::schemas }
     }
@@ -152,13 +152,13 @@ fn list<T: ToSchema>() -> RefOr<Schema> {
     ArrayBuilder::new().items(Ref::from_schema_name(T::name())).into()
 }
 
-/// The shape of `T` by its name, and those that it refers to.
+/// The schema of `T` with its name, and those that it references.
 pub(crate) fn with_own<T: ToSchema>(components: &mut Vec<(String, RefOr<Schema>)>) {
     components.push((T::name().into_owned(), T::schema()));
     T::schemas(components);
 }
 
-/// What a body may be.
+/// A kind of body: its media type, schema and example.
 #[derive(Debug, Clone, Copy)]
 pub struct Content {
     pub(crate) media_type: &'static str,
@@ -173,7 +173,7 @@ impl Content {
     }
 }
 
-/// What a route answers, where that is special about it: what any route may answer is added to all.
+/// An answer of a route. Answers that any route may give are added to all routes.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
     pub(crate) status: u16,
@@ -199,7 +199,7 @@ impl Answer {
         Self { texts: media_types, ..Self::new(200, when) }
     }
 
-    /// The same with these headers: their names, and what each says.
+    /// Adds headers: their names and meanings.
     #[must_use]
     pub const fn with_headers(self, headers: &'static [(&'static str, Option<&'static str>)]) -> Self {
         Self { headers, ..self }
@@ -216,7 +216,7 @@ pub struct PathName {
 }
 
 impl PathName {
-    /// The name that stands at `{name}`.
+    /// The name at `{name}` in the path.
     pub const fn new(
         name: &'static str,
         meaning: &'static str,
@@ -227,14 +227,14 @@ impl PathName {
     }
 }
 
-/// What is said of a route, whatever its body.
+/// The declaration of a route, without the type of its body.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
-    /// Its method.
+    /// The HTTP method.
     pub method: Method,
-    /// Its path, with `{name}` for each name in it.
+    /// The path, with `{name}` for each name in it.
     pub path: &'static str,
-    /// Who may ask for it.
+    /// Who may call it.
     pub access: Access,
     pub(crate) tag: Tag,
     pub(crate) id: &'static str,
@@ -250,7 +250,7 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// How it speaks.
+    /// Its conventions, which follow from its access.
     pub const fn dialect(&self) -> Dialect {
         match self.access {
             Access::Anybody | Access::Role(_) => Dialect::Specification,
@@ -259,7 +259,7 @@ impl Declaration {
     }
 }
 
-/// A route, to which a `B` is sent.
+/// A route whose request body is a `B`.
 #[derive(Debug)]
 pub struct Route<B = ()> {
     declaration: Declaration,
@@ -267,7 +267,7 @@ pub struct Route<B = ()> {
 }
 
 impl Route {
-    /// `method` at `path`, with its group, its name (`operationId`) and one line about it.
+    /// `method` at `path`, with its group, its `operationId` and a one-line summary.
     pub const fn new(
         method: Method,
         path: &'static str,
@@ -295,20 +295,20 @@ impl Route {
         Self { declaration, body: PhantomData }
     }
 
-    /// The same with a body, such as `example`.
+    /// Adds a body, such as `example`.
     #[must_use]
     pub const fn body<B: ToSchema>(self, example: fn() -> Value) -> Route<B> {
         self.body_described::<B, B>(example)
     }
 
-    /// The same with a body that may be left out.
+    /// Adds an optional body.
     #[must_use]
     pub const fn optional_body<B: ToSchema>(self, example: fn() -> Value) -> Route<B> {
         let Route { declaration, body } = self.body::<B>(example);
         Route { declaration: Declaration { body_is_optional: true, ..declaration }, body }
     }
 
-    /// The same with a body `B` that is described by `D`, because `B` is not the API's own.
+    /// Adds a body `B` that is described by `D`, because `B` is a type of another crate.
     #[must_use]
     pub const fn body_described<B, D: ToSchema>(self, example: fn() -> Value) -> Route<B> {
         let content = Content::new(JSON, Shape::of::<D>(), example);
@@ -318,44 +318,44 @@ impl Route {
 }
 
 impl<B> Route<B> {
-    /// The same with more to be said of it than one line.
+    /// Adds a description to the summary.
     #[must_use]
     pub const fn description(self, text: &'static str) -> Self {
         Self { declaration: Declaration { description: Some(text), ..self.declaration }, ..self }
     }
 
-    /// The same with these names in its path.
+    /// Declares the names in the path.
     #[must_use]
     pub const fn names(self, names: &'static [PathName]) -> Self {
         assert!(names.len() == placeholders(self.declaration.path), "as many names as the path has");
         Self { declaration: Declaration { names, ..self.declaration }, ..self }
     }
 
-    /// The same with the headers `H`.
+    /// Adds the request headers `H`.
     #[must_use]
     pub const fn headers<H: IntoParams>(self) -> Self {
         Self { declaration: Declaration { headers: Some(parameters::<H>), ..self.declaration }, ..self }
     }
 
-    /// The same with the query parameters `Q`.
+    /// Adds the query parameters `Q`.
     #[must_use]
     pub const fn query<Q: IntoParams>(self) -> Self {
         Self { declaration: Declaration { query: Some(parameters::<Q>), ..self.declaration }, ..self }
     }
 
-    /// The same with bodies of other media types.
+    /// Adds bodies of other media types.
     #[must_use]
     pub const fn other_bodies(self, other_bodies: &'static [Content]) -> Self {
         Self { declaration: Declaration { other_bodies, ..self.declaration }, ..self }
     }
 
-    /// The same with these answers.
+    /// Declares the answers.
     #[must_use]
     pub const fn answers(self, answers: &'static [Answer]) -> Self {
         Self { declaration: Declaration { answers, ..self.declaration }, ..self }
     }
 
-    /// What is said of it.
+    /// The declaration.
     pub const fn declaration(&self) -> &Declaration {
         &self.declaration
     }
@@ -365,10 +365,10 @@ impl<B> Route<B> {
         self.declaration.path
     }
 
-    /// A request by it, with `names` in the path, in their order.
+    /// A call of the route, with `names` in the path, in order.
     ///
     /// # Panics
-    /// There are more names or fewer than the path has.
+    /// The number of names differs from that in the path.
     pub fn named<const COUNT: usize>(&self, names: [&str; COUNT]) -> Call<B> {
         let mut names = names.into_iter();
         let segment = |segment: &str| {
@@ -383,13 +383,13 @@ impl<B> Route<B> {
         Call { method: self.declaration.method, segments, query: Vec::new(), body: PhantomData }
     }
 
-    /// A request by it, which has no names in its path.
+    /// A call of the route, whose path has no names.
     pub fn call(&self) -> Call<B> {
         self.named([])
     }
 }
 
-/// How many names a path has.
+/// The number of names in a path.
 pub(crate) const fn placeholders(path: &str) -> usize {
     let (bytes, mut at, mut count) = (path.as_bytes(), 0, 0);
     while at < bytes.len() {
@@ -405,7 +405,7 @@ fn parameters<P: IntoParams>() -> Vec<Parameter> {
     P::into_params(|| Some(ParameterIn::Query))
 }
 
-/// A request by a route, to which a `B` is sent.
+/// A client's call of a route whose request body is a `B`.
 #[derive(Debug)]
 pub struct Call<B = ()> {
     method: Method,
@@ -421,7 +421,7 @@ impl<B> From<&Route<B>> for Call<B> {
 }
 
 impl<B> Call<B> {
-    /// The same with a query parameter.
+    /// Adds a query parameter.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.query.push((name, value.into()));
@@ -433,12 +433,12 @@ impl<B> Call<B> {
         self.method
     }
 
-    /// The segments of the path, as they are before anything in them is encoded.
+    /// The segments of the path, not encoded.
     pub fn segments(&self) -> &[String] {
         &self.segments
     }
 
-    /// The query parameters, likewise.
+    /// The query parameters, not encoded.
     pub fn query(&self) -> &[(&'static str, String)] {
         &self.query
     }

@@ -1,5 +1,5 @@
-//! `/v1/state/os-upgrade/runs`, `/trigger-upgrade-site`, `/cancel` and `/give-up-host`: the runs, starting one, stopping it,
-//! and going on in it without a host. The last is an extension of the specification.
+//! `/v1/state/os-upgrade/runs`, `/trigger-upgrade-site`, `/cancel` and `/give-up-host`: lists runs, starts a run,
+//! stops it, or continues it without a host. The last is an extension of the specification.
 
 use os_upgrade_kernel::FactCursor;
 use os_upgrade_kernel::duration::Duration;
@@ -22,7 +22,7 @@ use crate::text::{
 /// Most facts in an answer: all facts of a run of some 2 000 hosts.
 pub const FACTS_MAX: u32 = 10_000;
 
-/// A page of runs; 400 when there is no run `after`.
+/// A page of runs; 400 if the run in `after` does not exist.
 pub const LIST: Route = Route::new(
     Method::Get,
     "/v1/state/os-upgrade/runs",
@@ -32,7 +32,7 @@ pub const LIST: Route = Route::new(
     "List the runs, newest first",
 )
 .query::<ListParameters>()
-.answers(&[Answer::json("a page of them", Shape::of::<RunList>(), || json!({"items": [run()]}))]);
+.answers(&[Answer::json("a page of the list", Shape::of::<RunList>(), || json!({"items": [run()]}))]);
 
 /// A run, or 404 when there is no such run.
 pub const READ: Route = Route::new(
@@ -62,7 +62,7 @@ pub const TRIGGER: Route<Trigger> = Route::new(
 .optional_body::<Trigger>(|| json!({"timeout": "4h"}))
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "it has begun, or could"),
+    Answer::new(204, "the run has started, or could be"),
     Answer::new(404, "there is no configuration"),
     Answer::new(409, "a run is active, or no host could take part"),
 ]);
@@ -79,22 +79,22 @@ pub const CANCEL: Route<NoFields> = Route::new(
 .optional_body::<NoFields>(|| json!({}))
 .answers(&[Answer::new(204, "no further host is started"), Answer::new(409, "no run is active")]);
 
-/// 204 once it is durable that the run does not wait for it. Where it had begun, its slot stays held, whatever
-/// `[fleet-lock] on-failure` is, until it says that it is through or an operator releases it.
+/// 204 once it is durable that the run no longer waits for the host. If the host had begun its upgrade, its slot stays
+/// held, whatever `[fleet-lock] on-failure` is, until it reports completion or an operator releases it.
 pub const GIVE_UP: Route<HostToGiveUp> = Route::new(
     Method::Post,
     "/v1/state/os-upgrade/give-up-host",
     OPERATOR,
     Tag::Upgrades,
     "give-up-host",
-    "Go on in the active run without a host",
+    "Continue the active run without a host",
 )
 .body::<HostToGiveUp>(|| json!({"host": "h01", "reason": "its power supply burnt"}))
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "the run does not wait for it any more, or would not"),
+    Answer::new(204, "the run no longer waits for the host, or would not"),
     Answer::new(404, "the host is not in the active run"),
-    Answer::new(409, "no run is active, or the host is through; or what it was told is not known yet"),
+    Answer::new(409, "no run is active, the host is through, or its last command is not known yet"),
 ]);
 
 fn run() -> Value {
@@ -143,11 +143,11 @@ paged!(
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "kebab-case")]
 pub struct ReadParameters {
-    /// How many facts at most.
+    /// The maximum number of facts.
     #[param(minimum = 1, maximum = 10_000, default = 10_000)]
     #[serde(default, deserialize_with = "query::limit::<_, FACTS_MAX>")]
     pub facts_limit: Option<u32>,
-    /// The `facts-next` of the page before.
+    /// The `facts-next` of the previous page.
     #[param(value_type = Option<FactKeyText>)]
     pub facts_after: Option<FactCursor>,
 }
@@ -156,7 +156,7 @@ impl Parameters for ReadParameters {
     const NAMES: &'static [&'static str] = &["facts-limit", "facts-after"];
 }
 
-/// How a run is to be started.
+/// Options of a run.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trigger {
@@ -165,25 +165,25 @@ pub struct Trigger {
     pub timeout: Option<Duration>,
 }
 
-/// Parameters of a body that has none.
+/// An empty body.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoFields {}
 
-/// A host that the active run is to go on without.
+/// A host without which the active run continues.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostToGiveUp {
-    /// Its name.
+    /// The name of the host.
     #[schema(value_type = NameText)]
     pub host: HostName,
-    /// Why, for its history.
+    /// The reason, for the audit.
     #[schema(value_type = AuditReasonText)]
     pub reason: String,
 }
 
 list! {
-    /// A page of runs, newest first; or of their ids; or how many there are.
+    /// A page of runs, newest first; or of their ids; or their number.
     RunList = page of Run<'static>, or RunIdText
 }
 
@@ -191,7 +191,7 @@ list! {
 #[serde(rename_all = "kebab-case")]
 pub struct Run<'a> {
     pub id: &'a str,
-    /// What started it.
+    /// What started the run.
     pub trigger: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<&'a str>,
@@ -202,7 +202,7 @@ pub struct Run<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RunResultWord>)]
     pub result: Option<&'a str>,
-    /// How far it is, or was at its end.
+    /// The phase of the run, or its last phase.
     #[schema(value_type = PhaseWord)]
     pub phase: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -249,12 +249,12 @@ pub struct HostOfRunInFull<'a> {
     pub command: Option<Command<'a>>,
 }
 
-/// A host's current command, or its last.
+/// A host's current or last command.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Command<'a> {
     #[schema(value_type = ActionWord)]
     pub action: &'a str,
-    /// Where it stands in the control stream, once it does.
+    /// Its sequence in the control stream; absent until it is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
 }
@@ -263,19 +263,19 @@ pub struct Command<'a> {
 #[derive(Debug, ToSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum StopCause {
-    /// More hosts failed than may.
+    /// More hosts failed than permitted.
     Failed {
-        /// The host whose failure it was.
+        /// The host whose failure stopped the run.
         host: String,
     },
-    /// An operator cancelled it.
+    /// An operator cancelled the run.
     Cancelled {
-        /// Who.
+        /// The operator.
         actor: String,
     },
-    /// The site was restored while it was active.
+    /// The site was restored while the run was active.
     Restored {
-        /// Who did it.
+        /// Who restored the site.
         actor: String,
     },
 }

@@ -1,12 +1,12 @@
-//! The parameter `site`, by which another site is asked, and which routes take it.
+//! The parameter `site`, which sends a request to another site, and the routes that accept it.
 
-/// What has the parameter, and everything below it.
+/// This path and all below it accept the parameter.
 const BELOW: &str = "/v1/state/os-upgrade";
 
-/// The parameter.
+/// The name of the parameter.
 pub const PARAMETER: &str = "site";
 
-/// Whether what is at `path` may be asked of another site.
+/// Whether requests for `path` may be sent to another site.
 pub fn takes_site(path: &str) -> bool {
     path.strip_prefix(BELOW).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_the_parameter() {
+    fn paths_that_accept_site() {
         for (path, takes) in [
             ("/v1/state/os-upgrade", true),
             ("/v1/state/os-upgrade/hosts/h01", true),

@@ -1,5 +1,5 @@
-//! `/v1/state/fleet-lock`: who holds a slot, since when and why, who waits for one, and what operators can do about it.
-//! An extension of the specification.
+//! `/v1/state/fleet-lock`: the holders of slots, the waiters, and operators' actions on slots. An extension of the
+//! specification.
 
 use os_upgrade_kernel::{ClientId, FactCursor, LockProvider};
 use os_upgrade_protocol::{GroupName, RunId};
@@ -16,78 +16,81 @@ use crate::text::{
     WaiterWord,
 };
 
-/// The slots, by any instance.
+/// The slots of all groups, answered by any instance.
 pub const READ: Route = Route::new(
     Method::Get,
     "/v1/state/fleet-lock",
     VIEWER,
     Tag::Slots,
     "read-slots",
-    "Read who holds a slot, and who waits for one",
+    "Read the holders and waiters of slots",
 )
 .answers(&[Answer::json("slots by group", Shape::of::<Slots<'static>>(), example)]);
 
-/// What operators, and with `clients` FleetLock clients, did about slots, newest first.
+/// The actions of operators on slots, newest first; with `clients` also those of FleetLock clients.
 pub const HISTORY: Route = Route::new(
     Method::Get,
     "/v1/state/fleet-lock/history",
     VIEWER,
     Tag::Slots,
     "list-slot-orders",
-    "List what operators, or also FleetLock clients, did about slots, newest first",
+    "List the actions of operators on slots, or also those of FleetLock clients, newest first",
 )
 .query::<HistoryParameters>()
-.answers(&[Answer::json("a page of it", Shape::of::<OrderList>(), || json!({"items": [order()]}))]);
+.answers(&[Answer::json("a page of the list", Shape::of::<OrderList>(), || json!({"items": [order()]}))]);
 
-/// 204 once the slot is held until it is released; 409 when none is free.
+/// 204 once the slot is held; 409 when none is free.
 pub const HOLD: Route<AboutSlot> = Route::new(
     Method::Post,
     "/v1/state/fleet-lock/hold",
     OPERATOR,
     Tag::Slots,
     "hold-slot",
-    "Hold a slot until it is released",
+    "Hold a slot until an operator releases it",
 )
 .body::<AboutSlot>(|| json!({"group": "default", "id": "h01", "reason": "its disk is exchanged"}))
 .answers(&[
-    Answer::new(204, "it is held"),
+    Answer::new(204, "the slot is held"),
     Answer::new(404, "there is no such group"),
-    Answer::new(409, "none is free, or it is held already"),
+    Answer::new(409, "no slot is free, or it is already held"),
 ]);
 
-/// 204 once the slot is free, or on its way back to its lock server; 409 while its host is at work.
+/// 204 once the slot is free, or being released at its lock server; 409 while its host is being upgraded.
 pub const RELEASE: Route<AboutSlot> = Route::new(
     Method::Post,
     "/v1/state/fleet-lock/release",
     OPERATOR,
     Tag::Slots,
     "release-slot",
-    "Release a slot, whoever holds it",
+    "Release a slot, regardless of its holder",
 )
 .body::<AboutSlot>(|| json!({"group": "default", "id": "h01", "reason": "it burnt"}))
 .answers(&[
-    Answer::new(204, "it is free, or on its way back to its lock server"),
-    Answer::new(404, "nobody of this name holds one or waits for one"),
-    Answer::new(409, "its host is at work"),
+    Answer::new(204, "the slot is free, or being released at its lock server"),
+    Answer::new(404, "nothing with this id holds a slot or waits for one"),
+    Answer::new(409, "its host is being upgraded"),
 ]);
 
-/// As a release, of one that has left the inventory; 409 unless `reclaim` is `inventory`.
+/// Releases the slot of a host that has left the inventory; 409 unless `reclaim` is `inventory`.
 pub const RECLAIM: Route = Route::new(
     Method::Delete,
     "/v1/state/fleet-lock/{group}/{id}",
     OPERATOR,
     Tag::Slots,
     "reclaim-slot",
-    "Take back the slot of one that has left the inventory",
+    "Release the slot of a host that has left the inventory",
 )
 .names(&[
     PathName::new("group", "the group", Shape::of::<GroupText>(), Some("default")),
-    PathName::new("id", "who holds the slot", Shape::of::<ClientText>(), Some("h01")),
+    PathName::new("id", "the id of the holder", Shape::of::<ClientText>(), Some("h01")),
 ])
 .answers(&[
-    Answer::new(204, "it is free, or on its way back to its lock server"),
-    Answer::new(404, "nobody of this name holds one or waits for one"),
-    Answer::new(409, "it has not left the inventory, its host is at work, or `reclaim` is not `inventory`"),
+    Answer::new(204, "the slot is free, or being released at its lock server"),
+    Answer::new(404, "nothing with this id holds a slot or waits for one"),
+    Answer::new(
+        409,
+        "it has not left the inventory, its host is being upgraded, or `reclaim` is not `inventory`",
+    ),
 ]);
 
 fn example() -> Value {
@@ -136,16 +139,16 @@ fn order() -> Value {
 paged!(
     /// The parameters of the history.
     HistoryParameters by FactCursor, described by FactKeyText;
-    /// Also the slots that `FleetLock` clients were granted and gave back, and who asked.
+    /// Also the slots that `FleetLock` clients took and released.
     clients
 );
 
 list! {
-    /// A page of what operators did about slots, newest first; or of the keys of that; or how much there is.
+    /// A page of actions on slots, newest first; or of their keys; or their number.
     OrderList = page of Fact<'static>, or FactKeyText
 }
 
-/// Whose slot it is about, and why.
+/// The slot to act on, and the reason.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AboutSlot {
@@ -153,7 +156,7 @@ pub struct AboutSlot {
     pub group: GroupName,
     #[schema(value_type = ClientText)]
     pub id: ClientId,
-    /// Why, for the audit.
+    /// The reason, for the audit.
     #[schema(value_type = AuditReasonText)]
     pub reason: String,
 }
@@ -161,10 +164,10 @@ pub struct AboutSlot {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Slots<'a> {
-    /// Who grants slots to hosts of runs: `embedded`, the semaphores here, or an `external` lock server.
+    /// What grants slots to hosts of runs: the `embedded` semaphores, or an `external` lock server.
     #[schema(value_type = LockProviderWord)]
     pub provider: LockProvider,
-    /// Whose slots a `DELETE` takes back: nobody's, `never`, or theirs who have left the `inventory`.
+    /// Whose slots a `DELETE` releases: `never` any, or those of hosts that have left the `inventory`.
     #[schema(value_type = ReclaimWord)]
     pub reclaim: &'static str,
     pub groups: Vec<SlotGroup<'a>>,
@@ -175,11 +178,11 @@ pub struct Slots<'a> {
 pub struct SlotGroup<'a> {
     #[schema(value_type = String)]
     pub group: &'a GroupName,
-    /// Absent where another lock server counts them.
+    /// The number of slots; absent where an external lock server counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
     pub held: usize,
-    /// How many more are held than there are slots, since those became fewer.
+    /// How many slots are held beyond their number, after it was reduced.
     pub excess: usize,
     pub holders: Vec<SlotHolder<'a>>,
     pub waiters: Vec<SlotWaiter<'a>>,
@@ -198,7 +201,7 @@ pub struct SlotHolder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold<'a>>,
     pub reason: String,
-    /// Whether it has been held for longer than `[fleet-lock] stuck-after`.
+    /// Whether the slot has been held for longer than `[fleet-lock] stuck-after`.
     pub stuck: bool,
 }
 
@@ -213,7 +216,7 @@ pub struct Hold<'a> {
 #[serde(rename_all = "kebab-case")]
 pub struct SlotWaiter<'a> {
     pub id: &'a str,
-    /// `host` for one of a run, `client` for one from outside.
+    /// `host` for a host of a run, `client` for a FleetLock client.
     #[schema(value_type = WaiterWord)]
     pub kind: &'static str,
     pub since: Stamp,

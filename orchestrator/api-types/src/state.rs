@@ -1,9 +1,9 @@
-//! `/v1/state/os-upgrade`: the configuration in force, and how upgrades stand.
+//! `/v1/state/os-upgrade`: the configuration in force, and the progress of upgrades.
 //!
-//! Keys that do not apply are absent: without a configuration its keys and `scheduled-workers`, without a run in the
-//! past `last-upgrade-info`, without an open window ahead `next-upgrade-in`. Extensions of the specification:
+//! Keys that do not apply are absent: the configuration's keys and `scheduled-workers` without a configuration,
+//! `last-upgrade-info` without a past run, `next-upgrade-in` without a future window. Extensions of the specification:
 //! `next-upgrade-at` and `next-upgrade-reason`, `current-upgrade-info` while a run is active, `id` and `counts` of a
-//! run, `since`, `reason` and `reason-kind` of a host in it, and `hosts`, which says of every host why it is not moving.
+//! run, `since`, `reason` and `reason-kind` of a host in it, and `hosts`, which explains why each host is not moving.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
 use crate::runs::StopCause;
 use crate::text::{DurationText, HostStatusWord, NextReasonWord, RunResultWord, SiteStatusWord};
 
-/// The whole, or the fields that are asked for.
+/// The whole state, or the requested fields.
 pub const READ: Route = Route::new(
     Method::Get,
     "/v1/state/os-upgrade",
@@ -31,12 +31,12 @@ pub const READ: Route = Route::new(
 )
 .query::<ReadParameters>()
 .answers(&[Answer::json(
-    "the configuration in force, and how upgrades stand",
+    "the configuration in force, and the progress of upgrades",
     Shape::of::<State<'static>>(),
     example,
 )]);
 
-/// The specification's, with what is ours beside it.
+/// The specification's example, with our extensions.
 fn example() -> Value {
     sample_with(json!({
         "status": "idle",
@@ -89,7 +89,7 @@ impl Parameters for ReadParameters {
     const NAMES: &'static [&'static str] = &["fields", "content"];
 }
 
-/// Which nodes are wanted.
+/// Which nodes to include.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Nodes {
@@ -100,33 +100,33 @@ pub enum Nodes {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct State<'a> {
-    /// The configuration in force, field by field; none of them where nothing is configured.
+    /// The fields of the configuration in force; all absent without a configuration.
     #[serde(flatten)]
     #[schema(value_type = ConfigFields)]
     pub config: Option<&'a Config>,
     #[schema(value_type = SiteStatusWord)]
     pub status: &'static str,
-    /// How long it is until the next run starts by itself; absent where none does.
+    /// Time until the next run starts automatically; absent if none is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<DurationText>)]
     pub next_upgrade_in: Option<Duration>,
-    /// When it starts.
+    /// When the next run starts automatically; absent if none is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_upgrade_at: Option<Stamp>,
-    /// Why none starts by itself, or what keeps it from starting in a window that is open.
+    /// Why no run starts automatically, or what prevents it in a window that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<NextReasonWord>)]
     pub next_upgrade_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_workers: Option<Vec<ScheduledWorker<'a>>>,
-    /// How many hosts have announced themselves and wait for approval; absent where none does.
+    /// The number of announced hosts that wait for approval; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_hosts: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_upgrade_info: Option<CurrentUpgrade<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_upgrade_info: Option<LastUpgrade<'a>>,
-    /// Every host that is known, and why it is not moving.
+    /// Every known host, and why it is not moving.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<HostState>)]
     pub hosts: Option<Vec<HostState<'a>>>,
@@ -136,15 +136,15 @@ pub struct State<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HostState<'a> {
     pub hostname: &'a str,
-    /// Where it is in the active run.
+    /// Its status in the active run; absent if it takes no part.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HostStatusWord>)]
     pub status: Option<&'static str>,
     pub why: String,
-    /// When, at the latest, that changes by time alone.
+    /// When this ends by time alone, at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
-    /// What keeps it from moving, the decisive one first.
+    /// What keeps it from moving, the most important first.
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
@@ -171,7 +171,7 @@ pub struct CurrentUpgrade<'a> {
     pub hosts: Vec<HostOfRun<'a>>,
 }
 
-/// The run that ended last.
+/// The latest run that has ended.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LastUpgrade<'a> {

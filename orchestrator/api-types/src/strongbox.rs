@@ -1,5 +1,5 @@
-//! `/v1/config/strongbox/secrets` and `/v1/state/strongbox`: the secrets that the site keeps, which can be written and never
-//! read, and the key to them.
+//! `/v1/config/strongbox/secrets` and `/v1/state/strongbox`: the site's secrets, which can be written and never read,
+//! and their key.
 
 use serde::Serialize;
 use serde_json::json;
@@ -14,16 +14,16 @@ use crate::text::{FactKeyText, KeyText, SecretNameText, SecretText, StrongboxWor
 const SECRET: &str = "/v1/config/strongbox/secrets/{name}";
 
 const NAMES: &[PathName] =
-    &[PathName::new("name", "what it is called", Shape::of::<SecretNameText>(), Some("lock-server"))];
+    &[PathName::new("name", "the name of the secret", Shape::of::<SecretNameText>(), Some("lock-server"))];
 
-/// Names, and who has them kept since when. Values are never shown.
+/// The secrets' names, and who stored them when. Values are never shown.
 pub const LIST: Route = Route::new(
     Method::Get,
     "/v1/config/strongbox/secrets",
     VIEWER,
     Tag::Configuration,
     "list-secrets",
-    "List the secrets that are kept, without their values",
+    "List the stored secrets, without their values",
 )
 .query::<NameList>()
 .answers(&[Answer::json(
@@ -32,45 +32,48 @@ pub const LIST: Route = Route::new(
     || json!({"secrets": [{"name": "lock-server", "actor": "eve", "since": "2026-11-21T12:00:00Z"}]}),
 )]);
 
-/// 201 or 204 once it is durable, sealed; 503 without the key.
+/// 201 or 204 once the sealed secret is durable; 503 without the key.
 pub const PUT: Route<SecretValue> = Route::new(
     Method::Put,
     SECRET,
     ADMIN,
     Tag::Configuration,
     "put-secret",
-    "Keep a secret, in place of the one of this name if there is one",
+    "Store a secret, or replace the one of this name",
 )
 .body::<SecretValue>(|| json!({"value": "orchestrator:password"}))
 .names(NAMES)
 .answers(&[
-    Answer::new(201, "it is kept"),
-    Answer::new(204, "it is kept in place of the one before"),
-    Answer::new(409, "another key has been given meanwhile, or there are too many"),
+    Answer::new(201, "the secret is stored"),
+    Answer::new(204, "the secret is replaced"),
+    Answer::new(409, "another key has been set meanwhile, or there are too many secrets"),
 ]);
 
-/// 204 once it is durable. It needs no key.
+/// 204 once the removal is durable. Needs no key.
 pub const REMOVE: Route =
-    Route::new(Method::Delete, SECRET, ADMIN, Tag::Configuration, "remove-secret", "Keep a secret no longer")
+    Route::new(Method::Delete, SECRET, ADMIN, Tag::Configuration, "remove-secret", "Remove a secret")
         .names(NAMES)
-        .answers(&[Answer::new(204, "it is kept no longer"), Answer::new(404, "there is none of this name")]);
+        .answers(&[
+            Answer::new(204, "the secret is removed"),
+            Answer::new(404, "there is no secret of this name"),
+        ]);
 
-/// Whether the instance that answers can use the secrets.
+/// Whether the answering instance can use the secrets.
 pub const READ: Route = Route::new(
     Method::Get,
     "/v1/state/strongbox",
     VIEWER,
     Tag::Orchestrator,
     "read-strongbox",
-    "Ask whether this instance can use the secrets",
+    "Check whether this instance can use the secrets",
 )
 .answers(&[Answer::json(
-    "whether it can",
+    "the state of the strongbox",
     Shape::of::<Strongbox>(),
     || json!({"sealed": false, "secrets": 1}),
 )]);
 
-/// 204 once the instance has the key, which it keeps in memory only; 403 if the secrets were sealed with another.
+/// 204 once the instance has the key, which it keeps in memory only; 403 if the secrets were sealed with another key.
 pub const UNSEAL: Route<StrongboxKey> = Route::new(
     Method::Post,
     "/v1/state/strongbox/unseal",
@@ -81,21 +84,21 @@ pub const UNSEAL: Route<StrongboxKey> = Route::new(
 )
 .body::<StrongboxKey>(|| json!({"key": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}))
 .answers(&[
-    Answer::new(204, "it has the key"),
+    Answer::new(204, "the instance has the key"),
     Answer::new(403, "this is not the key, or the token may not do this"),
 ]);
 
-/// Who had which secrets kept and removed, and when. What was sealed is not shown.
+/// Who stored and removed which secrets, and when. The sealed values are not shown.
 pub const HISTORY: Route = Route::new(
     Method::Get,
     "/v1/state/strongbox/history",
     VIEWER,
     Tag::Orchestrator,
     "list-strongbox-changes",
-    "List who had which secrets kept and removed, newest first",
+    "List who stored and removed which secrets, newest first",
 )
 .query::<FactList>()
-.answers(&[Answer::json("a page of it", Shape::of::<StrongboxHistory>(), || {
+.answers(&[Answer::json("a page of the list", Shape::of::<StrongboxHistory>(), || {
     json!({"items": [{
         "sequence": 12,
         "place": 0,
@@ -107,41 +110,41 @@ pub const HISTORY: Route = Route::new(
 })]);
 
 list! {
-    /// The secrets, by name; or their names; or how many there are.
+    /// The secrets, by name; or their names; or their number.
     SecretList = secrets of Secret<'static>, or SecretNameText
 }
 
 list! {
-    /// A page of what was done about secrets, newest first; or of the keys of that; or how much there is.
+    /// A page of changes of the strongbox, newest first; or of their keys; or their number.
     StrongboxHistory = page of StrongboxChange<'static>, or FactKeyText
 }
 
 /// A secret, without its value.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Secret<'a> {
-    /// What it is called.
+    /// The name of the secret.
     #[schema(value_type = SecretNameText)]
     pub name: &'a str,
-    /// Who has it kept.
+    /// Who stored it.
     pub actor: &'a str,
-    /// Since when.
+    /// When it was stored.
     #[schema(value_type = String, format = DateTime)]
     pub since: Stamp,
 }
 
-/// Whether secrets can be used.
+/// The state of the strongbox in this instance.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Strongbox {
-    /// Whether there are secrets, or one is needed, and no key to them here.
+    /// Whether there are secrets, or one is needed, and this instance has no key.
     pub sealed: bool,
-    /// Why.
+    /// Why it is sealed; absent if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How many secrets are kept.
+    /// The number of stored secrets.
     pub secrets: usize,
 }
 
-/// A secret to be kept.
+/// A secret to store.
 #[derive(Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretValue {
@@ -159,23 +162,23 @@ pub struct StrongboxKey {
     pub key: String,
 }
 
-/// What was done about secrets.
+/// A change of the strongbox.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StrongboxChange<'a> {
-    /// Of its record in the journal.
+    /// The sequence of its record in the journal.
     pub sequence: u64,
-    /// In that record, from 0.
+    /// Its place in that record, from 0.
     pub place: u64,
     #[schema(value_type = Stamp)]
     pub time: Millis,
-    /// `strongbox-made` where the first secret was sealed with a key, in the same record as that.
+    /// `strongbox-made` when the first secret is sealed with a key, in the same record as that secret.
     #[serde(rename = "type")]
     #[schema(value_type = StrongboxWord)]
     pub kind: &'a str,
-    /// Who did it.
+    /// Who made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<&'a str>,
-    /// Of the secret, where it is about one.
+    /// The name of the secret; absent for a change of the whole strongbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<SecretNameText>)]
     pub name: Option<String>,

@@ -1,5 +1,5 @@
-//! Texts in bodies: words of fixed sets, and forms such as names and durations. Types that read and write them are the
-//! kernel's and the protocol's, and depend on nothing of HTTP; here is how they are described. A test holds real answers
+//! Descriptions of strings in bodies: words of fixed sets, and formats such as names and durations. The types that
+//! read and write them are in the kernel and the protocol, which do not depend on HTTP. A test checks real answers
 //! against these descriptions.
 
 use std::borrow::Cow;
@@ -9,10 +9,10 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What may be said of whether a host takes part in runs.
+/// Whether a host takes part in runs: all words for it.
 pub const ENROLMENTS: [&str; 4] = ["approved", "auto", "pending", "withdrawn"];
 
-/// One line a set: what it is, its name in the document, and its words.
+/// One entry per set: its description, its name in the document, and its words.
 macro_rules! words {
     ($(#[doc = $meaning:literal] $name:ident = $words:expr;)*) => {
         $(
@@ -36,45 +36,45 @@ macro_rules! words {
 }
 
 words! {
-    /// Where a host is in a run.
+    /// The status of a host in a run.
     HostStatusWord = HostStatus::ALL.map(HostStatus::as_str);
-    /// How a run went.
+    /// The result of a run.
     RunResultWord = RunResult::ALL.map(RunResult::as_str);
-    /// How far a run is, or was at its end.
+    /// The phase of a run, or its last phase.
     PhaseWord = ["preparing", "upgrading"];
-    /// How upgrades stand.
+    /// The state of upgrades on the site.
     SiteStatusWord = ["idle", "preparing", "upgrading", "paused"];
-    /// Why no run starts by itself, or what keeps one from starting in a window that is open.
+    /// Why no run starts automatically, or what prevents it in a window that is open.
     NextReasonWord = WindowBlocker::kinds();
-    /// Whether a host's worker has been heard of lately.
+    /// Whether a host's worker was heard of recently.
     ReachabilityWord = ["unknown", "awaited", "reachable", "unreachable"];
-    /// Whether a host takes part in runs: approved, or by the settings as all are; or not yet, or not any more.
+    /// Whether a host takes part in runs: approved, or automatically; or not yet, or no longer.
     EnrolmentWord = ENROLMENTS;
-    /// Why a host waits, or came to an unhappy end.
+    /// Why a host waits, or did not succeed.
     ReasonKindWord = Reason::kinds().iter().copied();
     /// What keeps a host from moving.
     BlockerKindWord = Cause::kinds();
-    /// What a worker is asked.
+    /// A command to a worker.
     ActionWord = ["prepare", "upgrade", "reboot"];
-    /// Who grants slots to hosts of runs: the semaphores here, or another lock server.
+    /// What grants slots to hosts of runs: the embedded semaphores, or an external lock server.
     LockProviderWord = ["embedded", "external"];
-    /// Whose slots a `DELETE` takes back: nobody's, or theirs who have left the inventory.
+    /// Whose slots a `DELETE` releases: never any, or those of hosts that have left the inventory.
     ReclaimWord = ["never", "inventory"];
-    /// On whose behalf a slot is held.
+    /// For whom a slot is held.
     BehalfWord = ["run", "client", "operator"];
-    /// Who waits: a host of a run, or a client from outside.
+    /// What waits: a host of a run, or a FleetLock client.
     WaiterWord = ["host", "client"];
-    /// What an instance does.
+    /// The role of an instance.
     RoleWord = ["leader", "follower"];
-    /// What was done about the strongbox.
+    /// A change of the strongbox.
     StrongboxWord = ["strongbox-made", "secret-kept", "secret-removed"];
-    /// What a step of a JSON Patch does.
+    /// The operation of a step of a JSON Patch.
     PatchWord = ["add", "remove", "replace", "move", "copy", "test"];
-    /// What becomes of a host that is unreachable when a run starts: it is left out, or fails.
+    /// What happens to a host that is unreachable when a run starts: it is skipped, or fails.
     UnreachableWord = ["skip", "fail"];
 }
 
-/// One line a form of text: what it is, its name in the document, its pattern, and how many characters it has.
+/// One entry per format: its description, its name in the document, its pattern, and its length in characters.
 macro_rules! texts {
     ($(#[doc = $meaning:literal] $name:ident = $pattern:literal, $lengths:expr;)*) => {
         $(
@@ -102,15 +102,15 @@ macro_rules! texts {
 texts! {
     /// A name: 1 to 255 bytes without control characters.
     NameText = r"^[^\x00-\x1f\x7f-\x9f]+$", (Some(1), Some(255));
-    /// The id of one that holds a slot: 1 to 256 bytes without control characters.
+    /// The id of a slot's holder: 1 to 256 bytes without control characters.
     ClientText = r"^[^\x00-\x1f\x7f-\x9f]+$", (Some(1), Some(256));
-    /// `*`, or tags as in `ETag`, with commas in between.
+    /// `*`, or tags as in `ETag`, separated by commas.
     TagsText = r#"^(\*|(W/)?"[\x21\x23-\x7e]*"(\s*,\s*(W/)?"[\x21\x23-\x7e]*")*)?$"#, (None, None);
-    /// Why an operator did something: one line of at most 1000 bytes that says something.
+    /// An operator's reason: one line of 1 to 1000 bytes, not blank.
     AuditReasonText = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$", (Some(1), Some(1_000));
     /// The id of a run.
     RunIdText = "^[A-Za-z0-9_-]+$", (Some(1), Some(64));
-    /// The place of a fact in the journal, `<sequence>.<place>`.
+    /// The position of a fact in the journal, `<sequence>.<place>`.
     FactKeyText = r"^[0-9]{1,18}\.[0-9]{1,18}$", (Some(3), Some(37));
     /// The name of a lock group.
     GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));

@@ -12,8 +12,7 @@ use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
 /// Most occurrences in an answer.
 pub const COUNT_MAX: u32 = 1_000;
 
-/// The occurrences from now on, or from another time, which may be fewer than asked for, or none; 404 without a
-/// configuration.
+/// The occurrences from now on, or from another time. There may be fewer than requested; 404 without a configuration.
 pub const LIST: Route = Route::new(
     Method::Get,
     "/v1/state/os-upgrade/windows",
@@ -23,11 +22,11 @@ pub const LIST: Route = Route::new(
     "List when the maintenance windows are open",
 )
 .description(
-    "Windows that overlap are one, and deny windows are cut out. One that is open at `from` is the first.",
+    "Overlapping windows are merged, and deny windows are cut out. A window that is open at `from` is listed first.",
 )
 .query::<ListParameters>()
 .answers(&[
-    Answer::json("times in order", Shape::of::<Windows>(), || {
+    Answer::json("the times, in order", Shape::of::<Windows>(), || {
         json!({"windows": [
             {"start": "2026-11-27T01:00:00Z", "end": "2026-11-27T05:00:00Z"},
             {"start": "2026-11-28T01:00:00Z", "end": "2026-11-28T05:00:00Z"},
@@ -39,11 +38,11 @@ pub const LIST: Route = Route::new(
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ListParameters {
-    /// How many at most; 10 unless given.
+    /// The maximum number of times; the default is 10.
     #[param(minimum = 1, maximum = 1_000)]
     #[serde(default, deserialize_with = "query::limit::<_, COUNT_MAX>")]
     pub count: Option<u32>,
-    /// From when on, RFC 3339; from now on unless given.
+    /// The time to start from, RFC 3339; the default is now.
     #[serde(default, deserialize_with = "time")]
     #[param(value_type = Option<Stamp>)]
     pub from: Option<DateTime<Utc>>,
@@ -65,7 +64,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Ut
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Windows {
     pub windows: Vec<Occurrence>,
-    /// Why there are no more: when the windows open after that cannot be worked out.
+    /// Why no further times are listed: they cannot be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -74,6 +73,6 @@ pub struct Windows {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Occurrence {
     pub start: Stamp,
-    /// The first instant after it.
+    /// The first instant after the time.
     pub end: Stamp,
 }

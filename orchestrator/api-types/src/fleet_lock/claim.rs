@@ -1,4 +1,4 @@
-//! The body of a FleetLock request, as a client sends it.
+//! The body of a FleetLock request.
 
 use os_upgrade_kernel::{ClientId, ClientIdError};
 use os_upgrade_protocol::{GroupName, NameError, json};
@@ -11,12 +11,12 @@ use crate::text::{ClientText, GroupText};
 /// Largest body of a request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = Dialect::FleetLock.body_bytes_max();
 
-/// Who asks for a slot, or gives it back, and of which group.
+/// A request to take or release a slot of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The group.
     pub group: GroupName,
-    /// The client.
+    /// The client that holds or takes the slot.
     pub id: ClientId,
 }
 
@@ -29,15 +29,15 @@ pub enum ClaimError {
     /// It is not JSON of the protocol's shape.
     #[error("the body is not {{\"client_params\": {{\"id\": \"...\", \"group\": \"...\"}}}}: {0}")]
     Body(serde_json::Error),
-    /// The id cannot be one.
+    /// The id is invalid.
     #[error("client_params.id: {0}")]
     Id(ClientIdError),
-    /// The group cannot be one.
+    /// The group is invalid.
     #[error("client_params.group: {0}")]
     Group(NameError),
 }
 
-/// Who asks for a slot, or gives it back. Further fields are ignored.
+/// A request to take or release a slot. Unknown fields are ignored.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClaimBody {
     client_params: ClientParams,
@@ -58,8 +58,7 @@ struct ClientParams {
     more: More,
 }
 
-/// Fields that the protocol does not have. That there may be some also keeps a list from being taken for an object whose
-/// fields stand in order, here and within.
+/// Unknown fields, which are ignored. Flattening this also keeps serde from accepting a list of the fields in order.
 #[derive(Debug, Serialize, Deserialize)]
 struct More {}
 
@@ -75,7 +74,7 @@ impl Claim {
     /// Reads a claim from a request's body.
     ///
     /// # Errors
-    /// It is too large, not JSON of the protocol's shape, or names no possible client or group.
+    /// It is too large, not JSON of the protocol's shape, or has an invalid id or group.
     pub fn parse(body: &[u8]) -> Result<Self, ClaimError> {
         if body.len() > REQUEST_BYTES_MAX {
             return Err(ClaimError::TooLarge);
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_send() {
+    fn claims_of_clients_are_parsed() {
         let expected = Ok(("workers".to_owned(), "c988".to_owned()));
         for body in [
             r#"{"client_params":{"group":"workers","id":"c988"}}"#,
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_claim() {
+    fn malformed_claims_are_refused() {
         let shape = r#"the body is not {"client_params": {"id": "...", "group": "..."}}: "#;
         for (body, error) in [
             ("", "EOF while parsing a value at line 1 column 0"),

@@ -1,5 +1,5 @@
-//! The errors that any route may answer, in the dialect of the specification. A declaration says what is special about its
-//! route: its 404, 409 and 412.
+//! The errors that any route may answer, in the dialect of the specification. Errors of a single route, such as 404,
+//! 409 and 412, are in its declaration.
 
 use serde_json::json;
 use utoipa::ToSchema;
@@ -10,70 +10,70 @@ use crate::route::{Access, Declaration, Method};
 
 /// The body of an error.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "the server writes it; here is its shape")]
+#[expect(dead_code, reason = "serialized by the server; only the schema is used")]
 pub(super) struct Errors {
     errors: Vec<ErrorEntry>,
 }
 
-/// One thing that is wrong.
+/// An error.
 #[derive(ToSchema)]
 #[schema(rename_all = "kebab-case")]
 #[expect(dead_code, reason = "as above")]
 pub(super) struct ErrorEntry {
     /// What is wrong, and what to do about it, for people.
     error_message: String,
-    /// The same for programs, where there is something to be said.
+    /// Details for programs; absent if there are none.
     #[schema(value_type = Object, required = false)]
     error_info: serde_json::Value,
 }
 
-/// Status, when, and what is said for example.
+/// Status, description, and an example of the message.
 type Common = (u16, &'static str, &'static str);
 
-const TO_ALL: [Common; 2] = [
+const ALL_ROUTES: [Common; 2] = [
     (
         429,
-        "too many requests come from this address; `Retry-After` says when to ask again",
-        "too many requests come from this address: ask again later, and less often",
+        "too many requests come from this address; try again after `Retry-After`",
+        "too many requests come from this address: try again later, and less often",
     ),
     (500, "a fault of the orchestrator; its log has the cause", "internal error; the log has its cause"),
 ];
 
-const TO_QUERIES: Common =
-    (400, "the request cannot be meant", "unknown query parameter \"x\"; known here: validate");
+const INVALID: Common =
+    (400, "the request is invalid", "unknown query parameter \"x\"; known here: validate");
 
 const UNAVAILABLE: Common = (
     503,
-    "nothing can be done now, or nobody knows what became of it; ask again later. `outcome` in the `error-info` says of a \
-     change whether it was certainly not made, `unchanged`, or may still come to be, `unknown`",
+    "the request cannot be handled now, or its outcome is unknown; try again later. For a change, `outcome` in the \
+    `error-info` is `unchanged` if it was certainly not made, and `unknown` if it may still be made",
     "the bus is away",
 );
 
-const TO_TOKENS: [Common; 2] = [
-    (401, "there is no valid token", "this needs a token: send it as Authorization: Bearer <token>"),
+const PROTECTED_ROUTES: [Common; 2] = [
+    (401, "no valid token was sent", "this needs a token: send it as Authorization: Bearer <token>"),
     (403, "the token may not do this", "this needs the role operator"),
 ];
 
-const TO_BODIES: [Common; 3] = [
+const ROUTES_WITH_BODY: [Common; 3] = [
     (408, "the body did not arrive in time", "the body did not arrive in time"),
     (413, "the body is too large", "the body exceeds 1048576 bytes"),
     (
         415,
-        "the body's type is not understood",
+        "the content type of the body is not supported",
         "only JSON and YAML are supported: send Content-Type application/json or application/yaml",
     ),
 ];
 
-/// Adds to `operation` what may happen to it as to any other, and gives every error its body.
+/// Adds the errors that any route may answer, and gives every error a body.
 pub(super) fn add(route: &Declaration, operation: &mut Operation) {
-    let mut common: Vec<Common> = TO_ALL.to_vec();
-    common.push(TO_QUERIES);
+    let mut common: Vec<Common> = ALL_ROUTES.to_vec();
+    common.push(INVALID);
     common.push(UNAVAILABLE);
     if route.access != Access::Anybody {
-        common.extend(TO_TOKENS);
+        common.extend(PROTECTED_ROUTES);
     }
     if operation.request_body.is_some() {
-        common.extend(TO_BODIES);
+        common.extend(ROUTES_WITH_BODY);
     }
     let responses = &mut operation.responses.responses;
     for (status, when, _) in &common {
@@ -86,19 +86,20 @@ pub(super) fn add(route: &Declaration, operation: &mut Operation) {
         let outcome = (status == "503" && route.method != Method::Get).then_some("unchanged");
         let is_error = status.starts_with(['4', '5']);
         if is_error && response.content.is_empty() {
-            let said = common.iter().find(|(common, ..)| common.to_string() == *status);
-            let said = said.map_or_else(|| response.description.clone(), |(.., said)| (*said).to_owned());
-            fill(response, &said, outcome);
+            let message = common.iter().find(|(common, ..)| common.to_string() == *status);
+            let message =
+                message.map_or_else(|| response.description.clone(), |(.., message)| (*message).to_owned());
+            fill(response, &message, outcome);
         }
     }
 }
 
-fn fill(response: &mut Response, said: &str, outcome: Option<&str>) {
+fn fill(response: &mut Response, message: &str, outcome: Option<&str>) {
     let entry = match outcome {
-        None => json!({ "error-message": said }),
+        None => json!({ "error-message": message }),
         Some(outcome) => json!({
-            "error-message": format!("{said}; nothing was changed"),
-            "error-info": { "outcome": outcome, "why": said },
+            "error-message": format!("{message}; nothing was changed"),
+            "error-info": { "outcome": outcome, "why": message },
         }),
     };
     let content = ContentBuilder::new()

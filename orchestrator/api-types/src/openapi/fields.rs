@@ -1,4 +1,4 @@
-//! The fields of a body, as its schema has them: what a client may ask for by name.
+//! The fields of a body, from its schema: what a client may select by name.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use super::parts::SCHEMAS;
 use crate::route::with_own;
 
-/// The paths of all fields of `T`: `rollout/unreachable` is one below `rollout`, whether that is an object or a list of
-/// them, and `*` is any name.
+/// The paths of all fields of `T`. `rollout/unreachable` is a field below `rollout`, which may be an object or a list
+/// of objects; `*` is any name.
 ///
 /// # Panics
 /// Never: schemas have string keys and no fallible part.
@@ -24,21 +24,21 @@ pub fn fields_of<T: ToSchema>() -> Vec<String> {
     found
 }
 
-fn add(schemas: &BTreeMap<String, Value>, schema: &Value, above: &str, found: &mut Vec<String>) {
+fn add(schemas: &BTreeMap<String, Value>, schema: &Value, parent: &str, found: &mut Vec<String>) {
     let Some(schema) = schema.as_object() else { return };
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
-        add(schemas, &schemas[name.trim_start_matches(SCHEMAS)], above, found);
+        add(schemas, &schemas[name.trim_start_matches(SCHEMAS)], parent, found);
     }
     for part in ["allOf", "oneOf", "anyOf"].iter().filter_map(|key| schema.get(*key)?.as_array()).flatten() {
-        add(schemas, part, above, found);
+        add(schemas, part, parent, found);
     }
     if let Some(items) = schema.get("items") {
-        add(schemas, items, above, found);
+        add(schemas, items, parent, found);
     }
     let named = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::iter);
     let free = schema.get("additionalProperties").filter(|other| **other != Value::Bool(false));
     for (name, below) in named.map(|(name, below)| (name.as_str(), below)).chain(free.map(|any| ("*", any))) {
-        let path = if above.is_empty() { name.to_owned() } else { format!("{above}/{name}") };
+        let path = if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") };
         if !found.contains(&path) {
             found.push(path.clone());
         }

@@ -1,4 +1,4 @@
-//! Bodies and answers in YAML too, below `/v1`, and 406.
+//! YAML for bodies and answers below `/v1`, and the answer 406.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{RefOr, ResponseBuilder};
@@ -7,7 +7,7 @@ use crate::route::{Declaration, JSON, Method};
 
 const YAML: &str = "application/yaml";
 
-/// Adds what is answered to a read that wants neither form.
+/// Adds the answer to a read whose `Accept` names neither form.
 pub(super) fn refuse(route: &Declaration, operation: &mut Operation) {
     if route.method == Method::Get && route.path.starts_with("/v1/") {
         let refused = ResponseBuilder::new().description("Accept names neither JSON nor YAML").build();

@@ -7,18 +7,18 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 
 /// An error of FleetLock.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "the server writes it; here is its shape")]
+#[expect(dead_code, reason = "serialized by the server; only the schema is used")]
 #[schema(as = LockError)]
 pub(crate) struct LockErrorBody {
-    /// A word of a small fixed set; docs/fleetlock.md has them all.
+    /// The kind of error, one of a small fixed set, which docs/fleetlock.md lists.
     kind: String,
     /// What is wrong, for people.
     value: String,
 }
 
-/// What may go wrong: status, when, `kind` and `value`.
+/// The errors: status, description, and an example of `kind` and `value`.
 const ERRORS: [(&str, &str, &str, &str); 9] = [
-    ("400", "the request cannot be meant", "unknown_group", "there is no group rack-9"),
+    ("400", "the request is invalid", "unknown_group", "there is no group rack-9"),
     (
         "401",
         "the credentials are missing, wrong or expired",
@@ -34,7 +34,7 @@ const ERRORS: [(&str, &str, &str, &str); 9] = [
     ("408", "the body did not arrive in time", "body_timeout", "the body did not arrive within 10 s"),
     (
         "409",
-        "there is no slot to be had here now",
+        "no slot is available here now",
         "failed_lock_semaphore_full",
         "the only slot is held by h02 since 2026-11-21T01:00:00Z",
     ),
@@ -43,7 +43,7 @@ const ERRORS: [(&str, &str, &str, &str); 9] = [
         "429",
         "too many requests come from this address",
         "too_many_requests",
-        "too many requests come from this address: ask again later, and less often",
+        "too many requests come from this address: try again later, and less often",
     ),
     (
         "500",
@@ -53,13 +53,13 @@ const ERRORS: [(&str, &str, &str, &str); 9] = [
     ),
     (
         "503",
-        "nothing could be asked, or nobody can say now whether the slot is held: ask again",
+        "the request could not be processed, or it is not known whether the slot is held: try again",
         "backend_unavailable",
         "not leading: the bus is away; nothing was changed",
     ),
 ];
 
-/// Adds to `operation` what may go wrong with it.
+/// Adds the errors to `operation`.
 pub(super) fn add(operation: &mut Operation) {
     for (status, when, kind, value) in ERRORS {
         let content = ContentBuilder::new()

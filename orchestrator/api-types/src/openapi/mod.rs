@@ -1,6 +1,6 @@
-//! `/openapi.json`: the routes described for programs, from their declarations.
+//! `/openapi.json`: the `OpenAPI` document, built from the declarations of the routes.
 //!
-//! What all have in common is added here: errors that any route may answer (`errors`, `lock_errors`), who may call, and
+//! What routes have in common is added here: errors that any route may answer (`errors`, `lock_errors`), security, and
 //! the forms of bodies (`forms`).
 
 mod errors;
@@ -30,10 +30,10 @@ use crate::route::{
 };
 use crate::text::{RunIdText, TagsText};
 
-/// The name of the security scheme of everything that needs a token.
+/// The name of the security scheme for bearer tokens.
 const BEARER: &str = "accessToken";
 
-/// The name of the security scheme of FleetLock clients, which cannot send a token otherwise.
+/// The name of the security scheme for FleetLock clients, which may send a token by HTTP Basic.
 const BASIC: &str = "fleetLock";
 
 const NO_SCOPES: [&str; 0] = [];
@@ -43,12 +43,12 @@ const NO_SCOPES: [&str; 0] = [];
     info(
         title = "OS upgrades of a site",
         description = "Configures when and how the hosts of a site are upgraded, starts and stops upgrades, and shows \
-                       how they stand. Times are RFC 3339 in UTC."
+                       their progress. Times are RFC 3339 in UTC."
     ),
     tags(
-        (name = Tag::Configuration.as_str(), description = "What operators intend."),
-        (name = Tag::Upgrades.as_str(), description = "How upgrades stand, and starting and stopping them."),
-        (name = Tag::Slots.as_str(), description = "Who holds a slot and who waits for one, and what operators do about it."),
+        (name = Tag::Configuration.as_str(), description = "The intended configuration, and its secrets."),
+        (name = Tag::Upgrades.as_str(), description = "The progress of upgrades, starting and stopping them, and hosts."),
+        (name = Tag::Slots.as_str(), description = "The holders and waiters of slots, and operators' actions on them."),
         (name = Tag::FleetLock.as_str(), description = "Slots for other programs: the FleetLock protocol. The same \
                                                         paths are served below `/fleetlock`."),
         (name = Tag::Orchestrator.as_str(), description = "The orchestrator itself."),
@@ -60,7 +60,7 @@ struct Head;
 /// The description of `routes`, an `OpenAPI` document.
 ///
 /// # Panics
-/// A route does not say what the names in its path are.
+/// A route does not declare the names in its path.
 pub fn document<'a>(routes: impl IntoIterator<Item = &'a Declaration>) -> Value {
     let mut document = Head::openapi();
     for route in routes {
@@ -73,7 +73,7 @@ pub fn document<'a>(routes: impl IntoIterator<Item = &'a Declaration>) -> Value 
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
     let basic = HttpBuilder::new()
         .scheme(HttpAuthScheme::Basic)
-        .description(Some("The name and the secret of such a token. A client certificate will do too."));
+        .description(Some("The name and the secret of such a token. A client certificate is accepted too."));
     components.add_security_scheme(BASIC, SecurityScheme::Http(basic.build()));
     let mut document =
         serde_json::to_value(document).expect("a document has string keys and no fallible part");
@@ -180,7 +180,7 @@ fn content(content: &Content) -> utoipa::openapi::Content {
     built.example(content.example.map(|example| example())).build()
 }
 
-/// What may be left out is not `null` when it is there.
+/// Removes `null` from the schema of an optional parameter: if present, it is not null.
 fn not_null(mut parameter: Parameter) -> Parameter {
     match &mut parameter.schema {
         Some(RefOr::T(Schema::OneOf(either))) => {

@@ -1,4 +1,4 @@
-//! Answers of which only some fields may be asked for: their shapes have copies in which nothing is required.
+//! Partial answers, for the parameter `fields`: copies of their schemas in which nothing is required.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 pub(super) const SCHEMAS: &str = "#/components/schemas/";
 
-/// Lets every answer to a read with the parameter `fields` be a part of itself.
+/// Lets every answer to a read with the parameter `fields` be partial.
 pub(super) fn allow(document: &mut Value) {
     let mut wanted = BTreeSet::new();
     let items = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
@@ -32,7 +32,7 @@ fn has_fields(operation: &Value) -> bool {
     parameters.any(|parameter| parameter["name"] == "fields")
 }
 
-/// Requires nothing in `schema`, and notes in `wanted` which schemas it now refers to copies of.
+/// Requires nothing in `schema`, and adds to `wanted` the schemas of which it now references copies.
 fn loosen(schema: &mut Value, wanted: &mut BTreeSet<String>) {
     for inner in schema.as_array_mut().into_iter().flatten() {
         loosen(inner, wanted);
@@ -41,7 +41,7 @@ fn loosen(schema: &mut Value, wanted: &mut BTreeSet<String>) {
     if fields.get("required").is_some_and(Value::is_array) {
         fields.remove("required");
     }
-    // Without what is required, a value may be of several kinds.
+    // Without required fields, a value may match several alternatives.
     if let Some(kinds) = fields.remove("oneOf") {
         fields.insert("anyOf".to_owned(), kinds);
     }

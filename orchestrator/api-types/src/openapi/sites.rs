@@ -1,5 +1,4 @@
-//! Routes that may be asked of another site: the parameter `site`, and what is answered when there is no answer of that
-//! site.
+//! Routes that may be sent to another site: the parameter `site`, and the errors if that site does not answer.
 
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::Type;
@@ -7,10 +6,10 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Required, ResponseBuilder};
 
 use crate::sites::{PARAMETER, takes_site};
 
-const NOBODY: &str = "no orchestrator serves `site`";
+const NO_SUCH_SITE: &str = "no orchestrator serves `site`";
 const BAD_ANSWER: &str = "the answer of `site` is too large for the bus, or cannot be read";
 
-/// Adds both to `operation`, if it may be asked of another site.
+/// Adds the parameter and the errors to `operation`, if it may be sent to another site.
 pub(super) fn add(path: &str, operation: &mut Operation) {
     if !takes_site(path) {
         return;
@@ -24,16 +23,16 @@ pub(super) fn add(path: &str, operation: &mut Operation) {
         .name(PARAMETER)
         .parameter_in(ParameterIn::Query)
         .required(Required::False)
-        .description(Some("The site that is asked, by its name; this one, unless given."))
+        .description(Some("The name of the site to answer the request; the default is this site."))
         .schema(Some(name));
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
     let responses = &mut operation.responses.responses;
     let bad_answer = ResponseBuilder::new().description(BAD_ANSWER).build();
     responses.insert("502".to_owned(), RefOr::T(bad_answer));
-    let nobody = || RefOr::T(ResponseBuilder::new().build());
-    if let RefOr::T(response) = responses.entry("404".to_owned()).or_insert_with(nobody) {
+    let empty = || RefOr::T(ResponseBuilder::new().build());
+    if let RefOr::T(response) = responses.entry("404".to_owned()).or_insert_with(empty) {
         let other = std::mem::take(&mut response.description);
         let or = if other.is_empty() { "" } else { ", or " };
-        response.description = format!("{other}{or}{NOBODY}");
+        response.description = format!("{other}{or}{NO_SUCH_SITE}");
     }
 }

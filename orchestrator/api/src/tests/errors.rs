@@ -119,7 +119,7 @@ async fn invalid_queries() {
             "{}",
             400,
             error(
-                "Failed to deserialize query string: validate: \"yes\" is not understood; write true, or leave the \
+                "Failed to deserialize query string: validate: \"yes\" is not a valid value; write true, or leave the \
                  parameter out",
             ),
         ),
@@ -128,7 +128,7 @@ async fn invalid_queries() {
             "",
             400,
             error(
-                "Failed to deserialize query string: keys: \"false\" is not understood; write true, or leave the \
+                "Failed to deserialize query string: keys: \"false\" is not a valid value; write true, or leave the \
                  parameter out",
             ),
         ),
