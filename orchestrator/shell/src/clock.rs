@@ -1,14 +1,14 @@
-//! Time as it is handed in.
+//! The current time, as the caller passes it in.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-/// The present, by both clocks.
+/// The current time on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Wall time: for deadlines and for what is recorded. It may step either way.
+    /// Wall time, for deadlines and records. It may jump forwards or backwards.
     pub wall: DateTime<Utc>,
-    /// Time since some fixed moment, which never goes backwards: for leases, retries and timeouts.
+    /// Time since a fixed moment, for leases, retries and timeouts. It never goes backwards.
     pub monotonic: Duration,
 }

@@ -24,7 +24,7 @@ pub struct RawControl {
     pub payload: bytes::Bytes,
 }
 
-/// What `raw` says. It never fails: what cannot be read is said to be so.
+/// Parses `raw`. It never fails: an invalid message is represented as such.
 pub fn read(raw: &RawControl) -> ControlMessage {
     match ControlSubject::parse(&raw.subject) {
         Ok(Some(ControlSubject::Command(host))) => {
@@ -53,7 +53,7 @@ fn in_reply_to(raw: &RawControl) -> Result<Option<u64>, String> {
 
 fn read_reply(raw: &RawControl, host: &os_upgrade_protocol::HostName) -> Result<Reply, String> {
     let reply = Reply::parse(&raw.payload).map_err(|error| bounded_message(&with_causes(&error)))?;
-    // The subject says whose reply it is. One that names another host itself is nobody's.
+    // The subject names the host. A reply whose payload names another one is invalid.
     match serde_json::from_slice::<NamedHost>(&raw.payload) {
         Ok(NamedHost { host: Some(named) }) if named != host.as_str() => {
             Err(bounded_message(&format!("the reply of {host} names another host, {named:?}")))

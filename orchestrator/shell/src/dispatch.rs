@@ -1,9 +1,9 @@
 //! Dispatch: from effects to actions, bounded, paced, and under a fence.
 //!
 //! Commands are published only under a fence of this leadership that has been read past and whose fact is in the
-//! journal: an append that succeeded after the fence was stored proves that nobody led in between. When the outcome
-//! of a publish is not known, nothing is guessed: a new fence is stored, everything before it is read, and what has
-//! still not been seen is sent again, for under the old fence it can no longer appear.
+//! journal: an append that succeeded after the fence was stored proves that no other instance led in between. When the
+//! outcome of a publish is unknown, a new fence is stored and everything before it is read. What has not appeared is sent
+//! again: under the old fence it can no longer appear.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -18,21 +18,21 @@ use crate::jobs::{JobId, JobReport, Jobs, Pace, StartedJob, SystemLimits};
 
 /// How long to wait before a fence is tried again.
 const FENCE_RETRY: Duration = Duration::from_millis(250);
-/// How long the lease must last yet when a job is begun: a system outside may know no fence, so that a leader whose time
-/// is over, and who does not know it, must not ask any more. It is what connecting may take.
+/// How much of the lease must be left when a job is begun. A system outside of the bus may know no fence, so a leader must
+/// not send requests after its lease has ended. This is as long as connecting may take.
 pub const JOB_LEASE_LEFT: Duration = Duration::from_secs(2);
-/// How many retractions may be under way at once.
+/// The most retractions under way at once.
 const RETRACTIONS_MAX: usize = 8;
 /// How long to wait before a retraction that could not be carried out is tried again.
 const RETRACTION_RETRY: Duration = Duration::from_secs(5);
 
-/// How to dispatch.
+/// The limits of dispatching.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DispatchSettings {
-    /// How many commands may be on their way to the stream at once: many for one server, 1 for a cluster, which
-    /// refuses concurrent messages under one fence.
+    /// The most commands on their way to the stream at once: many for one server, 1 for a cluster, which refuses concurrent
+    /// messages under one fence.
     pub publishes_max: usize,
-    /// How a lock server may be asked.
+    /// How often a lock server may be asked.
     pub lock_server: SystemLimits,
 }
 
@@ -44,41 +44,41 @@ impl DispatchSettings {
     }
 }
 
-/// What came of publishing a command.
+/// The outcome of publishing a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishOutcome {
     /// It is stored.
     Stored,
     /// It is certainly not stored, and may be sent again as it is.
     NotStored,
-    /// Another fence stands in the stream.
+    /// It is refused: the stream has another fence.
     Fenced,
-    /// Not known.
+    /// It may or may not be stored.
     Unknown,
 }
 
-/// Something for the shell to carry out; each comes back with its outcome.
+/// Something for the driver to carry out. Each is answered with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dispatch {
     /// Publish a fence.
     Fence {
-        /// To be handed back with the outcome.
+        /// The fence's epoch, returned with the outcome.
         epoch: u64,
     },
     /// Publish a command under the fence at this sequence.
     Command {
-        /// To be handed back with the outcome.
+        /// The fence's epoch, returned with the outcome.
         epoch: u64,
         /// The fence's sequence.
         fence: u64,
-        /// Which command.
+        /// The command's id.
         id: CommandId,
         /// Its deadline.
         not_after: DateTime<Utc>,
     },
     /// Carry out a job in a system outside of the bus.
     Job(StartedJob),
-    /// Delete a command unless a worker has been given it.
+    /// Delete a command unless it was delivered to a worker.
     Retract {
         /// The host it was sent to.
         host: HostName,
@@ -87,13 +87,13 @@ pub enum Dispatch {
     },
 }
 
-/// What a leader goes by.
+/// What a leader dispatches from.
 #[derive(Debug, Clone, Copy)]
 pub struct Leader<'a> {
     /// The committed state.
     pub state: &'a State,
-    /// The state that is being appended, if one is: what it takes back is not begun any more, though it is not in the
-    /// journal yet.
+    /// The state after the append under way, if there is one. A command that it no longer wants is not sent, though the
+    /// journal does not have it yet.
     pub decided: Option<&'a State>,
     /// The monotonic time at which the lease ends unless it is renewed.
     pub leased_until: Duration,
@@ -106,7 +106,7 @@ enum Fence {
     Stored { sequence: u64 },
 }
 
-/// What is under way. It outlives leaderships, because what has been asked of others does.
+/// Everything under way. It outlives leaderships, because requests to other systems do.
 #[derive(Debug)]
 pub struct Dispatcher {
     settings: DispatchSettings,
@@ -114,18 +114,17 @@ pub struct Dispatcher {
     fence: Fence,
     /// Commands to publish, in order.
     todo: VecDeque<(CommandId, DateTime<Utc>)>,
-    /// Commands in `todo`, on their way, or stored and not yet seen by the fold; and such as have been seen since the
-    /// last look.
+    /// Commands in `todo`, on their way, or stored and not seen yet. Those seen since the last rescan are still included.
     known: HashSet<CommandId>,
     publishing: usize,
-    /// Whether the fold may have new commands that are not in `todo`.
-    look_again: bool,
+    /// Whether the state may have new commands that are not in `todo`.
+    rescan: bool,
     jobs: Jobs,
     retractions: HashMap<u64, Pace>,
 }
 
 impl Dispatcher {
-    /// Nothing is under way yet, in the process called `nonce`.
+    /// A dispatcher with nothing under way, in the process called `nonce`.
     pub fn new(settings: DispatchSettings, nonce: &str) -> Self {
         Self {
             jobs: Jobs::new(System::ALL.map(|system| (system, settings.limits(system))), nonce),
@@ -135,13 +134,13 @@ impl Dispatcher {
             todo: VecDeque::new(),
             known: HashSet::new(),
             publishing: 0,
-            look_again: true,
+            rescan: true,
             retractions: HashMap::new(),
         }
     }
 
-    /// A leadership begins: whatever an earlier one had published no longer counts, and a fence comes first. Jobs that
-    /// are still under way are waited for, so that no answer is taken for another's.
+    /// A leadership begins with a new fence. Outcomes of an earlier leadership no longer count, but jobs under way are
+    /// waited for, so that their answers are not taken for those of new ones.
     pub fn begin_leadership(&mut self, now: Now) {
         self.refence(now, Duration::ZERO);
         self.jobs.leadership_begins(now);
@@ -150,10 +149,10 @@ impl Dispatcher {
 
     /// A record has been committed.
     pub fn committed(&mut self, record: &Record) {
-        self.look_again |= record.facts.iter().any(|fact| fact.affects(Part::Commands));
+        self.rescan |= record.facts.iter().any(|fact| fact.affects(Part::Commands));
     }
 
-    /// What can be begun now.
+    /// Begins everything that can begin now.
     pub fn pump(&mut self, leader: &Leader<'_>, now: Now) -> Vec<Dispatch> {
         let Leader { state, decided, leased_until } = *leader;
         let mut begun = Vec::new();
@@ -170,12 +169,12 @@ impl Dispatcher {
         begun
     }
 
-    /// Whether everything that stood in the control stream when this leadership began has been read, as `state` shows.
+    /// Whether `state` includes everything that was in the control stream when this leadership began.
     pub fn has_read_control(&self, state: &State) -> bool {
         self.open_fence(state).is_some()
     }
 
-    /// The fence under which commands may be published: ours, in the journal, and read past.
+    /// The fence under which commands may be published: of this leadership, in the journal, and read past.
     fn open_fence(&self, state: &State) -> Option<u64> {
         let Fence::Stored { sequence } = self.fence else { return None };
         state.fence.as_ref().filter(|fence| fence.sequence == sequence && fence.passed).map(|_| sequence)
@@ -189,8 +188,8 @@ impl Dispatcher {
         now: Now,
         begun: &mut Vec<Dispatch>,
     ) {
-        if self.look_again {
-            self.look_again = false;
+        if self.rescan {
+            self.rescan = false;
             self.known.retain(|id| is_wanted(state, id));
             for effect in sends(state) {
                 if let Effect::Send { id, not_after } = effect
@@ -203,7 +202,7 @@ impl Dispatcher {
         while self.publishing < self.settings.publishes_max
             && let Some((id, not_after)) = self.todo.pop_front()
         {
-            // Nothing is sent after its time, nor once it has been decided that it is not wanted any more.
+            // A command is not sent after its deadline, nor once it is decided that it is no longer wanted.
             if now.wall < not_after && is_wanted(decided.unwrap_or(state), &id) {
                 self.publishing += 1;
                 begun.push(Dispatch::Command { epoch: self.epoch, fence, id, not_after });
@@ -224,7 +223,7 @@ impl Dispatcher {
                     }
                 }
                 Effect::Retract { host, sequence } => {
-                    if begin(&mut self.retractions, sequence, now) {
+                    if begin_retraction(&mut self.retractions, sequence, now) {
                         begun.push(Dispatch::Retract { host, sequence });
                     }
                 }
@@ -237,7 +236,7 @@ impl Dispatcher {
         }
     }
 
-    /// A fence came back. Stored, its sequence has to be decided on.
+    /// The publish of a fence was answered. Returns its sequence if it is stored and current: an input for the kernel.
     pub fn fence_published(&mut self, now: Now, epoch: u64, stored: Option<u64>) -> Option<u64> {
         if epoch != self.epoch || self.fence != Fence::Publishing {
             return None;
@@ -249,13 +248,13 @@ impl Dispatcher {
         stored
     }
 
-    /// Whether everything that was begun has come back, as far as it still counts.
+    /// Whether nothing that still counts is under way.
     pub fn is_at_rest(&self) -> bool {
-        let asking = self.jobs.is_under_way() || self.retractions.values().any(Pace::is_under_way);
-        self.publishing == 0 && self.fence != Fence::Publishing && !asking
+        let is_waiting = self.jobs.is_under_way() || self.retractions.values().any(Pace::is_under_way);
+        self.publishing == 0 && self.fence != Fence::Publishing && !is_waiting
     }
 
-    /// A command came back.
+    /// The publish of a command was answered.
     pub fn command_published(
         &mut self,
         now: Now,
@@ -274,36 +273,37 @@ impl Dispatcher {
         }
     }
 
-    /// A job came back. Whether that counts: not when it was begun in an earlier leadership.
+    /// A job has ended. Returns whether its outcome counts: not if the job was begun in an earlier leadership.
     pub fn job_done(&mut self, now: Now, id: JobId, report: &JobReport) -> bool {
         self.jobs.done(now, id, report)
     }
 
-    /// A retraction came back; one that could not be carried out is tried again. Whether the answer counts: not when it was
-    /// asked for in an earlier leadership.
+    /// A retraction was answered; a failed one is tried again later. Returns whether the answer counts: not if the
+    /// retraction was begun in an earlier leadership.
     pub fn retraction_answered(&mut self, now: Now, sequence: u64) -> bool {
         self.retractions.get_mut(&sequence).is_some_and(|pace| pace.done(now, RETRACTION_RETRY))
     }
 
-    /// Whatever is on its way under the present fence no longer counts; a new one shows what was stored.
+    /// Requires a new fence. What is on its way under the present one no longer counts; reading up to the new one shows what
+    /// was stored.
     fn refence(&mut self, now: Now, pause: Duration) {
         self.epoch += 1;
         self.publishing = 0;
         self.todo.clear();
         self.known.clear();
-        self.look_again = true;
+        self.rescan = true;
         self.fence = Fence::Needed { from: now.monotonic + pause };
     }
 }
 
-/// Whether `id` is still to be sent, or to be seen.
+/// Whether `id` has still to be sent or seen.
 fn is_wanted(state: &State, id: &CommandId) -> bool {
     let run = state.run.as_ref().filter(|run| run.id == id.run);
     run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
 }
 
-/// Begins the retraction, if it may begin now and not too much is under way.
-fn begin(paces: &mut HashMap<u64, Pace>, sequence: u64, now: Now) -> bool {
+/// Begins the retraction if it is due and few enough are under way. Returns whether it did.
+fn begin_retraction(paces: &mut HashMap<u64, Pace>, sequence: u64, now: Now) -> bool {
     let under_way = paces.values().filter(|pace| pace.is_under_way()).count();
     under_way < RETRACTIONS_MAX && paces.entry(sequence).or_default().begin(now)
 }

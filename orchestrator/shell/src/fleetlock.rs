@@ -1,4 +1,4 @@
-//! What a FleetLock server's answer means. How it comes here is the client's business.
+//! The meaning of a FleetLock server's answer, without its transport.
 
 use std::time::Duration;
 
@@ -8,43 +8,43 @@ use os_upgrade_protocol::json;
 use os_upgrade_protocol::limits::bounded_message;
 use serde::Deserialize;
 
-/// How much of an answer's body is read, in bytes. One that has more is handed in with more than this.
+/// The largest body of an answer, in bytes. Of a larger body, the client passes at least one byte more.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// How much of a body that is not FleetLock's is quoted, in characters.
+/// The longest excerpt of an unexpected body, in characters.
 const EXCERPT_CHARS_MAX: usize = 200;
-/// How much of the kind of a refusal is shown, in characters. There are few, and they are words.
+/// The longest kind of a refusal that is shown, in characters. Kinds are short words.
 const KIND_CHARS_MAX: usize = 100;
-/// How much of its value is shown, in characters.
+/// The longest value of a refusal that is shown, in characters.
 const VALUE_CHARS_MAX: usize = 1000;
-/// The longest that a server can have itself left alone.
+/// The longest `Retry-After` that is honoured.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
 
-/// An answer over HTTP, as far as it matters.
+/// The relevant parts of an HTTP answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HttpAnswer<'a> {
     /// Its status.
     pub status: u16,
-    /// Where it redirects to, if it does.
+    /// Its `Location`, if it has one.
     pub location: Option<&'a [u8]>,
     /// Its `Retry-After`, if it has one.
     pub retry_after: Option<&'a [u8]>,
     /// Its `Date`, if it has one.
     pub date: Option<&'a [u8]>,
-    /// Its body; only that of an error, 400 to 599, is of any interest.
+    /// Its body; it matters only for the statuses 400 to 599.
     pub body: &'a [u8],
 }
 
-/// For how long a server does not want to be asked, no more than [`RETRY_AFTER_MAX`].
+/// How long a server does not want to be asked, at most [`RETRY_AFTER_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// The same once more: what was asked for cannot be had for so long.
+    /// It does not want the same request again: the slot is not available.
     Slot(Duration),
-    /// Anything: it has too much to do, or is not in service.
+    /// It wants no requests at all: it is overloaded or out of service.
     Server(Duration),
 }
 
 impl RetryAfter {
-    /// How long that is.
+    /// The duration.
     pub const fn pause(self) -> Duration {
         match self {
             Self::Slot(pause) | Self::Server(pause) => pause,
@@ -52,22 +52,21 @@ impl RetryAfter {
     }
 }
 
-/// `pause` and up to a quarter more, how much of it `chance` decides: those who were refused together do not come back
-/// together.
+/// `pause` plus a jitter of up to a quarter, chosen by `chance`, so that clients refused together do not retry together.
 pub fn drawn_out(pause: Duration, chance: u32) -> Duration {
     const PARTS: u32 = 1024;
     pause.saturating_add(pause / (4 * PARTS) * (chance % PARTS))
 }
 
-/// The body that FleetLock gives errors.
+/// The body of a FleetLock error.
 #[derive(Deserialize)]
 struct Refusal {
     kind: String,
     value: String,
 }
 
-/// What `answer` means. 200 alone grants, whatever its body; an error with a FleetLock body is a no; anything else is
-/// not FleetLock's.
+/// Interprets `answer`: only 200 grants, whatever its body; an error with a FleetLock body is a refusal; anything else
+/// violates the protocol.
 pub fn read_answer(answer: &HttpAnswer<'_>) -> LockOutcome {
     let HttpAnswer { status, location, body, .. } = *answer;
     match status {
@@ -83,16 +82,16 @@ pub fn read_answer(answer: &HttpAnswer<'_>) -> LockOutcome {
     }
 }
 
-/// How long the server wants to be left alone, if it has said so in an answer that grants nothing. `now` is when the
-/// answer came; a time of day counts from the server's own, where it gives that.
+/// The `Retry-After` of an answer that grants nothing, if it has one. `now` is when the answer arrived. A date is compared
+/// with the server's own `Date`, or with `now` if there is none.
 pub fn read_retry_after(answer: &HttpAnswer<'_>, now: DateTime<Utc>) -> Option<RetryAfter> {
     let text = answer.retry_after.filter(|_| answer.status != 200)?;
     let text = str::from_utf8(text).ok()?.trim();
     let pause = if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         let until = http_date(text)?;
-        let said = answer.date.and_then(|date| http_date(str::from_utf8(date).ok()?));
-        // It may lie in the past.
-        (until - said.unwrap_or(now)).to_std().unwrap_or_default()
+        let sent = answer.date.and_then(|date| http_date(str::from_utf8(date).ok()?));
+        // The date may be in the past.
+        (until - sent.unwrap_or(now)).to_std().unwrap_or_default()
     } else {
         text.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
     };
@@ -130,11 +129,11 @@ fn excerpt(bytes: &[u8]) -> String {
     one_line(&String::from_utf8_lossy(bytes), EXCERPT_CHARS_MAX)
 }
 
-/// The beginning of `text` on one line, with an ellipsis where it is longer, and with nothing in it that does something
-/// to a terminal or to the order of what stands beside it.
+/// The beginning of `text` on one line, with an ellipsis if it is longer, and with control and bidi characters replaced, so
+/// that it cannot affect a terminal or the text around it.
 pub fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut characters = line.chars().map(harmless);
+    let mut characters = line.chars().map(sanitized);
     let mut shown: String = characters.by_ref().take(chars_max).collect();
     if characters.next().is_some() {
         shown.push('…');
@@ -142,18 +141,18 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
     shown
 }
 
-/// `text` with nothing in it that does something to a terminal or to the order of what stands beside it.
+/// `text` with control and bidi characters replaced, so that it cannot affect a terminal or the text around it.
 pub fn plain(text: &str) -> String {
-    text.chars().map(harmless).collect()
+    text.chars().map(sanitized).collect()
 }
 
-fn harmless(character: char) -> char {
+fn sanitized(character: char) -> char {
     if is_plain(character) { character } else { char::REPLACEMENT_CHARACTER }
 }
 
 fn is_plain(character: char) -> bool {
-    let turns_text_around = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !character.is_control() && !turns_text_around
+    let is_bidi_control = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !character.is_control() && !is_bidi_control
 }
 
 #[cfg(test)]
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hostile_server_says_is_one_bounded_line() {
+    fn refusals_are_bounded_to_one_line() {
         let refusal = |kind: &str, value: &str| {
             let body = serde_json::json!({ "kind": kind, "value": value }).to_string();
             let LockOutcome::Denied { lock_kind, value } = answer(409, body.as_bytes()) else {
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_drawn_out_by_up_to_a_quarter() {
+    fn jitter_is_at_most_a_quarter() {
         let pause = Duration::from_secs(4);
         for chance in [0, 1, 512, 1023, 1024, u32::MAX] {
             let drawn = drawn_out(pause, chance);
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_read_in_both_forms_and_bounded() {
+    fn retry_after_has_two_forms_and_a_bound() {
         let now = "2026-03-01T12:00:00Z".parse().unwrap();
         let read = |status, retry_after: &str, date: Option<&str>| {
             let (retry_after, date) = (Some(retry_after.as_bytes()), date.map(str::as_bytes));

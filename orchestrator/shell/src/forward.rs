@@ -1,8 +1,8 @@
-//! Requests that a follower passes on to the leader: what goes over the bus, and what is under way.
+//! Requests that a follower forwards to the leader: their messages, and those under way.
 //!
-//! A request is passed on once, to the very process that held the lease when it was last looked at, and never by one
-//! that was itself passed a request; so it is carried out at most once, and only by whoever leads. When its outcome
-//! is not known, the asker is told so.
+//! A request is forwarded once, to the process that held the lease when it was last checked. A forwarded request is not
+//! forwarded again. So it is carried out at most once, and only by the leader. If the outcome is unknown, the caller is told
+//! so.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,50 +15,49 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Now;
 use crate::not_done::NotDone;
 
-/// How long the leader's answer may take. Less than a follower's asker waits.
+/// How long the leader's answer may take. The follower's caller waits longer.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// Largest request that is passed on, in bytes; the bus may take less.
+/// The largest request that is forwarded, in bytes; the limit of the bus may be lower.
 pub const REQUEST_BYTES_MAX: usize = 512 * 1_024;
-/// Requests that a follower has passed on at once, and that a leader has been passed at once.
+/// The most requests under way at once, both those that a follower forwards and those that a leader receives.
 pub const UNDER_WAY_MAX: usize = 256;
-/// How long an answer may be held back until this instance has read what it is about.
+/// How long an answer may wait until this instance has read the journal up to its sequence.
 const READ_WITHIN: Duration = Duration::from_millis(500);
 
-/// What tells a call from the others.
+/// Identifies a call within this process.
 pub type CallId = u64;
 
-/// What came of a call.
+/// The outcome of a call.
 pub type Outcome = Result<Answered, NotDone>;
 
 /// An answer, given after an append that began after the request had arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Answered {
-    /// What it says.
+    /// The answer.
     pub answer: Answer,
-    /// A sequence of the journal at which it is so.
+    /// The journal sequence at which the answer holds.
     pub sequence: u64,
 }
 
-/// A request as a follower passes it on.
+/// A request as a follower forwards it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Forwarded {
-    /// The revision of the lease at which the follower saw who leads. A leader counts its own renewals from there and
-    /// so knows, whatever the clocks show, a request that has been under way for too long: one that a client library
-    /// has kept while it was disconnected, say. Its asker has been told long ago that the outcome is not known, and
-    /// may have asked for the contrary since.
+    /// The lease revision at which the follower saw the leader. The leader counts its renewals since then and so detects,
+    /// without comparing clocks, a request that was under way for too long, for example because a client library kept it
+    /// while disconnected. Its caller was told that the outcome is unknown, and may have requested the opposite since.
     pub lease: u64,
-    /// What is asked.
+    /// The request.
     pub request: Request,
 }
 
-/// The request was certainly not delivered.
+/// The failure of a request that was certainly not delivered.
 pub fn not_forwarded(why: impl fmt::Display) -> NotDone {
     NotDone::unchanged(format!("the request was not passed on to the leader: {why}"))
 }
 
-/// A request as it goes over the bus.
+/// Encodes a request for the bus.
 pub fn encode(forwarded: &Forwarded) -> Result<Vec<u8>, NotDone> {
     let payload = serde_json::to_vec(forwarded).map_err(not_forwarded)?;
     if payload.len() > REQUEST_BYTES_MAX {
@@ -70,13 +69,13 @@ pub fn encode(forwarded: &Forwarded) -> Result<Vec<u8>, NotDone> {
     Ok(payload)
 }
 
-/// Reads a request that was passed on.
+/// Decodes a forwarded request.
 pub fn decode(payload: &[u8]) -> Result<Forwarded, NotDone> {
     json::object(payload)
         .map_err(|error| NotDone::unchanged(format!("the leader cannot read the request: {error}")))
 }
 
-/// What came of a request that was passed on, as it goes back over the bus.
+/// Encodes the outcome of a forwarded request for the bus.
 pub fn encode_outcome(outcome: &Outcome) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&match outcome {
         Ok(answered) => Payload::Answered(answered.clone()),
@@ -84,7 +83,7 @@ pub fn encode_outcome(outcome: &Outcome) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// Reads the leader's answer.
+/// Decodes the outcome that the leader returned.
 pub fn decode_outcome(payload: &[u8]) -> Outcome {
     match json::object(payload) {
         Ok(Payload::Answered(answered)) => Ok(answered),
@@ -93,7 +92,7 @@ pub fn decode_outcome(payload: &[u8]) -> Outcome {
     }
 }
 
-/// [`Outcome`] as an object.
+/// [`Outcome`] as a JSON object.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Payload {
@@ -101,15 +100,14 @@ enum Payload {
     NotDone(NotDone),
 }
 
-/// The requests that this instance has passed on.
+/// The requests that this instance has forwarded.
 #[derive(Debug, Default)]
 pub(crate) struct Forwards {
     under_way: BTreeSet<CallId>,
     unread: Vec<Unread>,
 }
 
-/// An answer of the leader's that this instance does not show yet: who has been told that something is so must find
-/// it here too.
+/// An answer of the leader whose journal sequence this instance has not read yet. The caller must find the change here too.
 #[derive(Debug)]
 struct Unread {
     call: CallId,
@@ -126,8 +124,8 @@ impl Forwards {
         self.under_way.is_empty() && self.unread.is_empty()
     }
 
-    /// Waits for none of them any more; those whose outcome is not known.
-    pub(crate) fn give_up(&mut self) -> Vec<CallId> {
+    /// Stops waiting. Returns the calls whose outcome is now unknown.
+    pub(crate) fn abandon(&mut self) -> Vec<CallId> {
         let unread = std::mem::take(&mut self.unread).into_iter().map(|unread| unread.call);
         std::mem::take(&mut self.under_way).into_iter().chain(unread).collect()
     }
@@ -136,8 +134,8 @@ impl Forwards {
         self.under_way.insert(call);
     }
 
-    /// The leader, or the bus, has been heard; what to say now, if there will be no answer.
-    pub(crate) fn heard(&mut self, now: Now, call: CallId, outcome: Outcome) -> Option<NotDone> {
+    /// A forwarded request was answered. Returns the failure, if it is one.
+    pub(crate) fn answered(&mut self, now: Now, call: CallId, outcome: Outcome) -> Option<NotDone> {
         if !self.under_way.remove(&call) {
             return None;
         }
@@ -149,9 +147,9 @@ impl Forwards {
         None
     }
 
-    /// The answers that can be given now that the journal has been read up to `sequence`, or that have waited long
-    /// enough for it: they are true whether they show here or not.
-    pub(crate) fn shown(&mut self, now: Now, sequence: u64) -> Vec<(CallId, Answered)> {
+    /// Takes the answers that can be given: the journal has been read up to their sequence, or they have waited long enough.
+    /// They are true in either case.
+    pub(crate) fn take_visible(&mut self, now: Now, sequence: u64) -> Vec<(CallId, Answered)> {
         if self.unread.is_empty() {
             return Vec::new();
         }
@@ -200,18 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_waits_until_it_shows_and_no_longer_than_it_may() {
+    fn forwarded_answers_wait_for_the_journal() {
         let at =
             |millis| Now { wall: chrono::DateTime::UNIX_EPOCH, monotonic: Duration::from_millis(millis) };
         let answered = || Answered { answer: Ok(Accepted::Done), sequence: 7 };
         let mut forwards = Forwards::default();
         forwards.begin(1);
         forwards.begin(2);
-        assert_eq!(forwards.heard(at(0), 1, Ok(answered())), None);
-        assert_eq!(forwards.heard(at(100), 2, Ok(answered())), None);
-        assert_eq!(forwards.shown(at(100), 6), []);
-        assert_eq!(forwards.shown(at(500), 6), [(1, answered())]);
-        assert_eq!(forwards.shown(at(500), 7), [(2, answered())]);
-        assert_eq!(forwards.heard(at(500), 2, Ok(answered())), None, "it has been answered");
+        assert_eq!(forwards.answered(at(0), 1, Ok(answered())), None);
+        assert_eq!(forwards.answered(at(100), 2, Ok(answered())), None);
+        assert_eq!(forwards.take_visible(at(100), 6), []);
+        assert_eq!(forwards.take_visible(at(500), 6), [(1, answered())]);
+        assert_eq!(forwards.take_visible(at(500), 7), [(2, answered())]);
+        assert_eq!(forwards.answered(at(500), 2, Ok(answered())), None, "it has been answered");
     }
 }

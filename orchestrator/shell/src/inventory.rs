@@ -1,4 +1,4 @@
-//! What is seen of the site: announcements, heartbeats and versions, folded into the kernel's view.
+//! The inventory: announcements, heartbeats and versions, folded into the kernel's view.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -11,28 +11,28 @@ use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, P
 
 use crate::clock::Now;
 
-/// A host that sends heartbeats is unreachable after so long without one.
+/// A host that sends heartbeats is unreachable after this long without one.
 pub const PRESENCE_TTL: Duration = Duration::from_secs(30);
 
-/// As much as is taken to have been listened between two ticks: a process that stood still has not heard what came then.
+/// The most time between two ticks that counts as listening: a paused process hears nothing.
 const TICK_MAX: Duration = Duration::from_secs(1);
 
-/// The versions that a host published last.
+/// The versions that a host last published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostVersions {
     /// Package to version.
     pub versions: Versions,
-    /// When the bus took them.
+    /// When the bus stored them.
     pub published_at: DateTime<Utc>,
 }
 
-/// A message on a subject of the inventory cannot be used.
+/// Why a worker's message cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
-    /// It cannot be read.
+    /// The payload is invalid.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// It speaks for another than its subject names.
+    /// The announcement is about another host or application than its subject names.
     #[error("the announcement on the subject of {subject} is about {announced}")]
     OtherThanSubject {
         /// Application and host of the subject.
@@ -42,64 +42,64 @@ pub enum InventoryError {
     },
 }
 
-/// Something that a worker says of its host.
+/// Something that a worker reports about its host.
 #[derive(Debug)]
 pub enum WorkerMessage {
-    /// It announces itself; with an empty payload, it withdraws.
+    /// An announcement. An empty payload deletes the earlier one.
     Announced {
-        /// The application that the subject names.
+        /// The application in the subject.
         application: ApplicationName,
-        /// The host that the subject names.
+        /// The host in the subject.
         host: HostName,
         /// The payload.
         payload: Bytes,
-        /// When the bus took it.
+        /// When the bus stored it.
         at: DateTime<Utc>,
     },
-    /// All announcements that stood in the stream at the start have been handed in.
+    /// All announcements that were in the stream at the start have been delivered.
     AllAnnounced,
-    /// It publishes versions.
+    /// Installed versions.
     Versions {
-        /// The host that the subject names.
+        /// The host in the subject.
         host: HostName,
         /// The payload.
         payload: Bytes,
-        /// When the bus took it.
+        /// When the bus stored it.
         at: DateTime<Utc>,
     },
-    /// It is alive.
+    /// A heartbeat.
     Heartbeat(HostName),
-    /// It says how far it is with its command.
+    /// The progress of its command.
     Progress {
-        /// The host that the subject names.
+        /// The host in the subject.
         host: HostName,
         /// The payload.
         payload: Bytes,
     },
 }
 
-/// What is seen of the site.
+/// What this instance sees of the site.
 #[derive(Debug, Default)]
 pub struct Inventory {
     view: View,
     versions: OrdMap<HostName, HostVersions>,
     progress: OrdMap<HostName, Progress>,
     announced: BTreeMap<(HostName, ApplicationName), Announced>,
-    signs: HashMap<HostName, Signs>,
-    /// For how long the bus has been there, all in all.
+    life_signs: HashMap<HostName, LifeSign>,
+    /// The total time for which the bus has been connected.
     listened: Duration,
     ticked_at: Option<Duration>,
-    /// What `listened` was when the control stream had been read.
+    /// The value of `listened` when the control stream had been read.
     control_read: Option<Duration>,
     is_read: bool,
 }
 
-/// The signs of life of a host that sends heartbeats.
+/// The last sign of life of a host that sends heartbeats.
 #[derive(Debug, Clone, Copy)]
-struct Signs {
-    /// When the last one came, on the monotonic clock; `None` for a host that has only announced itself, long ago.
+struct LifeSign {
+    /// When it arrived, on the monotonic clock; `None` if only an old announcement is known.
     last: Option<Duration>,
-    /// For how long the bus had been there by then.
+    /// The value of [`Inventory::listened`] at that time.
     listened: Duration,
 }
 
@@ -110,9 +110,9 @@ struct Announced {
     at: DateTime<Utc>,
 }
 
-impl Signs {
-    /// How the host stands, when the bus has been there for `listened` by now. What it was before an absence of the bus is
-    /// not known any more after it.
+impl LifeSign {
+    /// The host's reachability now, given the current value of [`Inventory::listened`]. After an absence of the bus, hosts
+    /// are awaited anew.
     fn reachability(self, now: Now, listened: Duration) -> Reachability {
         if self.last.is_some_and(|last| now.monotonic.saturating_sub(last) < PRESENCE_TTL) {
             Reachability::Reachable
@@ -130,59 +130,59 @@ impl Inventory {
         &self.view
     }
 
-    /// The last versions of every host.
+    /// The last published versions of every host.
     pub fn versions(&self) -> &OrdMap<HostName, HostVersions> {
         &self.versions
     }
 
-    /// What every host's worker said last of how far it is; the command that it is about may have been answered since.
+    /// The last reported progress of every host. Its command may have been answered since.
     pub fn progress(&self) -> &OrdMap<HostName, Progress> {
         &self.progress
     }
 
-    /// Takes in what a worker says.
+    /// Applies a worker's message.
     ///
     /// # Errors
-    /// What it says of the host cannot be used.
+    /// The message cannot be used; the host is the one in the subject.
     pub fn take_in(&mut self, now: Now, message: WorkerMessage) -> Result<(), (HostName, InventoryError)> {
-        let (host, taken) = match message {
+        let (host, result) = match message {
             WorkerMessage::Announced { application, host, payload, at } => {
-                let taken = self.announced(now, &application, &host, &payload, at);
-                (host, taken)
+                let result = self.announced(now, &application, &host, &payload, at);
+                (host, result)
             }
             WorkerMessage::Versions { host, payload, at } => {
-                let taken = self.versions_published(&host, &payload, at);
-                (host, taken)
+                let result = self.versions_published(&host, &payload, at);
+                (host, result)
             }
             WorkerMessage::Progress { host, payload } => {
-                let taken = self.progressed(&host, &payload);
-                (host, taken)
+                let result = self.progressed(&host, &payload);
+                (host, result)
             }
             WorkerMessage::Heartbeat(host) => {
                 self.heartbeat(now, &host);
                 return Ok(());
             }
-            // What comes now is news.
+            // Later announcements are new.
             WorkerMessage::AllAnnounced => {
                 self.is_read = true;
                 return Ok(());
             }
         };
-        taken.map_err(|error| (host, error))
+        result.map_err(|error| (host, error))
     }
 
-    /// Whether everything that was announced before has been noted.
+    /// Whether all announcements from before the start have been read.
     pub fn is_read(&self) -> bool {
         self.is_read
     }
 
-    /// Notes how the orchestrator's clock stands to the bus's.
+    /// Records the orchestrator's clock minus the bus's.
     pub fn clocks_compared(&mut self, skew: TimeDelta) {
         self.view.clock_skew = Some(skew);
     }
 
-    /// Notes whether the control stream has been read up to the fence of this leadership. From then on a worker has as long
-    /// to answer as a host has for a sign of life, and again after the bus was away or this process stood still.
+    /// Records whether the control stream has been read up to the fence of this leadership. From then on workers have
+    /// [`PRESENCE_TTL`] to answer, and again after the bus was away or this process was paused.
     pub fn control_read(&mut self, has_read: bool) {
         let since = has_read.then(|| *self.control_read.get_or_insert(self.listened));
         self.control_read = since;
@@ -191,12 +191,12 @@ impl Inventory {
             since.is_some_and(|since| self.listened.saturating_sub(since) >= PRESENCE_TTL);
     }
 
-    /// Notes why slots cannot be asked for with the secrets there are, or that they can.
+    /// Records why the current secrets do not allow slot requests; `None` if they do.
     pub fn secrets_seen(&mut self, sealed: Option<Sealed>) {
         self.view.sealed = sealed;
     }
 
-    /// An announcement, or an empty payload that withdraws one; the bus took it `at`. One that has just been made is a
+    /// Applies an announcement, or the empty payload that deletes one; the bus stored it `at`. A recent announcement is a
     /// sign of life.
     fn announced(
         &mut self,
@@ -221,11 +221,11 @@ impl Inventory {
             self.announced.insert(key, Announced { announcement, clock_skew_secs, at });
         }
         let is_new = self.is_new(now, at) && !payload.is_empty();
-        self.look_again_at(now, host, is_new);
+        self.refresh_host(now, host, is_new);
         Ok(())
     }
 
-    /// Versions that a host published; the bus took them `at`.
+    /// Records a host's versions; the bus stored them `at`.
     fn versions_published(
         &mut self,
         host: &HostName,
@@ -237,7 +237,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// What a host's worker says of how far it is. Anybody may say so, for hosts that are never announced too.
+    /// Records a host's progress. Anybody can send it, also for hosts that were never announced; those are ignored.
     fn progressed(&mut self, host: &HostName, payload: &[u8]) -> Result<(), InventoryError> {
         let progress = Progress::parse(payload)?;
         if self.view.hosts.contains_key(host) {
@@ -246,21 +246,20 @@ impl Inventory {
         Ok(())
     }
 
-    /// A reply of a host's, which the bus took `at`. Where the host sends heartbeats, and it has just been made, it is a
-    /// sign of life as they are: after a reboot the first heartbeat may come later than the reply.
+    /// Records a host's reply, which the bus stored `at`. If it is recent and the host sends heartbeats, it counts as one:
+    /// after a reboot the first heartbeat may arrive later than the reply.
     pub fn replied(&mut self, now: Now, host: &HostName, at: DateTime<Utc>) {
-        if self.is_new(now, at) && self.signs.contains_key(host) {
+        if self.is_new(now, at) && self.life_signs.contains_key(host) {
             self.heartbeat(now, host);
         }
     }
 
-    /// A heartbeat.
     fn heartbeat(&mut self, now: Now, host: &HostName) {
-        self.signs.insert(host.clone(), self.sign(now));
+        self.life_signs.insert(host.clone(), self.life_sign(now));
         self.set_reachability(host, Reachability::Reachable);
     }
 
-    /// Time has passed. While the bus is away nobody's silence means anything.
+    /// Updates reachability. While the bus is away, silence proves nothing.
     pub fn tick(&mut self, now: Now, connected: bool) {
         let passed = now.monotonic.saturating_sub(self.ticked_at.unwrap_or(now.monotonic));
         self.ticked_at = Some(now.monotonic);
@@ -271,32 +270,32 @@ impl Inventory {
             return;
         }
         self.listened += passed.min(TICK_MAX);
-        let mut differ = Vec::new();
+        let mut changed = Vec::new();
         let (view, listened) = (&self.view, self.listened);
-        self.signs.retain(|host, signs| {
-            let reachability = signs.reachability(now, listened);
+        self.life_signs.retain(|host, last| {
+            let reachability = last.reachability(now, listened);
             let known = view.hosts.get(host).map(|seen| seen.reachability);
             if known.is_some_and(|known| known != reachability) {
-                differ.push((host.clone(), reachability));
+                changed.push((host.clone(), reachability));
             }
-            // Anybody may send heartbeats, for hosts that are never announced too.
+            // Anybody can send heartbeats for hosts that were never announced; those are forgotten again.
             known.is_some() || reachability == Reachability::Reachable
         });
-        for (host, reachability) in differ {
+        for (host, reachability) in changed {
             self.set_reachability(&host, reachability);
         }
     }
 
-    /// Whether what the bus took `at` has just been said.
+    /// Whether a message that the bus stored `at` is recent.
     fn is_new(&self, now: Now, at: DateTime<Utc>) -> bool {
         self.is_read && (now.wall - at).abs() < TimeDelta::from_std(PRESENCE_TTL).expect("it is short")
     }
 
-    fn sign(&self, now: Now) -> Signs {
-        Signs { last: Some(now.monotonic), listened: self.listened }
+    fn life_sign(&self, now: Now) -> LifeSign {
+        LifeSign { last: Some(now.monotonic), listened: self.listened }
     }
 
-    /// The reachability of a host that announces itself, and whether it sends heartbeats.
+    /// The reachability of a host that has announced itself. `is_new`: the announcement is a sign of life.
     fn reachability(
         &mut self,
         now: Now,
@@ -304,21 +303,21 @@ impl Inventory {
         sends_heartbeats: bool,
         is_new: bool,
     ) -> Reachability {
-        let sign = self.sign(now);
-        let signs = match self.signs.get_mut(host) {
-            Some(signs) if is_new => {
-                *signs = sign;
-                sign
+        let life_sign = self.life_sign(now);
+        let last = match self.life_signs.get_mut(host) {
+            Some(last) if is_new => {
+                *last = life_sign;
+                life_sign
             }
-            Some(signs) => *signs,
+            Some(last) => *last,
             None if sends_heartbeats => {
-                let signs = if is_new { sign } else { Signs { last: None, ..sign } };
-                self.signs.insert(host.clone(), signs);
-                signs
+                let last = if is_new { life_sign } else { LifeSign { last: None, ..life_sign } };
+                self.life_signs.insert(host.clone(), last);
+                last
             }
             None => return Reachability::Unknown,
         };
-        signs.reachability(now, self.listened)
+        last.reachability(now, self.listened)
     }
 
     fn set_reachability(&mut self, host: &HostName, reachability: Reachability) {
@@ -328,7 +327,7 @@ impl Inventory {
         }
     }
 
-    fn look_again_at(&mut self, now: Now, host: &HostName, is_new: bool) {
+    fn refresh_host(&mut self, now: Now, host: &HostName, is_new: bool) {
         let (mut seen, mut sends_heartbeats): (Option<SeenHost>, bool) = (None, false);
         let from = (host.clone(), ApplicationName::new("\u{20}").expect("a valid name"));
         for ((_, application), announced) in
@@ -375,23 +374,30 @@ mod tests {
         Now { wall: LATER + monotonic, monotonic }
     }
 
-    /// A long time after what has been announced at the epoch.
+    /// Long after the announcements made at the epoch.
     const LATER: DateTime<Utc> = DateTime::from_timestamp(1_000_000, 0).unwrap();
 
     fn announce(inventory: &mut Inventory, app: &str, name: &str) {
         let announcement = Announcement::new(host(name), application(app));
-        say(inventory, at(0), app, name, &announcement.to_payload(), DateTime::UNIX_EPOCH);
+        receive(inventory, at(0), app, name, &announcement.to_payload(), DateTime::UNIX_EPOCH);
     }
 
-    fn say(inventory: &mut Inventory, now: Now, app: &str, name: &str, payload: &[u8], at: DateTime<Utc>) {
+    fn receive(
+        inventory: &mut Inventory,
+        now: Now,
+        app: &str,
+        name: &str,
+        payload: &[u8],
+        at: DateTime<Utc>,
+    ) {
         inventory.announced(now, &application(app), &host(name), payload, at).unwrap();
     }
 
-    /// That it sends heartbeats, said at `secs`, and read so much later.
-    fn announce_heartbeats(inventory: &mut Inventory, name: &str, secs: u64, later: TimeDelta) {
+    /// Announces a host that sends heartbeats. The announcement is read at `secs` and is `age` old by then.
+    fn announce_heartbeats(inventory: &mut Inventory, name: &str, secs: u64, age: TimeDelta) {
         let announcement =
             Announcement { heartbeats: true, ..Announcement::new(host(name), application("a")) };
-        say(inventory, at(secs), "a", name, &announcement.to_payload(), at(secs).wall - later);
+        receive(inventory, at(secs), "a", name, &announcement.to_payload(), at(secs).wall - age);
     }
 
     /// Ticks every second from `from` to `to`.
@@ -404,33 +410,34 @@ mod tests {
     }
 
     #[test]
-    fn announcements_come_and_go_per_application() {
+    fn announcements_are_per_application() {
         let mut inventory = Inventory::default();
         announce(&mut inventory, "a", "h1");
         announce(&mut inventory, "b", "h1");
         announce(&mut inventory, "a", "h10");
         assert_eq!(inventory.view().hosts[&host("h1")].applications.len(), 2);
         assert_eq!(inventory.view().hosts[&host("h10")].applications.len(), 1);
-        say(&mut inventory, at(0), "a", "h1", b"", DateTime::UNIX_EPOCH);
+        receive(&mut inventory, at(0), "a", "h1", b"", DateTime::UNIX_EPOCH);
         assert_eq!(inventory.view().hosts[&host("h1")].applications.len(), 1);
-        say(&mut inventory, at(0), "b", "h1", b"", DateTime::UNIX_EPOCH);
+        receive(&mut inventory, at(0), "b", "h1", b"", DateTime::UNIX_EPOCH);
         assert_eq!(inventory.view().hosts.get(&host("h1")), None);
     }
 
     #[test]
-    fn nobody_announces_another() {
+    fn announcement_for_another_host_is_refused() {
         let mut inventory = Inventory::default();
         let payload = Announcement::new(host("h2"), application("a")).to_payload();
-        let told = inventory.announced(at(0), &application("a"), &host("h1"), &payload, DateTime::UNIX_EPOCH);
-        let error = told.unwrap_err();
+        let result =
+            inventory.announced(at(0), &application("a"), &host("h1"), &payload, DateTime::UNIX_EPOCH);
+        let error = result.unwrap_err();
         assert_eq!(error.to_string(), "the announcement on the subject of a on h1 is about a on h2");
         assert!(inventory.view().hosts.is_empty());
     }
 
     #[test]
-    fn a_lack_of_answers_means_something_once_there_was_time_to_give_them() {
+    fn workers_have_time_to_answer() {
         let mut inventory = Inventory::default();
-        let mut heard_from = |from: u64, to: u64, connected: bool| {
+        let mut tick_from = |from: u64, to: u64, connected: bool| {
             let heard = (from..=to).find(|secs| {
                 inventory.tick(at(*secs), connected);
                 inventory.control_read(connected);
@@ -438,12 +445,12 @@ mod tests {
             });
             (heard, inventory.view().has_heard_control)
         };
-        assert_eq!(heard_from(0, 60, true), (Some(30), true));
+        assert_eq!(tick_from(0, 60, true), (Some(30), true));
         // The bus is away for a moment.
-        assert_eq!(heard_from(61, 61, false), (None, false));
-        assert_eq!(heard_from(62, 120, true), (Some(92), true));
-        // This process stood still for an hour, and nobody's answer has come in yet.
-        assert_eq!(heard_from(3_720, 3_780, true), (Some(3_750), true));
+        assert_eq!(tick_from(61, 61, false), (None, false));
+        assert_eq!(tick_from(62, 120, true), (Some(92), true));
+        // This process was paused for an hour, and no answer has arrived since.
+        assert_eq!(tick_from(3_720, 3_780, true), (Some(3_750), true));
         assert!(inventory.view().has_read_control);
         inventory.control_read(false);
         let view = inventory.view();
@@ -458,7 +465,7 @@ mod tests {
     const UNREACHABLE: Option<Reachability> = Some(Reachability::Unreachable);
 
     #[test]
-    fn who_says_that_it_sends_heartbeats_is_awaited_for_a_time() {
+    fn hosts_with_heartbeats_are_awaited() {
         let mut inventory = Inventory::default();
         let long_ago = TimeDelta::hours(8);
         for name in ["h1", "h2"] {
@@ -466,14 +473,14 @@ mod tests {
         }
         inventory.is_read = true;
         let both = |inventory: &Inventory| ["h1", "h2"].map(|name| reachability(inventory, name));
-        // The time in which the bus is away does not count, nor that in which the process stands still.
+        // Time in which the bus is away or the process is paused does not count.
         tick(&mut inventory, 1_000, 1_100, false);
         tick(&mut inventory, 1_200, 1_228, true);
         assert_eq!(both(&inventory), [AWAITED; 2]);
         inventory.heartbeat(at(1_228), &host("h1"));
         inventory.tick(at(1_229), true);
         assert_eq!(both(&inventory), [REACHABLE, UNREACHABLE]);
-        // What was said long ago is no sign of life; what is said now is.
+        // An old announcement is no sign of life; a recent one is.
         announce_heartbeats(&mut inventory, "h2", 1_230, long_ago);
         assert_eq!(both(&inventory), [REACHABLE, UNREACHABLE]);
         announce_heartbeats(&mut inventory, "h2", 1_231, TimeDelta::milliseconds(40));
@@ -483,25 +490,25 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_awaited_for_longer_by_coming_and_going() {
+    fn reannouncing_does_not_prolong_awaiting() {
         let mut inventory = Inventory::default();
-        // It may have been turned off since.
+        // Even the host of a recent announcement may have been turned off since.
         announce_heartbeats(&mut inventory, "h1", 0, TimeDelta::seconds(1));
         assert_eq!(reachability(&inventory, "h1"), AWAITED);
         inventory.is_read = true;
         for secs in 1..=40 {
             if secs % 20 == 0 {
-                say(&mut inventory, at(secs), "a", "h1", b"", at(secs).wall);
+                receive(&mut inventory, at(secs), "a", "h1", b"", at(secs).wall);
                 announce_heartbeats(&mut inventory, "h1", secs, TimeDelta::hours(8));
             }
-            // The bus comes and goes, too.
+            // The bus disconnects now and then, too.
             inventory.tick(at(secs), secs % 10 != 0);
         }
         assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
     }
 
     #[test]
-    fn after_an_absence_of_the_bus_nobody_is_taken_to_be_there_still() {
+    fn hosts_are_awaited_after_an_absence_of_the_bus() {
         let mut inventory = Inventory::default();
         announce(&mut inventory, "a", "h1");
         inventory.tick(at(100), true);
@@ -513,7 +520,7 @@ mod tests {
         tick(&mut inventory, 3_702, 3_728, true);
         assert_eq!(reachability(&inventory, "h1"), AWAITED);
         tick(&mut inventory, 3_729, 3_731, true);
-        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "silence of the bus is not the host's");
+        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "only silence on a connected bus counts");
     }
 
     #[test]
@@ -536,30 +543,31 @@ mod tests {
         assert_eq!(reachability(&inventory, "h1"), REACHABLE);
         tick(&mut inventory, 232, 261, true);
         inventory.replied(at(261), &host("h1"), at(231).wall);
-        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "an old one says nothing");
+        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "an old reply proves nothing");
         inventory.replied(at(261), &host("h3"), at(261).wall);
         announce(&mut inventory, "a", "h3");
         assert_eq!(reachability(&inventory, "h3"), Some(Reachability::Unknown), "it sends no heartbeats");
         announce(&mut inventory, "a", "h2");
         inventory.heartbeat(at(230), &host("h2"));
-        // Who is never announced is forgotten.
+        // A host that is never announced is forgotten.
         inventory.heartbeat(at(230), &host("nobody"));
         tick(&mut inventory, 231, 261, true);
-        assert_eq!(inventory.signs.len(), 2);
+        assert_eq!(inventory.life_signs.len(), 2);
     }
+
     #[test]
-    fn progress_is_kept_of_hosts_that_are_there() {
+    fn progress_is_kept_for_announced_hosts() {
         let mut inventory = Inventory::default();
-        let told = |percent| Progress::new(7, percent, "unpacking");
-        inventory.progressed(&host("h01"), &told(1).to_payload()).unwrap();
+        let progress = |percent| Progress::new(7, percent, "unpacking");
+        inventory.progressed(&host("h01"), &progress(1).to_payload()).unwrap();
         assert!(inventory.progress().is_empty());
         announce(&mut inventory, "a", "h01");
         for percent in [10, 20] {
-            inventory.progressed(&host("h01"), &told(percent).to_payload()).unwrap();
+            inventory.progressed(&host("h01"), &progress(percent).to_payload()).unwrap();
         }
-        assert_eq!(inventory.progress().get(&host("h01")), Some(&told(20)));
+        assert_eq!(inventory.progress().get(&host("h01")), Some(&progress(20)));
         assert!(inventory.progressed(&host("h01"), b"20 %").is_err());
-        say(&mut inventory, at(0), "a", "h01", b"", DateTime::UNIX_EPOCH);
+        receive(&mut inventory, at(0), "a", "h01", b"", DateTime::UNIX_EPOCH);
         assert!(inventory.progress().is_empty());
     }
 }

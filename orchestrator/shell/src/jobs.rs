@@ -1,13 +1,12 @@
-//! Jobs in systems outside of the bus: which of them is begun next, and when again.
+//! Jobs in systems outside of the bus: which one is begun next, and when it is retried.
 //!
-//! What a system has refused is asked for again at every retry interval. After a failure the pauses begin with a second
-//! and double up to that, and to no more than a minute; so they do while something is not taken back. A system that says
-//! how long it wants to be left alone is, within bounds. Every pause is drawn out by up to a quarter, so that sites which
-//! were refused together do not come back together. Above all that stands how often a system may be asked at all
-//! ([`rate`]).
+//! A refused request is retried at the retry interval. After a failure, and while a release is refused, the pauses start at
+//! one second and double up to the retry interval or one minute, whichever is shorter. `Retry-After` is honoured within
+//! bounds. Every pause gets up to a quarter of jitter, so that sites refused together do not retry together. A token bucket
+//! limits all requests to a system ([`rate`]).
 //!
-//! A job that is no longer wanted is not cut off: systems without a fence may still carry out what they have been asked,
-//! and the contrary job waits for its return.
+//! A job that is no longer wanted is not cut off, because a system without a fence may still carry it out. The opposite job
+//! waits for its outcome.
 
 mod pace;
 mod rate;
@@ -20,46 +19,46 @@ use os_upgrade_kernel::{Job, JobDone, System};
 use os_upgrade_protocol::{GroupName, HostName};
 
 pub(crate) use self::pace::Pace;
-use self::rate::{Bucket, LeftAlone, put_off};
+use self::rate::{Backoff, Bucket, bounded};
 use crate::clock::Now;
 use crate::fleetlock::{self, RetryAfter};
 
-/// The shortest pause after a failure; it doubles with every further one.
+/// The shortest pause after a failure; it doubles with every further failure.
 const FAILURE_PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The longest pause after a failure, where the retry interval is longer.
+/// The longest pause after a failure, if the retry interval is longer.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// How many jobs may be under way in a system at once.
 const UNDER_WAY_MAX: usize = 8;
 
-/// What tells a job that was begun from every other that this process has begun.
+/// Identifies a started job within this process.
 pub type JobId = u64;
 
-/// How a system may be asked.
+/// How often a system may be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemLimits {
-    /// How long to wait before what was refused is asked for again; up to a quarter more is waited.
+    /// How long to wait before a refused request is retried; jitter adds up to a quarter.
     pub retry: Duration,
-    /// The mean time between two requests when there is much to ask.
+    /// The mean time between two requests under load.
     pub interval: Duration,
 }
 
-/// A job to be carried out. It comes back with what became of it.
+/// A job for the driver to carry out. It returns a [`JobReport`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartedJob {
-    /// To be handed back.
+    /// Its id, returned with the report.
     pub id: JobId,
-    /// What is to be done.
+    /// What to do.
     pub job: Job,
-    /// It must not leave this process at this monotonic time or later: another may lead by then.
+    /// Its request must leave this process before this monotonic time: another instance may lead afterwards.
     pub before: Duration,
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobReport {
-    /// What the system said.
+    /// The system's answer, or the failure.
     pub done: JobDone,
-    /// How long it wants to be left alone.
+    /// How long the system does not want to be asked, if it says so.
     pub retry_after: Option<RetryAfter>,
 }
 
@@ -72,37 +71,37 @@ impl From<JobDone> for JobReport {
 /// The jobs in all systems.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    systems: BTreeMap<System, Outside>,
+    systems: BTreeMap<System, SystemJobs>,
     started: JobId,
 }
 
 impl Jobs {
-    /// None has been begun, in the process called `nonce`.
+    /// No jobs yet, in the process called `nonce`.
     pub(crate) fn new(limits: impl IntoIterator<Item = (System, SystemLimits)>, nonce: &str) -> Self {
-        let outside = |(system, limits)| (system, Outside::new(limits, nonce));
-        Self { systems: limits.into_iter().map(outside).collect(), started: 0 }
+        let jobs = |(system, limits)| (system, SystemJobs::new(limits, nonce));
+        Self { systems: limits.into_iter().map(jobs).collect(), started: 0 }
     }
 
-    /// Another may have led before. What is under way comes back, and no longer counts.
+    /// A leadership begins. The outcomes of jobs still under way are ignored.
     pub(crate) fn leadership_begins(&mut self, now: Now) {
-        self.systems.values_mut().for_each(|outside| outside.leadership_begins(now));
+        self.systems.values_mut().for_each(|jobs| jobs.leadership_begins(now));
     }
 
-    /// Whether something has been begun and has not come back.
+    /// Whether a job is under way.
     pub(crate) fn is_under_way(&self) -> bool {
-        self.systems.values().any(|outside| outside.under_way() > 0)
+        self.systems.values().any(|jobs| jobs.under_way() > 0)
     }
 
-    /// Those of `wanted` that are begun now, to leave this process before `before`.
+    /// Begins those of `wanted` that are due; they must leave this process before `before`.
     pub(crate) fn begin(&mut self, wanted: Vec<Job>, now: Now, before: Duration) -> Vec<StartedJob> {
-        let mut of_system: BTreeMap<System, Vec<Job>> = BTreeMap::new();
+        let mut by_system: BTreeMap<System, Vec<Job>> = BTreeMap::new();
         for job in wanted {
-            of_system.entry(job.system()).or_default().push(job);
+            by_system.entry(job.system()).or_default().push(job);
         }
         let mut begun = Vec::new();
-        for (system, outside) in &mut self.systems {
-            let wanted = of_system.remove(system).unwrap_or_default();
-            begun.extend(outside.begin(wanted, now, &mut self.started).map(|(id, job)| StartedJob {
+        for (system, jobs) in &mut self.systems {
+            let wanted = by_system.remove(system).unwrap_or_default();
+            begun.extend(jobs.begin(wanted, now, &mut self.started).map(|(id, job)| StartedJob {
                 id,
                 job,
                 before,
@@ -111,45 +110,45 @@ impl Jobs {
         begun
     }
 
-    /// A job has come back. Whether that counts: not when it was begun in an earlier leadership.
+    /// A job has ended. Returns whether its outcome counts: not if the job was begun in an earlier leadership.
     pub(crate) fn done(&mut self, now: Now, id: JobId, report: &JobReport) -> bool {
         let job = report.done.job();
-        self.systems.get_mut(&job.system()).is_some_and(|outside| outside.done(now, id, job.host(), report))
+        self.systems.get_mut(&job.system()).is_some_and(|jobs| jobs.done(now, id, job.host(), report))
     }
 }
 
 /// The jobs in one system.
 #[derive(Debug)]
-struct Outside {
+struct SystemJobs {
     retry: Duration,
-    /// What makes this process's pauses differ from those of others.
+    /// The process's name, as the seed of its jitter.
     nonce: String,
     hosts: HashMap<HostName, HostJobs>,
     bucket: Bucket,
-    left_alone: LeftAlone,
+    backoff: Backoff,
 }
 
 /// The jobs about one host.
 #[derive(Debug, Default)]
 struct HostJobs {
     pace: Pace,
-    /// The last that was begun.
+    /// The last job that was begun.
     id: JobId,
-    /// Whether something is to be given back.
+    /// Whether a release is wanted.
     releasing: bool,
-    /// How often that has been tried, or the system has failed to say yes or no.
+    /// How often the release has been tried, or how often in a row a lock got no clear answer.
     tries: u32,
     answers: u64,
 }
 
-impl Outside {
+impl SystemJobs {
     fn new(SystemLimits { retry, interval }: SystemLimits, nonce: &str) -> Self {
         Self {
             retry,
             nonce: nonce.to_owned(),
             hosts: HashMap::new(),
             bucket: Bucket::new(interval),
-            left_alone: LeftAlone::default(),
+            backoff: Backoff::default(),
         }
     }
 
@@ -157,7 +156,7 @@ impl Outside {
         self.bucket.empty(now);
         for jobs in self.hosts.values_mut() {
             jobs.pace.leadership_begins();
-            // What it has tried to give back may have been given back and taken anew by another leader.
+            // Another leader may have released the slot and taken it again.
             jobs.releasing = false;
             jobs.tries = 0;
         }
@@ -167,8 +166,8 @@ impl Outside {
         self.hosts.values().filter(|jobs| jobs.pace.is_under_way()).count()
     }
 
-    /// Those of `wanted` that are begun now. Where not all can be, a release that nobody has tried comes first, and then
-    /// whatever has waited longest: a system that takes nothing back is no reason to ask it for nothing.
+    /// Begins those of `wanted` that are due. If not all can be, untried releases come first, then the jobs that have waited
+    /// longest. Failing releases have no priority, so that they do not keep locks from being tried.
     fn begin(
         &mut self,
         wanted: Vec<Job>,
@@ -185,8 +184,8 @@ impl Outside {
         let mut free = UNDER_WAY_MAX.saturating_sub(self.under_way());
         let mut begun = Vec::new();
         for (_, job) in due {
-            // Of two about one host the first is begun now, and the other once that is back.
-            if self.of(job.host()).pace.is_under_way() {
+            // Of two jobs about one host, the second waits for the first.
+            if self.host_mut(job.host()).pace.is_under_way() {
                 continue;
             }
             if free == 0 || !self.bucket.take(now) {
@@ -194,7 +193,7 @@ impl Outside {
             }
             free -= 1;
             *started += 1;
-            let jobs = self.of(job.host());
+            let jobs = self.host_mut(job.host());
             jobs.id = *started;
             jobs.pace.begin(now);
             begun.push((*started, job));
@@ -202,52 +201,52 @@ impl Outside {
         begun.into_iter()
     }
 
-    /// Pools to which something is to be given back, and nobody has tried it yet: who takes from one before is refused
-    /// where there is nothing else in it, and waits in vain. A system that takes nothing back holds up nobody.
+    /// Pools with a release that has not been tried yet. Locks in them wait: before the release they may be refused for lack
+    /// of a free slot. A release that has been tried once holds up nothing.
     fn pools_with_untried_releases(&self, wanted: &[Job]) -> HashSet<GroupName> {
         let tried = |host| self.hosts.get(host).is_some_and(|jobs| jobs.releasing && jobs.tries > 0);
         let untried = wanted.iter().filter(|job| job.is_release() && !tried(job.host()));
         untried.filter_map(Job::pool).cloned().collect()
     }
 
-    /// How urgent the job is, the most urgent least, if it may be begun now.
+    /// The job's sort key, the most urgent least; `None` if it may not begin now.
     fn urgency(&mut self, job: &Job, now: Now) -> Option<(bool, Duration, bool)> {
         let release = job.is_release();
-        let jobs = self.of(job.host());
-        jobs.turn_to(release);
+        let jobs = self.host_mut(job.host());
+        jobs.set_releasing(release);
         let due = jobs.pace.due(now)?;
         let can_wait = !release || jobs.tries > 0;
-        self.left_alone.is_over(now, release).then_some((can_wait, due, !release))
+        self.backoff.is_over(now, release).then_some((can_wait, due, !release))
     }
 
-    /// A job about `host` has come back. What was granted is not asked for again at once either: the fact that says so
-    /// is not in the journal yet.
+    /// A job about `host` has ended. Granted jobs pause too, because the fact is not in the journal yet and the job still
+    /// counts as wanted.
     fn done(&mut self, now: Now, id: JobId, host: &HostName, report: &JobReport) -> bool {
         let (retry, nonce) = (self.retry, &self.nonce);
         let Some(jobs) = self.hosts.get_mut(host).filter(|jobs| jobs.id == id) else { return false };
         jobs.answers += 1;
         let answers = jobs.answers;
-        let spread = |pause: Duration| drawn_out(pause, nonce, host, answers);
-        self.left_alone.asked_for(now, report.retry_after, spread);
-        // What came of a lock is no try of the release that is wanted by now, nor a reason for it to wait.
-        let is_of_now = report.done.job().is_release() == jobs.releasing;
-        let own = if is_of_now { jobs.pause(report.done.is_answer(), retry) } else { Duration::ZERO };
-        let asked_for = report.retry_after.map_or(Duration::ZERO, RetryAfter::pause);
-        let asked_for = put_off(asked_for, jobs.releasing);
-        jobs.pace.done(now, spread(own.max(asked_for)))
+        let spread = |pause: Duration| with_jitter(pause, nonce, host, answers);
+        self.backoff.extend(now, report.retry_after, spread);
+        // If the lock's outcome arrives after a release is wanted, the release neither waits nor counts as tried.
+        let is_current = report.done.job().is_release() == jobs.releasing;
+        let own = if is_current { jobs.pause(report.done.is_answer(), retry) } else { Duration::ZERO };
+        let wanted = report.retry_after.map_or(Duration::ZERO, RetryAfter::pause);
+        let wanted = bounded(wanted, jobs.releasing);
+        jobs.pace.done(now, spread(own.max(wanted)))
     }
 
-    fn of(&mut self, host: &HostName) -> &mut HostJobs {
+    fn host_mut(&mut self, host: &HostName) -> &mut HostJobs {
         if !self.hosts.contains_key(host) {
             self.hosts.insert(host.clone(), HostJobs::default());
         }
-        self.hosts.get_mut(host).expect("it is there")
+        self.hosts.get_mut(host).expect("it was inserted")
     }
 }
 
 impl HostJobs {
-    /// From now on something is to be given back, or to be had: what made the one wait is no reason for the other to.
-    fn turn_to(&mut self, release: bool) {
+    /// Switches between lock and release. The pause and the tries of the one do not apply to the other.
+    fn set_releasing(&mut self, release: bool) {
         if self.releasing != release {
             self.releasing = release;
             self.tries = 0;
@@ -255,7 +254,7 @@ impl HostJobs {
         }
     }
 
-    /// How long to wait now, if the system does not want more.
+    /// How long to wait now, unless the system wants more.
     fn pause(&mut self, is_answer: bool, retry: Duration) -> Duration {
         if is_answer && !self.releasing {
             self.tries = 0;
@@ -267,8 +266,8 @@ impl HostJobs {
     }
 }
 
-/// `pause` and up to a quarter more, by chance as far as anybody can tell.
-fn drawn_out(pause: Duration, nonce: &str, host: &HostName, answers: u64) -> Duration {
+/// `pause` plus up to a quarter, pseudo-random but reproducible.
+fn with_jitter(pause: Duration, nonce: &str, host: &HostName, answers: u64) -> Duration {
     let mut hasher = DefaultHasher::new();
     (nonce, host, answers).hash(&mut hasher);
     let [.., a, b, c, d] = hasher.finish().to_be_bytes();

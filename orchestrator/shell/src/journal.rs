@@ -1,8 +1,8 @@
 //! The journal: records as messages, chained, appended under a fence and read back.
 //!
-//! - [`codec`] turns records and snapshots into messages and says how they are marked;
+//! - [`codec`] turns records and snapshots into messages with headers;
 //! - [`follow`] folds messages as they are read, and refuses a broken chain;
-//! - [`append`] gets a record into the stream exactly once, or finds out that another leads.
+//! - [`append`] stores a record in the stream exactly once, or detects that another instance leads.
 
 pub mod append;
 mod append_id;

@@ -1,5 +1,5 @@
-//! The lease: who may try to lead. It saves two instances from getting in each other's way; what keeps a stale leader
-//! from doing harm is the fence of the journal, not this.
+//! The lease: which instance may try to lead. It keeps instances from competing for the journal. It does not protect against
+//! a stale leader: the fenced appends to the journal do.
 
 use std::time::Duration;
 
@@ -10,17 +10,16 @@ use crate::clock::Now;
 
 /// How long a lease lasts after its last renewal.
 pub const LEASE_TTL: Duration = Duration::from_secs(6);
-/// How long to wait before a lease that is held is renewed.
+/// How often a held lease is renewed.
 const RENEW_INTERVAL: Duration = Duration::from_secs(2);
-/// How long to wait before a lease that another holds is looked at again: what a take-over may take beyond the time
-/// that the lease has left.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// What was seen so many renewals ago is recent: the time that a follower waits for its leader, and one more.
+/// How often a lease that another process holds is checked: a takeover begins at most this long after the lease has ended.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// A revision counts as recent for this many renewals: as long as a follower waits for its leader, plus one.
 const RECENT_RENEWALS: u64 = 3;
 /// How long an answer may take before the question is asked again.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// What stands in the lease.
+/// The value of the lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LeaseHolder {
@@ -30,20 +29,20 @@ pub struct LeaseHolder {
     pub nonce: String,
 }
 
-/// A question about the lease. Its answer has the same number: that of an earlier one says nothing any more, because
-/// the time for which the lease is held counts from when it was asked for.
+/// A question about the lease. Its answer has the same number. Answers to earlier questions are ignored, because the lease
+/// is held from the time of the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseQuestion {
     /// Its number.
     pub number: u64,
-    /// What is to be done.
+    /// The action to carry out.
     pub action: LeaseAction,
 }
 
-/// What the shell has to do about the lease.
+/// An action on the lease's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseAction {
-    /// Write the holder if nobody holds it.
+    /// Write the holder if there is no entry.
     Create(LeaseHolder),
     /// Write the holder if the entry still has this revision.
     Update {
@@ -52,42 +51,42 @@ pub enum LeaseAction {
         /// The revision.
         revision: u64,
     },
-    /// Delete the entry if it still has this revision, so that another need not wait until it has run out.
+    /// Delete the entry if it still has this revision, so that another instance need not wait for its expiry.
     Release {
         /// The revision.
         revision: u64,
     },
 }
 
-/// What came of it.
+/// The outcome of a [`LeaseAction`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseOutcome {
     /// It is written, with this revision.
     Written {
         /// The revision.
         revision: u64,
-        /// When, by the bus's clock, if it has said so.
+        /// The bus's time of the write, if known.
         at: Option<DateTime<Utc>>,
     },
-    /// Somebody holds it; perhaps an earlier process of this instance.
+    /// Another process holds it, perhaps an earlier one of this instance.
     Taken {
-        /// Who.
+        /// The holder.
         holder: LeaseHolder,
         /// The revision of the entry.
         revision: u64,
     },
-    /// It is given back.
+    /// The entry is deleted.
     Released,
-    /// No answer, or one that could not be read.
+    /// There was no answer, or it could not be read.
     Failed,
 }
 
-/// What changed.
+/// A change of who holds the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseChange {
-    /// This process holds it now.
+    /// This process now holds it.
     Gained,
-    /// It holds it no longer.
+    /// This process no longer holds it.
     Lost,
 }
 
@@ -96,24 +95,24 @@ pub enum LeaseChange {
 pub struct Lease {
     me: LeaseHolder,
     held: Option<Held>,
-    /// Who else held it.
+    /// The other process that holds it, if known.
     other: Option<Other>,
-    asked: Option<Asked>,
-    /// How many questions there have been.
+    pending: Option<Pending>,
+    /// The number of the last question.
     questions: u64,
     next: Duration,
-    /// Whether it is to be given back, and not to be asked for again.
+    /// Whether to release it and not to request it again.
     leaving: bool,
     skew: Option<TimeDelta>,
 }
 
-/// Somebody else who holds it.
+/// Another process that holds it.
 #[derive(Debug)]
 struct Other {
     holder: LeaseHolder,
     revision: u64,
-    /// When that was asked.
-    asked: Duration,
+    /// The monotonic time of the question that showed it.
+    seen_at: Duration,
 }
 
 #[derive(Debug)]
@@ -123,15 +122,15 @@ struct Held {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Pending {
     number: u64,
     at: Duration,
     wall: DateTime<Utc>,
 }
 
-impl Asked {
-    /// Our clock minus the bus's, when the bus did what was asked at `at` by its own clock and the answer came `now`.
-    /// It did so in between, so a time in between shows no difference.
+impl Pending {
+    /// Our clock minus the bus's: the bus wrote `at` by its own clock, and the answer arrived `now`. A time between question
+    /// and answer counts as no difference.
     fn skew(&self, at: DateTime<Utc>, now: Now) -> TimeDelta {
         if at < self.wall { self.wall - at } else { (now.wall - at).min(TimeDelta::zero()) }
     }
@@ -144,7 +143,7 @@ impl Lease {
             me,
             held: None,
             other: None,
-            asked: None,
+            pending: None,
             questions: 0,
             next: Duration::ZERO,
             leaving: false,
@@ -162,47 +161,48 @@ impl Lease {
         self.held.is_some()
     }
 
-    /// Until when this process holds it unless it is renewed, in monotonic time.
+    /// The monotonic time at which it expires unless it is renewed; `None` if this process does not hold it.
     pub fn held_until(&self) -> Option<Duration> {
         self.held.as_ref().map(|held| held.until)
     }
 
-    /// Who else holds it, as far as is known; nobody, when that was so too long ago to be still true.
+    /// The other process that holds it; `None` if that is unknown or was seen too long ago.
     pub fn other(&self) -> Option<&LeaseHolder> {
         self.other.as_ref().map(|other| &other.holder)
     }
 
-    /// Who else holds it, and the revision at which that was seen.
+    /// The other process that holds it, and the revision at which that was seen.
     pub fn seen(&self) -> Option<(&LeaseHolder, u64)> {
         self.other.as_ref().map(|other| (&other.holder, other.revision))
     }
 
-    /// Whether this process holds it, and has not renewed it often since `revision`.
+    /// Whether this process holds it and has renewed it only a few times since `revision`.
     pub fn is_recent(&self, revision: u64) -> bool {
         let held = self.held.as_ref().filter(|held| held.revision >= revision);
         held.is_some_and(|held| held.revision - revision <= RECENT_RENEWALS)
     }
 
-    /// Our clock minus the bus's, as the last renewal showed it. Renewals go on whatever else happens, so a clock that
-    /// steps is noticed by the next one.
+    /// Our clock minus the bus's, as of the last write; `None` before the first. Renewals continue whatever else happens, so
+    /// the next one shows a clock that has stepped.
     pub fn skew(&self) -> Option<TimeDelta> {
         self.skew
     }
 
-    /// Time has passed: what to do, and what has changed by that alone.
+    /// Returns what to do now, and whether the lease has expired.
     pub fn tick(&mut self, now: Now) -> (Option<LeaseQuestion>, Option<LeaseChange>) {
         let expired = self.held.as_ref().is_some_and(|held| held.until <= now.monotonic);
         let change = expired.then(|| {
             self.held = None;
             LeaseChange::Lost
         });
-        self.other.take_if(|other| other.asked + LEASE_TTL <= now.monotonic);
-        let waiting = self.asked.as_ref().is_some_and(|asked| now.monotonic < asked.at + ANSWER_WITHIN);
+        self.other.take_if(|other| other.seen_at + LEASE_TTL <= now.monotonic);
+        let waiting = self.pending.as_ref().is_some_and(|pending| now.monotonic < pending.at + ANSWER_WITHIN);
         if self.leaving {
-            // An answer that has not come by now would not tell the revision either: what is known is tried.
+            // If the answer to a renewal is missing, the last known revision is tried.
             let release = self.held.take_if(|_| !waiting);
-            let action = release.map(|held| self.ask(now, LeaseAction::Release { revision: held.revision }));
-            return (action, change);
+            let question =
+                release.map(|held| self.request(now, LeaseAction::Release { revision: held.revision }));
+            return (question, change);
         }
         if waiting || now.monotonic < self.next {
             return (None, change);
@@ -212,60 +212,60 @@ impl Lease {
             Some(held) => LeaseAction::Update { holder, revision: held.revision },
             None => LeaseAction::Create(holder),
         };
-        (Some(self.ask(now, action)), change)
+        (Some(self.request(now, action)), change)
     }
 
-    /// Gives the lease back, once what is under way has been answered, and asks for it no more.
+    /// Releases the lease, once the question under way is answered, and requests it no more.
     pub fn leave(&mut self, now: Now) -> Option<LeaseQuestion> {
         self.leaving = true;
         self.tick(now).0
     }
 
-    /// Whether nothing more can be done to give it back.
+    /// Whether leaving is complete: there is nothing left to release or to wait for.
     pub fn is_left(&self) -> bool {
-        self.leaving && self.held.is_none() && self.asked.is_none()
+        self.leaving && self.held.is_none() && self.pending.is_none()
     }
 
-    /// The shell did as it was told.
+    /// Handles the outcome of question `number`; outcomes of earlier questions are ignored.
     pub fn outcome(
         &mut self,
         now: Now,
         number: u64,
         outcome: &LeaseOutcome,
     ) -> (Option<LeaseQuestion>, Option<LeaseChange>) {
-        let Some(asked) = self.asked.take_if(|asked| asked.number == number) else {
+        let Some(pending) = self.pending.take_if(|pending| pending.number == number) else {
             return (None, None);
         };
-        self.next = now.monotonic + LOOK_INTERVAL;
+        self.next = now.monotonic + CHECK_INTERVAL;
         match outcome {
             LeaseOutcome::Written { revision, at } => {
-                self.skew = at.map(|at| asked.skew(at, now)).or(self.skew);
+                self.skew = at.map(|at| pending.skew(at, now)).or(self.skew);
                 self.next = now.monotonic + RENEW_INTERVAL;
                 let gained = self.held.is_none().then_some(LeaseChange::Gained);
-                // From when the question was asked: the server's time began no earlier.
-                self.held = Some(Held { revision: *revision, until: asked.at + LEASE_TTL });
+                // Counted from the question: the server's period began no earlier.
+                self.held = Some(Held { revision: *revision, until: pending.at + LEASE_TTL });
                 self.other = None;
                 if self.leaving { self.tick(now) } else { (None, gained) }
             }
-            // An earlier process of this instance is gone: the data directory is locked, and this one has it.
+            // The earlier process of this instance has ended: this one has the lock of the data directory.
             LeaseOutcome::Taken { holder, revision }
                 if holder.instance == self.me.instance && !self.leaving =>
             {
                 let action = LeaseAction::Update { holder: self.me.clone(), revision: *revision };
-                (Some(self.ask(now, action)), None)
+                (Some(self.request(now, action)), None)
             }
             LeaseOutcome::Taken { holder, revision } => {
-                self.other = Some(Other { holder: holder.clone(), revision: *revision, asked: asked.at });
+                self.other = Some(Other { holder: holder.clone(), revision: *revision, seen_at: pending.at });
                 (None, self.held.take().map(|_| LeaseChange::Lost))
             }
             LeaseOutcome::Released | LeaseOutcome::Failed => (None, None),
         }
     }
 
-    fn ask(&mut self, now: Now, action: LeaseAction) -> LeaseQuestion {
+    fn request(&mut self, now: Now, action: LeaseAction) -> LeaseQuestion {
         self.questions += 1;
         let number = self.questions;
-        self.asked = Some(Asked { number, at: now.monotonic, wall: now.wall });
+        self.pending = Some(Pending { number, at: now.monotonic, wall: now.wall });
         LeaseQuestion { number, action }
     }
 }

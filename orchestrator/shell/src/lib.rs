@@ -1,10 +1,10 @@
 //! The shell's logic without its I/O: events in, actions out.
 //!
-//! It decides when to append, when to send, who leads and what is known; the tokio code in the orchestrator only
-//! carries out the actions and brings back what came of them. A simulator drives the same code. The dependencies of
-//! this crate keep it free of clocks, randomness, sockets and tasks.
+//! It decides when to append, when to send and who leads. The tokio code in the orchestrator only carries out the actions
+//! and returns their outcomes. The simulator drives the same code. This crate depends on nothing that offers clocks,
+//! randomness, sockets or tasks.
 //!
-//! [`node::Node`] holds it all together; the other modules are its parts.
+//! The entry point is [`node::Node`]; the other modules are its parts.
 
 pub mod clock;
 pub mod control;

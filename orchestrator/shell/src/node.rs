@@ -1,8 +1,8 @@
 //! The node: one instance of the orchestrator, as logic.
 //!
-//! Events go in one by one, then [`Node::run`] says what to do; so events that arrive together are decided together,
-//! and their facts are one append. A node follows the journal until it holds the lease and has proved, by appending,
-//! that it is at the journal's end; then it leads until an append, or the lease, tells it otherwise.
+//! Events go in one by one, then [`Node::run`] returns the actions. Events that arrive together are therefore decided
+//! together, and their facts are one append. A node follows the journal until it holds the lease and has proved, by
+//! appending, that it is at the journal's end. It then leads until an append is refused or the lease is lost.
 
 mod action;
 mod calls;
@@ -39,45 +39,44 @@ use crate::journal::follow::Follower;
 use crate::journal::{JournalError, Tip};
 use crate::lease::{Lease, LeaseChange, LeaseHolder, LeaseQuestion};
 
-/// An append that takes longer than this makes the instance not ready.
+/// While an append takes longer than this, the instance is not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
-/// Why nothing is appended. A nats-server whose disk is full answers nothing at all, and goes on so until it is started
-/// again.
+/// Not ready: an append has no answer. A nats-server whose disk is full does not answer at all until it is restarted.
 const NO_ANSWER: &str =
     "the journal does not answer: NATS is overloaded, or its disk is full; its log says which";
-/// Why nothing can be asked for.
+/// Not ready: there is no known leader.
 const NO_LEADER: &str = "no instance leads yet, as far as this one knows";
-/// Why nothing can be decided yet.
+/// Not ready: the inventory is incomplete.
 const HOSTS_UNREAD: &str = "the hosts that have announced themselves are still being read";
 
-/// What a node is started with.
+/// The parameters of a node.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
     /// The instance's name: the same across restarts.
     pub instance: String,
     /// The process's name: never the same twice.
     pub nonce: String,
-    /// The site's own settings, which the leader puts in force.
+    /// The site's own settings. They are in force once this node leads.
     pub settings: Settings,
-    /// How to dispatch.
+    /// The limits of dispatching.
     pub dispatch: DispatchSettings,
-    /// After how many facts a snapshot is written.
+    /// The number of facts after which a snapshot is written.
     pub facts_per_snapshot: usize,
-    /// What the store had reached when the process started.
+    /// The store's position when the process started; `None` without a store.
     pub store: Option<StoreKnowledge>,
-    /// How long a loss must be found again and again before it is believed: in a cluster, a server that was paused or
-    /// cut off may answer for a while as it was before.
+    /// How long every inspection must find a loss before it is believed: in a cluster, a server that was paused or cut
+    /// off may answer with its old state for a while.
     pub loss_certain_after: Duration,
 }
 
 /// Who leads, as far as this instance knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Leadership {
-    /// It does, as this process.
+    /// This process.
     Here(LeaseHolder),
-    /// This other process.
+    /// Another process.
     At(LeaseHolder),
-    /// Nobody, or nobody knows.
+    /// There is no leader, or this instance does not know it.
     #[default]
     Unknown,
 }
@@ -102,24 +101,24 @@ pub struct Node {
 
 #[derive(Debug)]
 enum Role {
-    /// Nothing is known of the streams yet.
+    /// The streams have not been inspected yet.
     Starting,
-    /// Another leads, or nobody knows yet.
+    /// Another instance leads, or the leader is unknown. `at_end`: the journal has been read to its end.
     Following { at_end: bool },
-    /// The lease is held; an append is to prove that this is the journal's end.
+    /// The lease is held; an append is under way to prove that this is the journal's end.
     Claiming,
-    /// This one leads.
+    /// This instance leads.
     Leading(Box<Leading>),
-    /// Nothing is done until an operator has looked.
+    /// Everything has stopped until an operator intervenes.
     Halted {
         halt: Halt,
-        /// What is missing, and what to do about it, once that has been looked up.
+        /// What is missing and what to do about it; `None` until that has been worked out.
         account: Option<String>,
     },
 }
 
 impl Node {
-    /// A node that knows nothing yet.
+    /// A node before its first event.
     pub fn new(settings: NodeSettings) -> Self {
         let holder = LeaseHolder { instance: settings.instance.clone(), nonce: settings.nonce.clone() };
         Self {
@@ -143,7 +142,7 @@ impl Node {
         &self.follower.state
     }
 
-    /// Whether it has been at the journal's end: before, its state is none that the site is in.
+    /// Whether it has read the journal to its end. Before that, its state is out of date.
     pub fn has_read(&self) -> bool {
         self.has_read
     }
@@ -176,7 +175,7 @@ impl Node {
         self.follower.tip.sequence
     }
 
-    /// Why it has stopped for good, if it has.
+    /// Why it has stopped permanently, if it has.
     pub fn halted(&self) -> Option<&Halt> {
         match &self.role {
             Role::Halted { halt, .. } => Some(halt),
@@ -184,7 +183,7 @@ impl Node {
         }
     }
 
-    /// Why a write can neither be taken nor passed on now, if so.
+    /// Why this instance can neither accept nor forward a write now; `None` if it can.
     pub fn not_ready(&self, now: Now) -> Option<String> {
         if let Role::Halted { halt, account } = &self.role {
             return Some(halted(halt, account.as_deref()));
@@ -192,7 +191,7 @@ impl Node {
         if let Some(why) = self.stopping.why_not_ready() {
             return Some(why);
         }
-        if let Some(why) = self.inspection.why_not() {
+        if let Some(why) = self.inspection.why_not_ready() {
             return Some(why);
         }
         if !self.inventory.is_read() {
@@ -209,7 +208,7 @@ impl Node {
         }
     }
 
-    /// Takes in one event. What follows from it is said by the next [`Self::run`].
+    /// Handles one event. The next [`Self::run`] returns the actions that follow from it.
     pub fn handle(&mut self, now: Now, event: Event) {
         if let Role::Halted { account, .. } = &mut self.role {
             if let Event::Accounted(text) = event {
@@ -229,7 +228,7 @@ impl Node {
             Event::Sealed(sealed) => self.inventory.secrets_seen(sealed),
             Event::Connected(connected) => self.inspection.connection(connected),
             Event::Inspected { known, streams } => self.inspected(now, &known, streams),
-            // Asked for by one that has stopped, which is answered above.
+            // Only a halted node requests an account, and it handles the event above.
             Event::Accounted(_) => {}
             Event::Lease { number, outcome } => {
                 let (action, change) = self.lease.outcome(now, number, &outcome);
@@ -245,7 +244,7 @@ impl Node {
                 self.step(now, step);
             }
             Event::ReadBack { sequence, found } => {
-                // What is not there would be published again, which must wait like everything else.
+                // An absent message would be published again, which must wait like every other publish.
                 let must_wait = found == ReadBack::Absent && !self.may_publish();
                 let found = if must_wait { ReadBack::Failed } else { found };
                 let step = self.appender.read_back(sequence, &found, now);
@@ -273,24 +272,24 @@ impl Node {
         }
     }
 
-    /// What to do now, in this order, after everything that has been handed in.
+    /// The actions to carry out now, in this order, after the events handled so far.
     pub fn run(&mut self, now: Now) -> Vec<Action> {
         self.inspect(now);
         self.claim(now);
         self.append_next(now);
-        let shown = self.forwards.shown(now, self.position()).into_iter();
+        let shown = self.forwards.take_visible(now, self.position()).into_iter();
         self.out.extend(shown.map(|(call, answered)| Action::Answer { call, outcome: Ok(answered) }));
-        // Nor is a command published to a bus that is away: it might be stored after its time.
+        // While the bus is away, commands are not published either: one might be stored after its deadline.
         let may_publish = self.may_publish();
         if let (Role::Leading(leading), Some(leased_until)) = (&self.role, self.lease.held_until())
             && may_publish
-            && !self.stopping.is_asked_for()
+            && !self.stopping.is_requested()
         {
             let (state, decided) = (&self.follower.state, leading.decided());
             let begun = self.dispatcher.pump(&Leader { state, decided, leased_until }, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
         }
-        self.go_on_stopping(now);
+        self.continue_stopping(now);
         in_order(std::mem::take(&mut self.out))
     }
 
@@ -304,11 +303,11 @@ impl Node {
         let step = self.appender.tick(now);
         self.step(now, step);
         if let Role::Leading(leading) = &mut self.role {
-            leading.time_has_passed();
+            leading.tick();
         }
     }
 
-    /// The leader's settings are in force, so a follower's are when it leads.
+    /// The leader's settings are in force; a follower's take effect when it leads.
     fn settings_changed(&mut self, settings: Settings) {
         self.settings.settings = settings;
         if let Role::Leading(leading) = &mut self.role {
@@ -316,7 +315,7 @@ impl Node {
         }
     }
 
-    /// Has the streams looked at, when that is due.
+    /// Requests an inspection of the streams when one is due.
     fn inspect(&mut self, now: Now) {
         if matches!(self.role, Role::Halted { .. }) {
             return;
@@ -350,7 +349,7 @@ impl Node {
     }
 
     fn journal(&mut self, sequence: u64, message: Result<Message, JournalError>) {
-        // While this one appends itself, what it reads is its own, or will show when an append is refused.
+        // A claimant or leader reads its own appends here. Those of another instance make its next append fail.
         if !matches!(self.role, Role::Following { .. }) {
             return;
         }
@@ -371,15 +370,15 @@ impl Node {
         if let Role::Following { at_end } = &mut self.role {
             *at_end = true;
             self.has_read = true;
-            // Before it leads, the streams are compared with all that has been read.
-            self.inspection.again();
+            // Before this instance leads, the streams are compared with everything it has read.
+            self.inspection.require();
         }
         self.claim(now);
     }
 
     /// Tries to lead: with the lease held, an empty record is appended where the journal is believed to end.
     fn claim(&mut self, now: Now) {
-        let ready = matches!(self.role, Role::Following { at_end: true }) && !self.stopping.is_asked_for();
+        let ready = matches!(self.role, Role::Following { at_end: true }) && !self.stopping.is_requested();
         if !ready || !self.lease.is_held() || self.appender.is_busy() || !self.may_publish() {
             return;
         }
@@ -425,21 +424,21 @@ impl Node {
             return;
         }
         leading.drop_stale_calls(now, &mut self.out);
-        // Published now, it would be stored when the bus is back, however long after its asker was told otherwise.
+        // Published now, it would be stored when the bus is back, perhaps long after the caller was told otherwise.
         if !may_publish {
             return;
         }
-        // A run is not started without the hosts that are still unread, nor by one that is leaving.
-        let may_start = self.inventory.is_read() && !self.stopping.is_asked_for();
+        // A run does not start while hosts are unread, nor while this instance is stopping.
+        let may_start = self.inventory.is_read() && !self.stopping.is_requested();
         let sequence = self.follower.tip.sequence + 1;
         let starter = may_start.then_some(Starter { process: &self.settings.nonce, sequence });
         self.inventory.control_read(self.dispatcher.has_read_control(&self.follower.state));
         let view = self.inventory.view();
         let step = match leading.next_record(&mut self.follower.state, view, now, starter) {
             Some(record) => self.appender.record(record, &self.follower.tip, now),
-            // One that is leaving leaves that to its successor.
+            // A stopping instance leaves the snapshot to its successor.
             None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot
-                && !self.stopping.is_asked_for() =>
+                && !self.stopping.is_requested() =>
             {
                 let start = self.follower.tip.sequence + 1;
                 leading.snapshot_begun(start);
@@ -486,12 +485,12 @@ impl Node {
         }
     }
 
-    /// Leads no more, or not yet: what is under way is given up, and the journal will tell what became of it.
+    /// Stops leading or claiming. Appends under way are abandoned; the journal will show whether they were stored.
     fn step_down(&mut self, why: &'static str) {
         self.appender.abandon();
         match &mut self.role {
             Role::Leading(leading) => {
-                leading.give_up(why, &mut self.out);
+                leading.fail_calls(why, &mut self.out);
                 self.out.push(Action::StopControl);
                 self.out.push(Action::Warn(Warning::Deposed { why }));
             }
@@ -505,7 +504,7 @@ impl Node {
     fn halt(&mut self, halt: Halt) {
         self.appender.abandon();
         if let Role::Leading(leading) = &mut self.role {
-            leading.give_up("the orchestrator has stopped", &mut self.out);
+            leading.fail_calls("the orchestrator has stopped", &mut self.out);
         }
         self.out.extend([Action::StopControl, Action::StopJournal]);
         self.out.push(Action::Warn(Warning::Halted(halt.clone())));
@@ -516,7 +515,7 @@ impl Node {
     }
 }
 
-/// Records go before the state that has them, and that before everything else: see [`Action::Show`].
+/// Sorts actions: records, then the state that includes them, then everything else. See [`Action::Show`].
 fn in_order(actions: Vec<Action>) -> Vec<Action> {
     let is_record = |action: &Action| matches!(action, Action::Project { .. });
     let (mut ordered, rest): (Vec<_>, Vec<_>) = actions.into_iter().partition(is_record);
@@ -525,7 +524,7 @@ fn in_order(actions: Vec<Action>) -> Vec<Action> {
     ordered
 }
 
-/// What an operator is told of an instance that has stopped.
+/// The message for operators about a halted instance.
 fn halted(halt: &Halt, account: Option<&str>) -> String {
     account.map_or_else(|| halt.to_string(), |account| format!("{halt}: {account}"))
 }

@@ -1,28 +1,28 @@
-//! Why a request has no answer, and what that means for the change it asks for.
+//! Why a request has no answer, and what that means for the requested change.
 
 use serde::{Deserialize, Serialize};
 
-/// A request has no answer. In JSON `{"outcome": "unchanged" | "unknown", "why": "..."}`, between instances and in
-/// the `error-info` of the API; `Display` gives the sentence for operators.
+/// Why a request has no answer. The JSON form is `{"outcome": "unchanged" | "unknown", "why": "..."}`, between instances and
+/// in the `error-info` of the API. `Display` is the sentence for operators.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum NotDone {
-    /// Certainly nothing was changed, and nothing will be.
+    /// Nothing was changed, and nothing will be.
     #[error("{why}; nothing was changed")]
     Unchanged {
-        /// Why not.
+        /// Why.
         why: String,
     },
-    /// The change may have come to be, or may still.
-    #[error("{why}: the change may still come to be, look at the state")]
+    /// The change may have been made, or may still be.
+    #[error("{why}: the change may still be made, check the state")]
     Unknown {
-        /// Why nobody knows.
+        /// Why.
         why: String,
     },
 }
 
 impl NotDone {
-    /// Certainly nothing was changed.
+    /// Nothing was changed, and nothing will be.
     pub fn unchanged(why: impl Into<String>) -> Self {
         Self::Unchanged { why: why.into() }
     }
@@ -33,7 +33,7 @@ impl NotDone {
         why
     }
 
-    /// The change may still come to be.
+    /// The change may have been made, or may still be.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown { why: why.into() }
     }

@@ -1,25 +1,25 @@
-//! How often a system may be asked at all, about whichever host.
+//! The rate limit of all requests to a system.
 //!
-//! A server that takes one request a second, and three at once, must never have reason to refuse one. With two at once
-//! and one each 1.1 s there is room for requests that take up to a second longer on their way than others, and for
-//! clocks that differ. Who begins to lead begins with nothing, for the one before may have used up what there was.
+//! A server that accepts one request a second in bursts of three must never have to refuse one. A burst of two and one
+//! request each 1.1 s leave room for clocks that differ and for requests that are delayed by up to a second. A new leader
+//! starts with an empty bucket, because its predecessor may have just emptied its own.
 
 use std::time::Duration;
 
 use crate::clock::Now;
 use crate::fleetlock::RetryAfter;
 
-/// How many requests may go out at once when there were none for a while: a slot given back, and the next one taken.
+/// The most requests in a burst: one slot is released, and the next one taken.
 const BURST: u32 = 2;
-/// The longest that a server which wants to be left alone is not asked to take something back. It is held until then.
-const RELEASE_PUT_OFF_MAX: Duration = Duration::from_mins(1);
+/// The longest that a server's `Retry-After` delays a release. The slot stays held until then.
+const RELEASE_PAUSE_MAX: Duration = Duration::from_mins(1);
 
-/// A bucket of tokens; a request takes one.
+/// A token bucket; each request takes a token.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    /// The time in which one comes.
+    /// The time in which one token is added.
     interval: Duration,
-    /// When it was empty, or would have been had none been lost for want of room.
+    /// When the bucket was empty, given the tokens that it has now.
     empty_at: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Bucket {
         self.empty_at = now.monotonic;
     }
 
-    /// Takes a token, if there is one.
+    /// Takes a token; `false` if there is none.
     pub(super) fn take(&mut self, now: Now) -> bool {
         let full = now.monotonic.saturating_sub(self.interval * BURST);
         let one_less = self.empty_at.max(full) + self.interval;
@@ -45,16 +45,16 @@ impl Bucket {
     }
 }
 
-/// Until when the server wants to be left alone.
+/// Until when a server does not want to be asked, in monotonic time.
 #[derive(Debug, Default)]
-pub(super) struct LeftAlone {
+pub(super) struct Backoff {
     takes: Duration,
     releases: Duration,
 }
 
-impl LeftAlone {
-    /// The server has asked for it. `spread` adds what keeps several clients apart.
-    pub(super) fn asked_for(
+impl Backoff {
+    /// Applies the server's `Retry-After`. `spread` adds jitter.
+    pub(super) fn extend(
         &mut self,
         now: Now,
         retry_after: Option<RetryAfter>,
@@ -62,17 +62,17 @@ impl LeftAlone {
     ) {
         if let Some(RetryAfter::Server(pause)) = retry_after {
             self.takes = self.takes.max(now.monotonic + spread(pause));
-            self.releases = self.releases.max(now.monotonic + spread(put_off(pause, true)));
+            self.releases = self.releases.max(now.monotonic + spread(bounded(pause, true)));
         }
     }
 
-    /// Whether it may be asked for something, or to take something back.
+    /// Whether the server may be asked for a slot, or for a release.
     pub(super) fn is_over(&self, now: Now, release: bool) -> bool {
         now.monotonic >= if release { self.releases } else { self.takes }
     }
 }
 
-/// For how long a question is put off by a server that asked for `pause`.
-pub(super) fn put_off(pause: Duration, release: bool) -> Duration {
-    if release { pause.min(RELEASE_PUT_OFF_MAX) } else { pause }
+/// How long a request waits if the server wants `pause`.
+pub(super) fn bounded(pause: Duration, release: bool) -> Duration {
+    if release { pause.min(RELEASE_PAUSE_MAX) } else { pause }
 }

@@ -1,4 +1,4 @@
-//! Pauses as tables, and the rate against a server that takes one request a second and three at once.
+//! Tables of pauses, and the rate limit against a server that accepts one request a second in bursts of three.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{LockOutcome, NoAnswer, SlotJob, SlotOrder};
@@ -30,7 +30,7 @@ fn jobs(retry: Duration, interval: Duration, nonce: &str) -> Jobs {
     Jobs::new([(System::LockServer, SystemLimits { retry, interval })], nonce)
 }
 
-/// `job` comes back; whether that counts.
+/// The job ends with `outcome`; returns whether that counts.
 fn done(
     jobs: &mut Jobs,
     now: Now,
@@ -54,7 +54,7 @@ fn denied() -> LockOutcome {
     LockOutcome::Denied { lock_kind: "full".to_owned(), value: "full".to_owned() }
 }
 
-/// Begins as soon as that may be, and returns when and what.
+/// Advances to the first time from `from` at which jobs begin; returns it and the jobs.
 fn next(jobs: &mut Jobs, from: u64, wanted: &[Job]) -> (u64, Vec<StartedJob>) {
     (from..from + 2_000_000)
         .find_map(|millis| {
@@ -75,7 +75,7 @@ fn name(StartedJob { job: Job::LockServer(job), .. }: &StartedJob) -> String {
     }
 }
 
-/// The pauses between questions about one host that are answered so, in milliseconds.
+/// The pauses between attempts for one host with these answers, in milliseconds.
 fn pauses(
     retry: Duration,
     nonce: &str,
@@ -95,10 +95,10 @@ fn pauses(
 }
 
 #[test]
-fn pauses_follow_from_the_answers_within_bounds() {
+fn pauses_follow_answers_within_bounds() {
     let seconds = Duration::from_secs;
     let plain = |outcomes: &[LockOutcome]| outcomes.iter().map(|it| (it.clone(), None)).collect::<Vec<_>>();
-    let asked_for = |outcome: LockOutcome, retry_after| vec![(outcome, Some(retry_after))];
+    let with_retry_after = |outcome: LockOutcome, retry_after| vec![(outcome, Some(retry_after))];
     let (no, away, odd, yes) = (denied(), unreachable(), protocol(), LockOutcome::Granted);
     let [n, a, o] = [&no, &away, &odd].map(Clone::clone);
     for (name, retry, unlock, answers, expected) in [
@@ -131,12 +131,36 @@ fn pauses_follow_from_the_answers_within_bounds() {
             plain(&[n.clone(), a.clone(), o.clone(), n.clone(), yes.clone()]),
             vec![1, 2, 4, 8, 10],
         ),
-        ("less than our own", RETRY, false, asked_for(n.clone(), RetryAfter::Slot(seconds(3))), vec![10]),
-        ("more than our own", RETRY, false, asked_for(n, RetryAfter::Slot(seconds(30))), vec![30]),
-        ("with a failure", RETRY, false, asked_for(o.clone(), RetryAfter::Server(seconds(30))), vec![30]),
-        ("a lock for long", RETRY, false, asked_for(o.clone(), RetryAfter::Server(seconds(600))), vec![600]),
-        ("an unlock for long", RETRY, true, asked_for(o.clone(), RetryAfter::Server(seconds(600))), vec![60]),
-        ("also only this one", RETRY, true, asked_for(o, RetryAfter::Slot(seconds(600))), vec![60]),
+        (
+            "less than our own",
+            RETRY,
+            false,
+            with_retry_after(n.clone(), RetryAfter::Slot(seconds(3))),
+            vec![10],
+        ),
+        ("more than our own", RETRY, false, with_retry_after(n, RetryAfter::Slot(seconds(30))), vec![30]),
+        (
+            "with a failure",
+            RETRY,
+            false,
+            with_retry_after(o.clone(), RetryAfter::Server(seconds(30))),
+            vec![30],
+        ),
+        (
+            "a lock for long",
+            RETRY,
+            false,
+            with_retry_after(o.clone(), RetryAfter::Server(seconds(600))),
+            vec![600],
+        ),
+        (
+            "an unlock for long",
+            RETRY,
+            true,
+            with_retry_after(o.clone(), RetryAfter::Server(seconds(600))),
+            vec![60],
+        ),
+        ("also only this one", RETRY, true, with_retry_after(o, RetryAfter::Slot(seconds(600))), vec![60]),
     ] {
         for nonce in ["a", "b", "c"] {
             let found = pauses(retry, nonce, unlock, &answers);
@@ -150,7 +174,7 @@ fn pauses_follow_from_the_answers_within_bounds() {
 }
 
 #[test]
-fn processes_hosts_and_answers_are_spread_and_each_the_same_again() {
+fn jitter_varies_and_is_reproducible() {
     let answers = vec![(denied(), None); 4];
     let of = |nonce| pauses(RETRY, nonce, false, &answers);
     assert_eq!(of("a"), of("a"));
@@ -161,7 +185,7 @@ fn processes_hosts_and_answers_are_spread_and_each_the_same_again() {
 }
 
 #[test]
-fn a_server_that_wants_to_be_left_alone_is_and_one_slot_concerns_no_other() {
+fn retry_after_applies_to_slot_or_server() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "a");
     let both = [job(1, false), job(2, false)];
     let (asked, mut begun) = next(&mut jobs, 0, &both);
@@ -173,7 +197,7 @@ fn a_server_that_wants_to_be_left_alone_is_and_one_slot_concerns_no_other() {
     assert!(names(&begun) == "lock-h002" && asked <= 12_500, "{asked} {begun:?}");
     let server = Some(RetryAfter::Server(pause));
     assert!(done(&mut jobs, at(asked), begun.remove(0), &protocol(), server));
-    // Nobody else is asked about either, but a slot is given back before long.
+    // The other hosts' locks wait too, but a release is delayed for a minute only.
     let others = [job(2, false), job(3, false), job(4, true)];
     let (unlocked, begun) = next(&mut jobs, asked, &others);
     assert_eq!(names(&begun), "unlock-h004");
@@ -184,7 +208,7 @@ fn a_server_that_wants_to_be_left_alone_is_and_one_slot_concerns_no_other() {
 }
 
 #[test]
-fn what_made_a_lock_wait_does_not_hold_up_its_unlock_nor_the_other_way_round() {
+fn pauses_of_lock_and_unlock_are_separate() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "a");
     for (unlock, name) in [(false, "lock-h001"), (true, "unlock-h001"), (false, "lock-h001")] {
         let (asked, mut begun) = next(&mut jobs, 0, &[job(1, unlock)]);
@@ -217,12 +241,12 @@ fn job_of_an_earlier_leadership_is_begun_again() {
     assert!(!done(&mut jobs, at(9), first.clone(), &denied(), None));
     let (again, mut begun) = next(&mut jobs, 9, &wanted);
     assert_eq!(again, 9);
-    assert!(!done(&mut jobs, at(9), first, &denied(), None), "it has come back before");
+    assert!(!done(&mut jobs, at(9), first, &denied(), None), "it has ended before");
     assert!(done(&mut jobs, at(9), begun.remove(0), &denied(), None));
 }
 
 #[test]
-fn a_slot_that_nobody_has_tried_to_give_back_comes_first_and_a_failing_one_holds_up_nobody() {
+fn failing_releases_hold_up_no_locks() {
     let mut jobs = jobs(RETRY, INTERVAL, "a");
     let locks: Vec<_> = (1..40).map(|number| job(number, false)).collect();
     let mut asked = Vec::new();
@@ -239,7 +263,7 @@ fn a_slot_that_nobody_has_tried_to_give_back_comes_first_and_a_failing_one_holds
         }
         asked.clone()
     };
-    // More than can be asked within a retry interval: each has its turn.
+    // More jobs than fit into a retry interval: each has its turn.
     let mut first = ask(&mut jobs, &locks, 39);
     first.sort();
     first.dedup();
@@ -258,7 +282,7 @@ fn a_slot_that_nobody_has_tried_to_give_back_comes_first_and_a_failing_one_holds
     }
 }
 
-/// Requests that a server which takes one a second, and three at once, refuses of those that arrive at these times.
+/// How many requests with these arrival times a server refuses that accepts one a second in bursts of three.
 fn refused(mut arrivals: Vec<u64>) -> usize {
     arrivals.sort_unstable();
     let (mut tokens, mut last) = (3_000, 0);
@@ -272,7 +296,7 @@ fn refused(mut arrivals: Vec<u64>) -> usize {
     arrivals.iter().copied().filter(refused).count()
 }
 
-/// Numbers that look like chance.
+/// Pseudo-random numbers.
 fn chance(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {
@@ -282,7 +306,7 @@ fn chance(seed: u64) -> impl FnMut(u64) -> u64 {
 }
 
 #[test]
-fn a_server_of_one_request_a_second_and_three_at_once_refuses_none() {
+fn rate_limited_server_refuses_nothing() {
     let mut sent_in_all = 0;
     for seed in 0..10 {
         let mut chance = chance(seed);
@@ -290,18 +314,18 @@ fn a_server_of_one_request_a_second_and_three_at_once_refuses_none() {
         let mut started = 0;
         let mut arrivals = Vec::new();
         for millis in (0..600_000).step_by(usize::try_from(TICK).unwrap()) {
-            // Every so often another process leads, whose clock begins anew.
+            // Now and then another process leads, whose clock starts at zero.
             if chance(300) == 0 {
                 started = millis;
                 calls = jobs(Duration::from_secs(1), INTERVAL, &format!("p{millis}"));
                 calls.leadership_begins(at(0));
             }
-            // And now and then there is nothing to ask for a while.
+            // At times there is nothing to ask.
             let busy = (millis / 20_000) % 3 != 1;
             let wanted = (0..30).map(|number| job(number, number % 3 == 0)).filter(|_| busy).collect();
             let now = at(millis - started);
             for started in calls.begin(wanted, now, Duration::MAX) {
-                // As late as it may be without being refused: the slack.
+                // Up to a second late, which the limit leaves room for.
                 arrivals.push(millis + chance(1_000));
                 let outcome = if chance(2) == 0 { denied() } else { unreachable() };
                 assert!(done(&mut calls, now, started, &outcome, None));
@@ -313,7 +337,7 @@ fn a_server_of_one_request_a_second_and_three_at_once_refuses_none() {
     assert!(sent_in_all > 10 * 250, "{sent_in_all}");
 }
 
-/// Of the group `g`.
+/// A job in the group `g`.
 fn in_one_group(number: usize, order: SlotOrder) -> Job {
     Job::LockServer(SlotJob { order, host: host(number), group: GroupName::new("g").unwrap() })
 }

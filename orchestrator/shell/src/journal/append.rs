@@ -1,8 +1,8 @@
-//! Appending: a record gets into the stream exactly once, or it is found out that another leads.
+//! Appending: a record is stored in the stream exactly once, or the append detects that another instance leads.
 //!
-//! An append whose answer is lost is not a failure yet. The stream is read at the sequence it would have: our own
-//! message there means that it was stored, none that it may be published again as it is, and a foreign one that
-//! somebody else leads.
+//! An append whose answer is lost has not failed yet. The stream is read at the sequence that the message would have. Our
+//! own message there means that it was stored; no message means that it may be published again unchanged; another message
+//! means that another instance leads.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::codec::{Kind, Message, encode};
 use super::{AppendId, Tip};
 use crate::clock::Now;
 
-/// How long to wait before the stream is asked again, after it did not answer, and between two publishes of a message
-/// that it refuses and does not show: a server that is cut off from its cluster does that until the lease is lost.
+/// How long to wait before the stream is read again after it did not answer, and between two publishes of a message that
+/// is refused and yet absent: a server that is cut off from its cluster behaves so until the lease is lost.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
-/// What came of publishing a message of the journal.
+/// The outcome of publishing a journal message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppendOutcome {
     /// It is stored, at this sequence.
@@ -25,28 +25,28 @@ pub enum AppendOutcome {
         /// The sequence.
         sequence: u64,
     },
-    /// Refused or unanswered: whether it is stored has to be read.
+    /// Refused or unanswered: the stream must be read to learn whether it is stored.
     Unknown,
 }
 
-/// What came of reading the journal at one sequence.
+/// The outcome of reading the journal at one sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadBack {
-    /// A message stands there.
+    /// There is a message.
     Found {
         /// Its append id, if it has one.
         append_id: Option<AppendId>,
     },
-    /// None stands there.
+    /// There is no message.
     Absent,
     /// The stream did not answer.
     Failed,
 }
 
-/// What the shell has to do for the append under way.
+/// What to do next for the append under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Publish this message, expecting this sequence to be the stream's last.
+    /// Publish this message on condition that this sequence is the stream's last.
     Publish {
         /// The last sequence that the stream must have.
         expected: u64,
@@ -58,12 +58,12 @@ pub enum Step {
         /// The sequence.
         sequence: u64,
     },
-    /// Everything is stored.
+    /// All messages are stored.
     Done {
         /// The new end of the journal.
         tip: Tip,
     },
-    /// Somebody else has appended.
+    /// Another instance has appended.
     Deposed,
 }
 
@@ -81,7 +81,7 @@ struct UnderWay {
     tip: Tip,
     phase: AppendPhase,
     since: Duration,
-    /// When a message may be published again.
+    /// The earliest time to publish a message again.
     again_from: Duration,
 }
 
@@ -96,7 +96,7 @@ enum AppendPhase {
 }
 
 impl Appender {
-    /// An appender whose ids start with `nonce`, which no other process ever uses.
+    /// An appender whose ids start with `nonce`, which must be unique to this process.
     pub fn new(nonce: &str) -> Self {
         Self { nonce: nonce.to_owned(), appends: 0, under_way: None }
     }
@@ -106,7 +106,7 @@ impl Appender {
         self.under_way.is_some()
     }
 
-    /// For how long the append under way has been.
+    /// How long the append has been under way; zero if there is none.
     pub fn busy_for(&self, now: Now) -> Duration {
         self.under_way.as_ref().map_or(Duration::ZERO, |append| now.monotonic.saturating_sub(append.since))
     }
@@ -121,7 +121,7 @@ impl Appender {
         self.begin(Kind::Snapshot { previous }, state, tip, now)
     }
 
-    /// Gives up the append under way: its writer leads no more, and the journal will tell what became of it.
+    /// Abandons the append under way: the writer no longer leads. The journal will show whether it was stored.
     pub fn abandon(&mut self) {
         self.under_way = None;
     }
@@ -145,17 +145,17 @@ impl Appender {
         step
     }
 
-    /// A publish came back. One that is not the one under way any more changes nothing.
+    /// A publish was answered. An answer to any but the current publish is ignored.
     pub fn published(&mut self, append_id: &AppendId, outcome: &AppendOutcome) -> Option<Step> {
         let append = self.expecting(append_id, AppendPhase::Publishing)?;
         match outcome {
             AppendOutcome::Stored { sequence } if *sequence == append.tip.sequence + 1 => Some(self.stored()),
-            // Stored elsewhere than expected cannot be: the expectation is what the server checks.
+            // Storing at another sequence should be impossible, since the server checks the expected one.
             AppendOutcome::Stored { .. } | AppendOutcome::Unknown => Some(append.read_back()),
         }
     }
 
-    /// A read came back.
+    /// A read was answered.
     pub fn read_back(&mut self, sequence: u64, found: &ReadBack, now: Now) -> Option<Step> {
         let append = self.under_way.as_mut()?;
         if append.phase != AppendPhase::ReadingBack || append.tip.sequence + 1 != sequence {
@@ -184,7 +184,7 @@ impl Appender {
         }
     }
 
-    /// Time has passed.
+    /// Reads the stream again when the pause is over.
     pub fn tick(&mut self, now: Now) -> Option<Step> {
         let append = self.under_way.as_mut()?;
         match append.phase {
@@ -200,7 +200,7 @@ impl Appender {
         })
     }
 
-    /// The first message is stored: the next one's turn, or done.
+    /// The first message is stored: publishes the next one, or ends the append.
     fn stored(&mut self) -> Step {
         let append = self.under_way.as_mut().expect("only called with an append under way");
         let stored = append.messages.pop_front().expect("an append under way has a message");

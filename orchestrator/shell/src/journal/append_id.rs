@@ -1,18 +1,18 @@
-//! What tells one append to the journal from every other.
+//! The id of a journal message, and the journal's last message.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What tells one append from every other: made of its writer's nonce and a count. Each message of the journal
-/// carries its own and its predecessor's.
+/// The unique id of a journal message: its writer's nonce and a count. Each message carries its own id and its
+/// predecessor's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AppendId(Arc<str>);
 
 impl AppendId {
-    /// Takes an id as it was read.
+    /// An id from its text.
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
@@ -29,7 +29,7 @@ impl fmt::Display for AppendId {
     }
 }
 
-/// The last message of the journal, as far as is known.
+/// The last known message of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tip {
     /// Its sequence; 0 before the first.

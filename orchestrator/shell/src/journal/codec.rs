@@ -1,7 +1,7 @@
-//! How records and snapshots stand in the stream.
+//! The format of records and snapshots in the stream.
 //!
-//! A payload is JSON, deflated when that pays, and split when it would not fit into one message. The parts of one
-//! payload follow each other and take effect with the last; an incomplete set is ignored.
+//! A payload is JSON, deflated if it is large, and split if it would not fit into one message. The parts of one payload are
+//! consecutive messages and take effect with the last; an incomplete set is ignored.
 
 use std::io::{Read, Write};
 
@@ -18,42 +18,42 @@ use super::{AppendId, DecodeError, JournalError, Tip};
 
 /// The format that this version writes, and the only one it reads.
 pub const FORMAT: u32 = 2;
-/// Payloads from this size on are deflated, in bytes.
+/// The smallest payload that is deflated, in bytes.
 const DEFLATE_BYTES_MIN: usize = 8 * 1024;
-/// Largest payload of one message, in bytes; NATS takes 1 MiB by default, headers included.
+/// The largest payload of one message, in bytes; NATS accepts 1 MiB by default, including headers.
 const PART_BYTES_MAX: usize = 768 * 1024;
-/// Into how many parts it is split at most.
+/// The most parts of a payload.
 const PARTS_MAX: u32 = 512;
 
-/// This message's id.
+/// The header with this message's id.
 pub const APPEND_ID: &str = "Os-Upgrade-Append-Id";
-/// The id of the message before it; absent on the first.
+/// The header with the predecessor's id; absent on the first message.
 pub const PREVIOUS_ID: &str = "Os-Upgrade-Previous-Append-Id";
-/// The format of the payload.
+/// The header with the format of the payload.
 pub const FORMAT_HEADER: &str = "Os-Upgrade-Format";
-/// `n/N`: which part of how many.
+/// The header `n/N`: part n of N; absent if there is one part.
 pub const PART: &str = "Os-Upgrade-Part";
-/// `deflate`, when the joined parts are deflated.
+/// The header with the encoding of the joined parts: `deflate`, or absent.
 pub const ENCODING: &str = "Os-Upgrade-Encoding";
-/// On a snapshot, the sequence at which the one before it starts, 0 if there is none.
+/// The header of a snapshot with the sequence at which the previous snapshot starts, 0 if there is none.
 pub const PREVIOUS_SNAPSHOT: &str = "Os-Upgrade-Previous-Snapshot";
 
 const DEFLATE: &str = "deflate";
 
-/// What a payload is.
+/// The kind of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A record of facts.
     Record,
-    /// The whole state after everything before it.
+    /// The whole state after all earlier messages.
     Snapshot {
-        /// The sequence at which the snapshot before it starts, 0 if there is none.
+        /// The sequence at which the previous snapshot starts, 0 if there is none.
         previous: u64,
     },
 }
 
 impl Kind {
-    /// The subject it stands under.
+    /// The subject of its messages.
     pub const fn subject(self) -> &'static str {
         match self {
             Self::Record => subject::JOURNAL_FACT,
@@ -62,20 +62,20 @@ impl Kind {
     }
 }
 
-/// A message of the journal, to be appended or as it was read.
+/// A message of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What the payload is.
+    /// The kind of the payload.
     pub kind: Kind,
     /// Its id.
     pub append_id: AppendId,
-    /// The id of the message before it.
+    /// The predecessor's id; `None` for the first message.
     pub previous: Option<AppendId>,
-    /// Its format.
+    /// The format of the payload.
     pub format: u32,
-    /// Which part it is, from 1.
+    /// The number of this part, from 1.
     pub part: u32,
-    /// Of how many.
+    /// The number of parts.
     pub parts: u32,
     /// Whether the joined parts are deflated.
     pub deflated: bool,
@@ -83,7 +83,7 @@ pub struct Message {
     pub payload: Bytes,
 }
 
-/// What a complete payload holds.
+/// The content of a complete payload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// Facts.
@@ -110,7 +110,7 @@ impl Message {
         headers
     }
 
-    /// Reads a message back; `header` looks one up.
+    /// Parses a message; `header` looks up a header by name.
     pub fn read<'a>(
         sequence: u64,
         subject: &str,
@@ -125,7 +125,7 @@ impl Message {
         }
         let (part, parts) = match header(PART) {
             None => (1, 1),
-            // A part has those before it before it.
+            // Part n cannot come before sequence n.
             Some(text) => read_part(text)
                 .filter(|(part, _)| u64::from(*part) <= sequence)
                 .ok_or_else(|| missing(PART))?,
@@ -155,7 +155,7 @@ fn read_part(text: &str) -> Option<(u32, u32)> {
     (1 <= part && part <= parts && parts <= PARTS_MAX).then_some((part, parts))
 }
 
-/// The messages that hold `content`, to follow `tip`; `next_id` gives each its id.
+/// Encodes `content` as the messages that follow `tip`; `next_id` provides their ids.
 pub fn encode<T: Serialize>(
     kind: Kind,
     content: &T,
@@ -163,7 +163,7 @@ pub fn encode<T: Serialize>(
     mut next_id: impl FnMut() -> AppendId,
 ) -> Vec<Message> {
     let json = serde_json::to_vec(content).expect("records and states serialise");
-    // Sooner than write what nobody could read.
+    // A larger payload could not be read back.
     assert!(
         json.len() <= INFLATED_BYTES_MAX,
         "a payload of {} bytes is too large for the journal",
@@ -201,7 +201,7 @@ fn deflate(json: &[u8]) -> Vec<u8> {
     encoder.finish().expect("writing to memory does not fail")
 }
 
-/// What the joined `payload` of a message like `last` holds.
+/// Decodes a joined payload; `last` is its last message.
 pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
     let inflated;
     let json = if last.deflated {
@@ -223,8 +223,8 @@ pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
     .map_err(DecodeError::Json)
 }
 
-/// Where the snapshot whose last stored part is `message`, at `sequence`, starts; or, when that part is not its
-/// last, where the one before it does. `None`: there is no complete one, read from the beginning.
+/// The sequence at which the last complete snapshot starts, given the last stored snapshot message: the one that `message`
+/// completes, or else the previous one. `None`: there is no complete snapshot, read from the beginning.
 pub fn snapshot_start(sequence: u64, message: &Message) -> Option<u64> {
     match message.kind {
         Kind::Snapshot { .. } if message.part == message.parts => {

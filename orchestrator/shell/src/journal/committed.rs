@@ -1,18 +1,18 @@
-//! A record that stands in the journal, as it is handed to whoever follows.
+//! A committed record.
 
 use os_upgrade_kernel::{Record, State};
 
 use super::append_id::AppendId;
 
-/// A record that stands in the journal.
+/// A record that is in the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Committed {
     /// The stream sequence of its (last) message in the journal.
     pub sequence: u64,
-    /// The id of that append.
+    /// The append id of that message.
     pub append_id: AppendId,
-    /// The state before it, so that its facts can be followed one by one.
+    /// The state before the record, so that its facts can be applied one by one.
     pub before: State,
-    /// What was decided.
+    /// The record.
     pub record: Record,
 }

@@ -1,20 +1,20 @@
 //! Why the journal cannot be followed.
 
-/// Largest payload of all parts together before deflating, in bytes: the state of some hundred thousand hosts. What is
-/// read is never inflated beyond it.
+/// The largest payload before deflating and splitting, in bytes: the state of some hundred thousand hosts. A payload that is
+/// read is never inflated beyond this size.
 pub(super) const INFLATED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// The journal cannot be followed. None of these mends itself.
+/// Why the journal cannot be followed. Retrying does not help.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// A message does not name the one before it as its predecessor.
+    /// A message names another predecessor than the message before it.
     #[error("journal message {sequence} follows {found}, but the one before it is {expected}")]
     BrokenChain {
         /// The message's sequence.
         sequence: u64,
         /// The append id of the message before it.
         expected: String,
-        /// The predecessor that it names.
+        /// The append id of the predecessor that it names.
         found: String,
     },
     /// Messages are missing.
@@ -25,7 +25,7 @@ pub enum JournalError {
         /// The last one read.
         last: u64,
     },
-    /// A message lacks a header, or has one that cannot be read.
+    /// A header is missing or invalid.
     #[error("journal message {sequence} has no valid header {header}")]
     Header {
         /// The message's sequence.
@@ -40,7 +40,7 @@ pub enum JournalError {
         sequence: u64,
         /// Its format.
         found: u32,
-        /// The format known here.
+        /// The format that this version reads.
         known: u32,
     },
     /// The payload cannot be read.
@@ -48,7 +48,7 @@ pub enum JournalError {
     Undecodable {
         /// The message's sequence.
         sequence: u64,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: DecodeError,
     },
@@ -57,22 +57,22 @@ pub enum JournalError {
     Unfit {
         /// The message's sequence.
         sequence: u64,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: os_upgrade_kernel::ApplyError,
     },
 }
 
-/// A payload cannot be read.
+/// Why a payload cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// It does not inflate.
+    /// Inflating failed.
     #[error("the payload does not inflate")]
     Inflate(#[source] std::io::Error),
     /// It inflates to more than [`INFLATED_BYTES_MAX`].
     #[error("the payload inflates to more than {INFLATED_BYTES_MAX} bytes")]
     TooLarge,
-    /// It is not what it should be.
+    /// It is not a valid record or state.
     #[error("the payload is not valid")]
     Json(#[source] serde_json::Error),
 }

@@ -10,30 +10,30 @@ use crate::journal::Committed;
 /// The fold of the journal so far.
 #[derive(Debug, Clone, Default)]
 pub struct Follower {
-    /// The committed state. Its position in the control stream may be ahead of the journal's: what changes nothing
-    /// is read without a record.
+    /// The committed state. Its position in the control stream may be ahead of the journal's, because messages that change
+    /// nothing are read without a record.
     pub state: State,
-    /// The last message read, or appended by ourselves.
+    /// The last message read or appended.
     pub tip: Tip,
-    /// Where the last complete snapshot starts, 0 if none has been seen.
+    /// The sequence at which the last complete snapshot starts, 0 if none has been seen.
     pub snapshot: u64,
-    /// How many facts came after it.
+    /// The number of facts after that snapshot.
     pub facts_since_snapshot: usize,
-    /// Whether the state has a root: the beginning of the journal, or a snapshot.
+    /// Whether the fold has begun, with the first record or a snapshot.
     rooted: bool,
-    /// The position in the control stream as the journal has it.
+    /// The position in the control stream according to the journal.
     control: u64,
     parts: BytesMut,
     parts_read: u32,
 }
 
 impl Follower {
-    /// Goes on after `tip`, where the state is `state`.
+    /// Continues after `tip` with the state there.
     pub fn resume(state: State, tip: Tip) -> Self {
         Self { control: state.control, state, tip, rooted: true, ..Self::default() }
     }
 
-    /// Folds the message at `sequence`. A record that is complete with it is handed on.
+    /// Folds the message at `sequence`. Returns the record that it completes, if any.
     pub fn read(&mut self, sequence: u64, message: &Message) -> Result<Option<Committed>, JournalError> {
         if sequence <= self.tip.sequence {
             return Ok(None);
@@ -64,12 +64,12 @@ impl Follower {
         }
     }
 
-    /// The state as whoever reads the journal has it.
+    /// The state as the journal alone gives it.
     pub fn journaled(&self) -> State {
         State { control: self.control, ..self.state.clone() }
     }
 
-    /// Notes a record of our own that has been appended, with the state after it.
+    /// Moves the tip after an append of our own; a record brings the state after it.
     pub fn appended(&mut self, tip: Tip, committed: Option<(&Committed, State)>) {
         if let Some((committed, state)) = committed {
             self.facts_since_snapshot += committed.record.facts.len();
@@ -81,14 +81,14 @@ impl Follower {
         self.parts_read = 0;
     }
 
-    /// Notes a snapshot of our own, whose parts start at `start`.
+    /// Records a complete snapshot whose parts start at `start`.
     pub fn snapshot_appended(&mut self, start: u64) {
         self.snapshot = start;
         self.facts_since_snapshot = 0;
     }
 
     fn check_chain(&self, sequence: u64, message: &Message, first: bool) -> Result<(), JournalError> {
-        // A journal that is read from a snapshot on starts in the middle of the chain.
+        // Following from a snapshot starts in the middle of the chain.
         let root = first && (message.previous.is_none() || matches!(message.kind, Kind::Snapshot { .. }));
         if root {
             return Ok(());
@@ -109,14 +109,14 @@ impl Follower {
         })
     }
 
-    /// Joins the parts; `None` until the last of a set has come.
+    /// Joins the parts; `None` until the last part of a set has been read.
     fn assemble(&mut self, message: &Message) -> Option<BytesMut> {
         if message.part == 1 {
             self.parts.clear();
             self.parts_read = 0;
         }
         if message.part != self.parts_read + 1 {
-            // The rest of a set whose beginning was never stored, or was given up.
+            // The rest of a set whose beginning is missing.
             return None;
         }
         self.parts_read += 1;
@@ -129,13 +129,13 @@ impl Follower {
     }
 
     fn snapshot_read(&mut self, sequence: u64, message: &Message, state: State) {
-        // One that comes after the root says what is known already.
+        // A later snapshot contains the state that is already known.
         if !self.rooted {
             self.rooted = true;
             self.control = state.control;
             self.state = state;
         }
-        // All of its parts have been read, one after the other.
+        // All of its parts have been read, at consecutive sequences.
         self.snapshot_appended(sequence - (u64::from(message.parts) - 1));
     }
 }

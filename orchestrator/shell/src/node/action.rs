@@ -1,4 +1,4 @@
-//! What a node wants done.
+//! What a node asks the driver to do.
 
 use os_upgrade_kernel::Settings;
 use os_upgrade_protocol::{GroupName, Hint, HostName};
@@ -11,23 +11,23 @@ use crate::journal::Committed;
 use crate::journal::codec::Message;
 use crate::lease::{LeaseHolder, LeaseQuestion};
 
-/// Something for the shell to carry out.
+/// Something for the driver to carry out.
 #[derive(Debug)]
 pub enum Action {
-    /// Look at the streams: whether they hold what is known to have been acknowledged.
+    /// Inspect the streams: do they hold everything known to have been acknowledged?
     Inspect(Box<Known>),
     /// Find out what exactly is missing, for the operator.
     Account(Halt),
-    /// Do this about the lease.
+    /// Carry out this action on the lease.
     Lease(LeaseQuestion),
-    /// Hand in the journal from this sequence on, instead of whatever was followed before.
+    /// Deliver the journal from this sequence on. Replaces an earlier `FollowJournal`.
     FollowJournal {
-        /// The first sequence wanted.
+        /// The first sequence.
         from: u64,
     },
     /// Stop following the journal.
     StopJournal,
-    /// Publish to the journal, expecting this sequence to be its last.
+    /// Publish to the journal on condition that this sequence is its last.
     Append {
         /// The last sequence that the stream must have.
         expected: u64,
@@ -39,9 +39,9 @@ pub enum Action {
         /// The sequence.
         sequence: u64,
     },
-    /// Hand in the control stream from this sequence on, instead of whatever was read before.
+    /// Deliver the control stream from this sequence on. Replaces an earlier `ReadControl`.
     ReadControl {
-        /// The first sequence wanted.
+        /// The first sequence.
         from: u64,
     },
     /// Stop reading the control stream.
@@ -50,69 +50,69 @@ pub enum Action {
     Dispatch(Dispatch),
     /// Answer a call.
     Answer {
-        /// Which one.
+        /// The call's id.
         call: CallId,
         /// The answer, or why there is none.
         outcome: Outcome,
     },
-    /// Ask the leader in this one's place, within [`crate::forward::ANSWER_WITHIN`].
+    /// Pass a request to the leader, whose answer may take [`crate::forward::ANSWER_WITHIN`].
     Forward {
-        /// To be handed back with the outcome.
+        /// The call's id, returned with the outcome.
         call: CallId,
         /// The process that leads.
         to: LeaseHolder,
-        /// What is asked.
+        /// The request.
         forwarded: Forwarded,
     },
-    /// Hand a committed record to the projection.
+    /// Pass a committed record to the projection.
     Project {
         /// The record.
         committed: Box<Committed>,
-        /// Whether it was decided here: then this instance logs what it says.
+        /// Whether this instance decided it. If so, it also logs the facts.
         decided_here: bool,
     },
-    /// Show readers the present state. Whoever reads of a run there finds it in the history, since records are projected
-    /// before; and who is told after it that a change is durable finds the change.
+    /// Publish the current state to readers. Records are projected before, so that a run in the state is also in the
+    /// history. Answers follow after, so that a caller told of a change finds it.
     Show,
-    /// Tell these hosts that their run is stopping: what can be stopped need not be waited for. Nothing relies on it.
+    /// Send these hosts a hint that their run is stopping, so that they can cut waits short. Nothing relies on it.
     Hint {
-        /// What to tell.
+        /// The hint.
         hint: Hint,
-        /// Whom.
+        /// Its recipients.
         hosts: Vec<HostName>,
     },
-    /// Tell the operator.
+    /// Log a warning for the operator.
     Warn(Warning),
-    /// The process may end: everybody has been answered, and the lease is given back as far as that was possible.
+    /// The process may end: every call has been answered, and the lease is released as far as that was possible.
     Stopped,
 }
 
 /// Something an operator may want to know.
 #[derive(Debug)]
 pub enum Warning {
-    /// The node stops for good.
+    /// The node stops permanently.
     Halted(Halt),
     /// A message of the inventory cannot be used.
     Inventory {
-        /// About which host.
+        /// The host that it is about.
         host: HostName,
         /// Why not.
         error: InventoryError,
     },
-    /// This instance leads from now on.
+    /// This instance has begun to lead.
     Leading,
-    /// Other settings than before are in force.
+    /// New settings are in force.
     Adopted(Settings),
     /// Fewer slots are in force than are held.
     MoreHolders {
         /// The group.
         group: GroupName,
-        /// How many there are.
+        /// How many slots there are.
         slots: u32,
         /// How many are held.
         holders: usize,
     },
-    /// This instance leads no more.
+    /// This instance has stopped leading.
     Deposed {
         /// Why.
         why: &'static str,

@@ -1,4 +1,4 @@
-//! What a node is told.
+//! What the driver tells the node.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Request, Sealed, Settings};
@@ -22,104 +22,104 @@ pub enum Event {
     Tick,
     /// The site's own settings have changed.
     Settings(Settings),
-    /// Why slots cannot be asked for with the secrets there are, or that they can.
+    /// Why the current secrets do not allow slot requests; `None` if they do.
     Sealed(Option<Sealed>),
-    /// The connection to the bus came or went.
+    /// The connection to the bus was made (`true`) or lost.
     Connected(bool),
     /// The streams were inspected.
     Inspected {
-        /// What was looked for.
+        /// What was expected.
         known: Box<Known>,
-        /// What was found; why nothing, when they did not answer.
+        /// What was found, or why the streams could not be read.
         streams: Result<Streams, String>,
     },
-    /// What exactly is missing, in a sentence.
+    /// The answer to [`super::Action::Account`]: a sentence that says what is missing.
     Accounted(String),
-    /// What came of the last lease action.
+    /// The outcome of a lease action.
     Lease {
         /// The number of the question.
         number: u64,
-        /// What came of it.
+        /// Its outcome.
         outcome: LeaseOutcome,
     },
-    /// A message of the journal that is being followed.
+    /// A message of the followed journal.
     Journal {
         /// Its sequence.
         sequence: u64,
         /// Its content, or why it cannot be read.
         message: Result<Message, JournalError>,
     },
-    /// Everything that stood in the journal when following began has been handed in.
+    /// Everything that was in the journal when following began has been delivered.
     JournalEnd,
-    /// An append came back.
+    /// An append was answered.
     Appended {
         /// Its id.
         append_id: AppendId,
-        /// What came of it.
+        /// Its outcome.
         outcome: AppendOutcome,
     },
-    /// A read of the journal came back.
+    /// A read of the journal was answered.
     ReadBack {
         /// The sequence.
         sequence: u64,
-        /// What stands there.
+        /// What was found there.
         found: ReadBack,
     },
     /// A message of the control stream.
     Control(RawControl),
-    /// A fence came back.
+    /// The publish of a fence was answered.
     FencePublished {
-        /// As it was handed out.
+        /// The epoch from [`crate::dispatch::Dispatch::Fence`].
         epoch: u64,
-        /// Its sequence, if it is certainly stored.
+        /// Its sequence; `None` unless it is certainly stored.
         stored: Option<u64>,
     },
-    /// A command came back.
+    /// The publish of a command was answered.
     CommandPublished {
-        /// As it was handed out.
+        /// The epoch from [`crate::dispatch::Dispatch::Command`].
         epoch: u64,
-        /// Which command.
+        /// The command's id.
         id: CommandId,
         /// Its deadline.
         not_after: DateTime<Utc>,
-        /// What came of it.
+        /// Its outcome.
         outcome: PublishOutcome,
     },
-    /// A job came back.
+    /// A job has ended.
     JobDone {
-        /// As it was handed out.
+        /// The id from [`crate::jobs::StartedJob`].
         id: JobId,
-        /// What became of it.
+        /// Its outcome.
         report: JobReport,
     },
-    /// A retraction came back: whether the command was deleted, if that is known.
+    /// A retraction was answered.
     Retracted {
         /// The host.
         host: HostName,
         /// The command's sequence.
         sequence: u64,
-        /// `Some(true)`: deleted. `Some(false)`: left, a worker has it. `None`: could not be found out.
+        /// `Some(true)`: the command is deleted. `Some(false)`: it stays, a worker has it. `None`: unknown.
         deleted: Option<bool>,
     },
-    /// Someone asks for a change.
+    /// A client or follower requests a change.
     Call {
-        /// To be handed back with the answer.
+        /// The call's id, returned with the answer.
         call: CallId,
-        /// What is asked.
+        /// The request.
         request: Request,
-        /// The revision of the lease at which a follower saw this process lead, where it is a follower that passes the
-        /// request on; then it is never passed on again.
+        /// The lease revision at which a follower saw this process lead; `None` if the request was not forwarded. A
+        /// forwarded request is never forwarded again.
         forwarded_at: Option<u64>,
     },
-    /// A request that was passed on came back.
+    /// A forwarded request was answered.
     ForwardAnswered {
-        /// As it was handed out.
+        /// The call's id from [`super::Action::Forward`].
         call: CallId,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// A worker says something of its host.
+    /// A worker reports something about its host.
     Worker(WorkerMessage),
-    /// The process is to end; [`super::Action::Stopped`] follows.
+    /// The process must end; [`super::Action::Stopped`] follows.
     Stop,
 }

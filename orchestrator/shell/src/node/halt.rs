@@ -1,4 +1,4 @@
-//! When to stop for good: the bus has lost what it had acknowledged, or the journal cannot be followed.
+//! Why a node stops permanently: the bus has lost acknowledged messages, or the journal cannot be followed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::known::{Known, StoreKnowledge, Stream, StreamFacts, Streams};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
 
-/// Why the node has stopped. What it says is for the operator, who alone can decide how to go on.
+/// Why the node has stopped. The text is for the operator, who must decide how to continue.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Halt {
-    /// The bus does not hold any more what it had acknowledged.
+    /// The bus has lost acknowledged messages.
     #[error("NATS has lost data: {}", join(.0))]
     Lost(Arc<[Loss]>),
     /// The journal cannot be followed.
@@ -22,52 +22,52 @@ pub enum Halt {
     Journal(Arc<JournalError>),
 }
 
-/// What one stream does not hold any more.
+/// What one stream has lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     /// The stream.
     pub stream: Stream,
-    /// The last sequence that had been acknowledged.
+    /// The last acknowledged sequence.
     pub known: u64,
-    /// What stands there instead.
+    /// How the stream differs.
     pub found: Found,
 }
 
-/// What was found of a stream that has lost something.
+/// How a stream shows that it has lost messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// No such stream.
+    /// The stream does not exist.
     Nothing,
-    /// A stream that was made later.
+    /// The stream was created at another time than the known one.
     Recreated {
-        /// When the known one was created.
+        /// When the known stream was created.
         known: DateTime<Utc>,
-        /// When this one was.
+        /// When the present stream was created.
         found: DateTime<Utc>,
     },
-    /// It ends earlier.
+    /// The stream ends too early.
     Shorter {
         /// Its last sequence.
         last: u64,
     },
-    /// It begins later: what was after the last known message is gone.
+    /// The stream begins too late: messages after the last known one are missing.
     Later {
         /// Its first sequence.
         first: u64,
     },
-    /// Another message stands at a known place, or none.
+    /// A known message is missing, or another has its sequence.
     Other {
-        /// The place.
+        /// The sequence.
         sequence: u64,
-        /// What had been acknowledged there.
+        /// The message that was acknowledged there.
         known: String,
-        /// What is there now.
+        /// The message that is there now, or `nothing`.
         found: String,
     },
 }
 
 impl Loss {
-    /// The first sequence that is certainly missing, where the stream by itself tells.
+    /// The first sequence that is certainly missing; `None` if the stream alone does not show it.
     pub fn first_missing(&self) -> Option<u64> {
         match self.found {
             Found::Nothing | Found::Recreated { .. } => Some(1),
@@ -121,14 +121,14 @@ impl From<JournalError> for Halt {
     }
 }
 
-/// What of everything `known` is missing in `streams`: nothing, or one entry for each stream that has lost something.
+/// What `streams` lack of what is `known`: one entry for each stream that has lost something.
 pub fn losses(known: &Known, streams: &Streams) -> Vec<Loss> {
     let of = |stream, known, found: Option<Found>| found.map(|found| Loss { stream, known, found });
     let (journal, control) = (known.journal.sequence, known.control);
     let journal_found =
-        ends(streams.journal, known.journal_created, journal).or_else(|| at_known(known, streams));
+        check_end(streams.journal, known.journal_created, journal).or_else(|| at_known(known, streams));
     let control_found =
-        ends(streams.control, known.control_created, control).or_else(|| at_mark(known, streams));
+        check_end(streams.control, known.control_created, control).or_else(|| at_mark(known, streams));
     let both = [of(Stream::Journal, journal, journal_found), of(Stream::Control, control, control_found)];
     both.into_iter().flatten().collect()
 }
@@ -138,8 +138,8 @@ pub(super) fn check(known: &Known, streams: &Streams) -> Result<(), Halt> {
     if losses.is_empty() { Ok(()) } else { Err(Halt::Lost(losses.into())) }
 }
 
-/// Whether it is the same stream, and long enough.
-fn ends(stream: Option<StreamFacts>, created: Option<DateTime<Utc>>, known: u64) -> Option<Found> {
+/// Checks that it is the known stream, and that it is long enough.
+fn check_end(stream: Option<StreamFacts>, created: Option<DateTime<Utc>>, known: u64) -> Option<Found> {
     let Some(stream) = stream else {
         return (known > 0 || created.is_some()).then_some(Found::Nothing);
     };
@@ -149,7 +149,7 @@ fn ends(stream: Option<StreamFacts>, created: Option<DateTime<Utc>>, known: u64)
     (stream.last_sequence < known).then_some(Found::Shorter { last: stream.last_sequence })
 }
 
-/// Whether the journal's last known message is still the one it was.
+/// Checks that the journal's last known message is unchanged.
 fn at_known(known: &Known, streams: &Streams) -> Option<Found> {
     let append_id = known.journal.append_id.as_ref()?;
     let sequence = known.journal.sequence;
@@ -160,27 +160,27 @@ fn at_known(known: &Known, streams: &Streams) -> Option<Found> {
         }
         None => {
             let first = streams.journal.map_or(0, |journal| journal.first_sequence);
-            let gone =
+            let missing =
                 || Found::Other { sequence, known: append_id.to_string(), found: "nothing".to_owned() };
-            Some(if first > sequence + 1 { Found::Later { first } } else { gone() })
+            Some(if first > sequence + 1 { Found::Later { first } } else { missing() })
         }
     }
 }
 
-/// Whether a message of our own is still where it was in the control stream.
+/// Checks that the mark in the control stream is unchanged.
 fn at_mark(known: &Known, streams: &Streams) -> Option<Found> {
     let mark = known.mark.as_ref()?;
     let found = match &streams.at_mark {
         Some(subject) if *subject == mark.subject => return None,
         Some(subject) => format!("a message to {subject}"),
-        // A leader that this one has not caught up with may have ended the run and retracted its commands.
+        // A leader whose records are not yet read here may have ended the run and retracted its commands.
         None if mark.subject != subject::LEADER => return None,
         None => "nothing".to_owned(),
     };
     Some(Found::Other { sequence: mark.sequence, known: format!("one to {}", mark.subject), found })
 }
 
-/// Whether the message that the store had reached is still the one it was.
+/// Checks that the journal message at the store's position is the one that the store has projected.
 pub(super) fn check_against_store(
     store: Option<&StoreKnowledge>,
     sequence: u64,

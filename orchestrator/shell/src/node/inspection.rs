@@ -1,5 +1,5 @@
-//! Whether the streams still hold everything that the bus has acknowledged. They are looked at when the bus comes, and
-//! whenever it comes back; nothing is published before.
+//! Inspection: do the streams still contain everything that the bus has acknowledged? It is required at the start and
+//! after every reconnect, and nothing is published before it.
 
 use std::time::Duration;
 
@@ -12,55 +12,55 @@ use crate::clock::Now;
 use crate::journal::Tip;
 use crate::journal::codec::Message;
 
-/// Looks at the streams that are further apart than this say nothing of the time between them.
-const LOOKED_WITHIN: Duration = Duration::from_secs(10);
-/// How long to wait before the streams are inspected again, after they did not answer.
+/// A loss counts as lasting only while two inspections that find it are no further apart than this.
+const INSPECTION_GAP_MAX: Duration = Duration::from_secs(10);
+/// How long to wait before the next inspection after one that failed.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
-/// How long an inspection may take before it counts as forgotten. A bus under load takes seconds for each look.
+/// How long an inspection may take before another is begun. A bus under load takes seconds for each read.
 const INSPECT_WITHIN: Duration = Duration::from_secs(20);
 
 /// The connection to the bus, and what is known of the streams behind it.
 #[derive(Debug)]
 pub(super) struct Inspection {
     store: Option<StoreKnowledge>,
-    /// How long a loss must be found again and again before it is believed.
+    /// How long every inspection must find a loss before it is believed.
     certain_after: Duration,
     connected: bool,
     due: Due,
-    /// How often inspections were begun, or made worthless.
+    /// The number of the current inspection. It grows when one is begun, and when the current one becomes outdated.
     number: u64,
-    /// When journal and control stream were created, once they have been seen.
+    /// When the journal and the control stream were created; `None` until they have been seen.
     created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
-    /// Why they could not be looked at, when that was tried last.
-    unseen: Option<String>,
-    /// Since when something that had been acknowledged has not been found.
+    /// Why the last inspection failed.
+    failure: Option<String>,
+    /// Set while acknowledged messages are missing.
     missing: Option<Missing>,
 }
 
-/// Whether the streams have been looked at since the bus came, or came back.
+/// Whether an inspection is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
-    /// They are to be, from this time on.
+    /// It is, from this time on.
     From(Duration),
-    /// They have lost nothing.
+    /// The streams have been inspected since the last connect.
     Done,
 }
 
-/// Something that had been acknowledged was not there, at every look from the first to the last of these times.
+/// Every inspection between these times found acknowledged messages missing.
 #[derive(Debug, Clone, Copy)]
 struct Missing {
     since: Duration,
     last: Duration,
 }
 
-/// What an inspection has shown.
+/// The result of an inspection.
 #[derive(Debug)]
 pub(super) enum Finding {
-    /// Nothing that counts: it is to be tried again.
+    /// Inconclusive; another inspection follows.
     Nothing,
-    /// Everything is there. The journal can be followed from this sequence on.
+    /// Nothing is missing. The journal can be followed from this sequence on.
     Intact { follow_from: u64 },
-    /// Something is certainly lost.
+    /// Messages are certainly lost.
     Lost(Halt),
 }
 
@@ -74,47 +74,47 @@ impl Inspection {
             connected: true,
             due: Due::From(Duration::ZERO),
             number: 0,
-            unseen: None,
+            failure: None,
             missing: None,
         }
     }
 
-    /// Whether the bus is there.
+    /// Whether the bus is connected.
     pub(super) fn is_connected(&self) -> bool {
         self.connected
     }
 
-    /// Whether something may be published: the bus is there, and has lost nothing since it was away.
+    /// Whether anything may be published: the bus is connected, and an inspection since then found nothing missing.
     pub(super) fn may_publish(&self) -> bool {
         self.connected && self.due == Due::Done
     }
 
-    /// Why nothing may be published, if so.
-    pub(super) fn why_not(&self) -> Option<String> {
+    /// Why nothing may be published; `None` if it may.
+    pub(super) fn why_not_ready(&self) -> Option<String> {
         if !self.connected {
             return Some("the bus is away".to_owned());
         }
-        let not_yet = || "the streams have not been looked at yet".to_owned();
-        (self.due != Due::Done).then(|| self.unseen.clone().unwrap_or_else(not_yet))
+        let not_yet = || "the streams have not been inspected yet".to_owned();
+        (self.due != Due::Done).then(|| self.failure.clone().unwrap_or_else(not_yet))
     }
 
-    /// The connection came or went.
+    /// The connection was made or lost.
     pub(super) fn connection(&mut self, connected: bool) {
-        // Also when it has not been seen to go: two changes may have been told as one.
+        // Even if no disconnect was reported: two changes may be reported as one.
         if connected {
-            self.again();
+            self.require();
         }
         self.connected = connected;
     }
 
-    /// The streams are to be looked at once more.
-    pub(super) fn again(&mut self) {
+    /// Requires another inspection; the result of one under way is ignored.
+    pub(super) fn require(&mut self) {
         self.due = Due::From(Duration::ZERO);
         self.number += 1;
     }
 
-    /// What to look for now, where the journal has been read up to `tip` and is `state`: when that is due, and nobody is
-    /// about to.
+    /// Begins an inspection if one is due: what it must find, given that the journal has been read up to `tip` and folds
+    /// to `state`.
     pub(super) fn begin(&mut self, now: Now, tip: &Tip, state: &State) -> Option<Known> {
         let Due::From(from) = self.due else { return None };
         if !self.connected || now.monotonic < from {
@@ -128,7 +128,7 @@ impl Inspection {
         Some(Known { inspection: self.number, journal_created, control_created, ..known })
     }
 
-    /// The streams as they are now: is everything there that had been acknowledged when they were asked about?
+    /// Compares the streams with what was known when the inspection began.
     pub(super) fn inspected(&mut self, now: Now, known: &Known, streams: Result<Streams, String>) -> Finding {
         if known.inspection != self.number {
             return Finding::Nothing;
@@ -144,37 +144,39 @@ impl Inspection {
             return self.found_missing(now, halt);
         }
         self.due = Due::Done;
-        self.unseen = None;
+        self.failure = None;
         self.missing = None;
         let (Some(journal), Some(control)) = (streams.journal, streams.control) else {
-            // Nothing is known to have stood in one that is not there. Whoever starts makes them.
-            return self.retry(now, "the streams are not there".to_owned());
+            // A stream that does not exist is not known to have existed. It is created at the start.
+            return self.retry(now, "the streams do not exist".to_owned());
         };
         self.created = (Some(journal.created), Some(control.created));
         Finding::Intact { follow_from: streams.follow_from }
     }
 
-    /// Whether the message of the journal at `sequence` is the one that the store knows there.
+    /// Checks a journal message against the store's position.
     pub(super) fn check(&self, sequence: u64, message: &Message) -> Result<(), Halt> {
         halt::check_against_store(self.store.as_ref(), sequence, message)
     }
 
-    /// Something that had been acknowledged is not there. Nothing is published until it is, or until it is certain
-    /// that it never will be.
+    /// Acknowledged messages are missing. Nothing is published until they are found or the loss is certain.
     fn found_missing(&mut self, now: Now, halt: Halt) -> Finding {
-        // A process that stood still has not looked meanwhile.
-        let earlier = self.missing.filter(|missing| now.monotonic <= missing.last + LOOKED_WITHIN);
+        // A process that was paused has not inspected anything in between.
+        let earlier = self.missing.filter(|missing| now.monotonic <= missing.last + INSPECTION_GAP_MAX);
         let since = earlier.map_or(now.monotonic, |missing| missing.since);
         self.missing = Some(Missing { since, last: now.monotonic });
         if since + self.certain_after <= now.monotonic {
             self.due = Due::Done;
             return Finding::Lost(halt);
         }
-        self.retry(now, format!("{halt}; looking again, as the server that says so may have been cut off"))
+        self.retry(
+            now,
+            format!("{halt}; checking again, as the server that answers so may have been cut off"),
+        )
     }
 
     fn retry(&mut self, now: Now, why: String) -> Finding {
-        self.unseen = Some(why);
+        self.failure = Some(why);
         self.due = Due::From(now.monotonic + INSPECT_RETRY);
         Finding::Nothing
     }

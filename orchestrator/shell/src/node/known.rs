@@ -1,4 +1,4 @@
-//! What is known to have been acknowledged by the bus, and what the bus shows of it.
+//! What the bus is known to have acknowledged, and what its streams contain.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use os_upgrade_protocol::subject;
 
 use crate::journal::{AppendId, Tip};
 
-/// What the store had reached.
+/// The store's position when the process started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreKnowledge {
     /// The last journal sequence projected.
     pub sequence: u64,
     /// Its append id.
     pub append_id: AppendId,
-    /// How far the control stream had been taken into account by then.
+    /// The position in the control stream as of that message.
     pub control: u64,
-    /// When the journal had been created.
+    /// The creation time of the journal.
     pub journal_created: DateTime<Utc>,
-    /// When the control stream had been created.
+    /// The creation time of the control stream.
     pub control_created: DateTime<Utc>,
 }
 
-/// One of the two streams that must not lose anything.
+/// One of the two streams that must not lose messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// The journal.
@@ -41,27 +41,27 @@ impl fmt::Display for Stream {
     }
 }
 
-/// Everything that the bus has acknowledged, as far as this instance can tell: from its store, and from what it has
-/// read and appended since.
+/// What the bus has acknowledged, as far as this instance knows from its store and from what it has read and appended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Known {
-    /// Which inspection it is for. An answer to an earlier one counts for nothing.
+    /// The number of the inspection that it is for. Results of earlier inspections are ignored.
     pub inspection: u64,
     /// The journal's last known message.
     pub journal: Tip,
-    /// When the journal was created.
+    /// When the journal was created; `None` if never seen.
     pub journal_created: Option<DateTime<Utc>>,
-    /// Up to where the control stream has been read.
+    /// The sequence up to which the control stream has been read.
     pub control: u64,
-    /// When the control stream was created.
+    /// When the control stream was created; `None` if never seen.
     pub control_created: Option<DateTime<Utc>>,
-    /// A message that must stand in the control stream.
+    /// A message that the control stream must contain.
     pub mark: Option<ControlMark>,
-    /// How far the store is.
+    /// The journal sequence that the store has reached.
     pub stored: Option<u64>,
 }
 
-/// A message of our own in the control stream. A stream that lost its end and has grown since holds another there.
+/// A message of an orchestrator in the control stream. A stream that lost its end and has grown again has a different
+/// message at this sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlMark {
     /// Its sequence.
@@ -71,7 +71,7 @@ pub struct ControlMark {
 }
 
 impl Known {
-    /// What `store` alone knows.
+    /// What the store alone shows.
     pub fn of_store(store: &StoreKnowledge) -> Self {
         Self {
             inspection: 0,
@@ -84,7 +84,7 @@ impl Known {
         }
     }
 
-    /// The same, with what following the journal has brought.
+    /// Adds what following the journal has shown.
     #[must_use]
     pub fn with(mut self, tip: &Tip, state: &State) -> Self {
         if tip.sequence > self.journal.sequence {
@@ -96,8 +96,8 @@ impl Known {
     }
 }
 
-/// The last message of our own that `state` knows to stand in the control stream: none of these is ever deleted, as
-/// commands are before their run has ended.
+/// The last fence or command that `state` knows to be in the control stream. Fences are never deleted, and commands only
+/// when they are retracted.
 fn mark(state: &State) -> Option<ControlMark> {
     let fence = state.fence.as_ref();
     let fence =
@@ -108,29 +108,30 @@ fn mark(state: &State) -> Option<ControlMark> {
     fence.into_iter().chain(command).max_by_key(|mark| mark.sequence)
 }
 
-/// A stream as it is.
+/// The extent of an existing stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamFacts {
     /// When it was created.
     pub created: DateTime<Utc>,
-    /// The sequence of its first message; beyond the last if there is none.
+    /// The sequence of its first message; greater than the last if the stream is empty.
     pub first_sequence: u64,
     /// The sequence of its last message, 0 if it never had one.
     pub last_sequence: u64,
 }
 
-/// Journal and control stream as they are; one that is not there is `None`.
+/// What an inspection found in the streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Streams {
-    /// The journal.
+    /// The journal; `None` if it does not exist.
     pub journal: Option<StreamFacts>,
-    /// The control stream.
+    /// The control stream; `None` if it does not exist.
     pub control: Option<StreamFacts>,
-    /// The append id of the journal's message at the known sequence; when that one has been trimmed, as the message
-    /// after it has it. `None` when neither stands there.
+    /// The append id of the journal's message at the known sequence. If that message was trimmed, the id that the next
+    /// message names as its predecessor's. `None` if both are missing.
     pub at_known: Option<AppendId>,
-    /// The subject of the message at the mark, if one stands there.
+    /// The subject of the message at the mark; `None` if there is none.
     pub at_mark: Option<String>,
-    /// Where to begin to follow the journal: its beginning, or a complete snapshot that the store has reached.
+    /// The sequence from which to follow the journal: its first, or that of a complete snapshot that the store has
+    /// reached.
     pub follow_from: u64,
 }

@@ -1,4 +1,4 @@
-//! What only a leader has: the queue of inputs, the record being appended, and the dispatcher.
+//! A leader's own state: the queue of inputs and the record being appended.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::journal::Tip;
 use crate::journal::follow::Follower;
 use crate::not_done::NotDone;
 
-/// How many inputs are decided together at most.
+/// The most inputs that are decided together.
 const BATCH_INPUTS_MAX: usize = 4096;
-/// How many inputs that can wait do wait for others.
+/// The most inputs that wait for a more urgent one, if they can wait.
 const LINGER_INPUTS_MAX: usize = 256;
-/// How much of a process's name is in the ids of runs: enough to tell those that lead at the same place of the journal.
+/// How many characters of a process's name are in its run ids: enough to tell leaders at the same journal sequence apart.
 const STARTER_CHARACTERS: usize = 8;
-/// Calls beyond so many waiting inputs are refused.
+/// When this many inputs wait, further calls are refused.
 const QUEUE_MAX: usize = 100_000;
 
 /// A leadership.
 #[derive(Debug)]
 pub(super) struct Leading {
-    /// Inputs that wait for their turn, each with whoever waits for an answer to it.
+    /// Inputs to decide, each with the caller that waits for an answer, if any.
     pub(super) queue: VecDeque<(Input, Option<Caller>)>,
     tick: bool,
     start_timer: StartTimer,
@@ -42,15 +42,15 @@ enum UnderWay {
     Snapshot { start: u64 },
 }
 
-fn adopted(record: &Record) -> impl Iterator<Item = Warning> {
+fn adopted_warnings(record: &Record) -> impl Iterator<Item = Warning> {
     record.facts.iter().filter_map(|fact| {
         let Fact::SettingsAdopted { settings } = fact else { return None };
         Some(Warning::Adopted(settings.clone()))
     })
 }
 
-/// Groups in which settings that have just come into force leave fewer slots than are held.
-fn more_holders<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = Warning> + 'a {
+/// A warning for each group in which newly adopted settings allow fewer slots than are held.
+fn excess_warnings<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = Warning> + 'a {
     let changed = record.facts.iter().any(|fact| matches!(fact, Fact::SettingsAdopted { .. }));
     let lowered = state.semaphores.iter().filter(move |(_, semaphore)| changed && semaphore.excess() > 0);
     lowered.map(|(group, semaphore)| Warning::MoreHolders {
@@ -60,23 +60,23 @@ fn more_holders<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = W
     })
 }
 
-/// Who may start a run by itself.
+/// What the ids of automatically started runs are made of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Starter<'a> {
     /// The process's name.
     pub(super) process: &'a str,
-    /// The place in the journal of what it decides next.
+    /// The journal sequence of the next record.
     pub(super) sequence: u64,
 }
 
 impl Starter<'_> {
-    /// The id of the run that it starts in `occurrence`: whatever clocks did, and also where the journal has lost its end
-    /// and goes on in its stead, nobody has given it before.
+    /// The id of the run that starts in `occurrence`. It is unique, also when clocks have stepped, or when the journal was
+    /// continued after losing its end.
     fn run_id(self, occurrence: Occurrence) -> RunId {
         let start = occurrence.start.format("%Y%m%dT%H%M%SZ");
         let process: String = self.process.chars().take(STARTER_CHARACTERS).collect();
         RunId::new(&format!("{start}-{}-{process}", self.sequence))
-            .expect("it has nothing but what ids may have")
+            .expect("it has only characters that ids may have")
     }
 }
 
@@ -92,12 +92,12 @@ impl Leading {
         Self { queue: VecDeque::new(), tick: false, start_timer: StartTimer::default(), under_way: None }
     }
 
-    /// The record by which a leadership is claimed: it says nothing, but where it stands.
+    /// The empty record that claims a leadership.
     pub(super) fn claim(state: &State, now: Now) -> Record {
         Record { at: now.wall, control: state.control, facts: Vec::new() }
     }
 
-    /// Has `input` decided, to which nobody waits for an answer.
+    /// Queues `input`, for which no caller waits.
     pub(super) fn push(&mut self, input: Input) {
         self.queue.push_back((input, None));
     }
@@ -106,12 +106,12 @@ impl Leading {
         self.queue.len() >= QUEUE_MAX
     }
 
-    /// Whether somebody waits for an answer.
+    /// Whether a caller waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
         self.queue.iter().any(|(_, caller)| caller.is_some())
     }
 
-    pub(super) fn time_has_passed(&mut self) {
+    pub(super) fn tick(&mut self) {
         self.tick = true;
     }
 
@@ -124,10 +124,10 @@ impl Leading {
         });
     }
 
-    /// Decides what waits. The record to append, if something came of it or somebody waits for an answer: a 2xx, also
-    /// to a request that changed nothing, is only given after an append that began after the request had arrived.
+    /// Decides the queued inputs. Returns the record to append, if there are facts or a caller waits for an answer: even a
+    /// request that changed nothing gets its 2xx only after an append that began after the request had arrived.
     ///
-    /// `starter` is there where it may start runs by itself.
+    /// Without `starter`, no run starts automatically.
     pub(super) fn next_record(
         &mut self,
         state: &mut State,
@@ -157,7 +157,7 @@ impl Leading {
             }
         }
         if batch.is_empty() && answers.is_empty() {
-            // Read, and nothing came of it. Read again after a restart, nothing will.
+            // The inputs changed nothing, and would change nothing if they were read again after a restart.
             *state = batch.finish().1;
             return None;
         }
@@ -169,10 +169,9 @@ impl Leading {
         }
     }
 
-    /// Whether nothing waits but commands that have been seen in the control stream. Nothing is sent because of one,
-    /// and until the journal has it, a restart would read it again; so it goes with the next record, which is
-    /// mostly that of its reply, and an append for itself alone does not come in that one's way. With the next tick
-    /// it goes in any case.
+    /// Whether the queue has only commands that were seen in the control stream. They trigger no sending, and a restart
+    /// would read them again. So they wait for the next record, which is usually that of a reply, instead of delaying it
+    /// with an append of their own. They wait until the next tick at most.
     fn can_wait(&self) -> bool {
         let seen = |(input, _): &(Input, Option<Caller>)| {
             matches!(input, Input::Control { message: ControlMessage::Command { .. }, .. })
@@ -180,7 +179,7 @@ impl Leading {
         !self.tick && self.queue.len() <= LINGER_INPUTS_MAX && self.queue.iter().all(seen)
     }
 
-    /// The state after the record that is being appended, if one is.
+    /// The state after the record under way; `None` if no record is.
     pub(super) fn decided(&self) -> Option<&State> {
         match &self.under_way {
             Some(UnderWay::Record(under_way)) => Some(&under_way.next),
@@ -192,7 +191,7 @@ impl Leading {
         self.under_way = Some(UnderWay::Snapshot { start });
     }
 
-    /// What was under way is in the journal: it becomes the state, and askers hear of it.
+    /// The append under way is in the journal: its state becomes the committed one, and its callers are answered.
     pub(super) fn appended(
         &mut self,
         tip: Tip,
@@ -204,7 +203,9 @@ impl Leading {
             Some(UnderWay::Record(under_way)) => {
                 let RecordUnderWay { record, next, answers } = *under_way;
                 dispatcher.committed(&record);
-                out.extend(adopted(&record).chain(more_holders(&record, &next)).map(Action::Warn));
+                out.extend(
+                    adopted_warnings(&record).chain(excess_warnings(&record, &next)).map(Action::Warn),
+                );
                 let sequence = tip.sequence;
                 let hint = hint(&record.facts, &next);
                 out.extend(hint.map(|(hint, hosts)| Action::Hint { hint, hosts }));
@@ -226,8 +227,8 @@ impl Leading {
         }
     }
 
-    /// Everyone who waits hears why; those whose request was being appended, that its outcome is not known.
-    pub(super) fn give_up(&mut self, why: &str, out: &mut Vec<Action>) {
+    /// Answers every waiting call with `why`: as unknown if its request was being appended, else as unchanged.
+    pub(super) fn fail_calls(&mut self, why: &str, out: &mut Vec<Action>) {
         let begun: Vec<CallId> = match self.under_way.take() {
             Some(UnderWay::Record(under_way)) => {
                 under_way.answers.into_iter().map(|(call, _)| call).collect()
@@ -243,10 +244,10 @@ impl Leading {
     }
 }
 
-/// Who waits for an answer to an input.
+/// A call that waits for an answer to an input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) call: CallId,
-    /// Until when the request is worth being begun.
+    /// The monotonic time at which the request is dropped unless it was begun.
     pub(crate) until: Duration,
 }

@@ -1,4 +1,4 @@
-//! How a node leaves: nothing new is begun, what is under way comes back, the lease is given back.
+//! How a node stops: it begins nothing new, waits for what is under way, and releases the lease.
 
 use super::stopping::{STOP_WITHIN, STOPPING, Stopping};
 use super::{Action, Node, Role};
@@ -6,24 +6,24 @@ use crate::clock::Now;
 use crate::not_done::NotDone;
 
 impl Node {
-    /// Begins to leave.
+    /// Begins to stop.
     pub(super) fn stop(&mut self, now: Now) {
-        if !self.stopping.is_asked_for() {
+        if !self.stopping.is_requested() {
             self.stopping = Stopping::Draining { until: now.monotonic + STOP_WITHIN };
         }
     }
 
-    /// Goes on leaving, as far as what is under way allows.
-    pub(super) fn go_on_stopping(&mut self, now: Now) {
+    /// Continues to stop, as far as what is under way allows.
+    pub(super) fn continue_stopping(&mut self, now: Now) {
         match self.stopping {
             Stopping::No | Stopping::Stopped => return,
             Stopping::Draining { until } => {
                 if !self.is_drained() && now.monotonic < until {
                     return;
                 }
-                self.give_everything_up();
+                self.abandon_all();
                 if let Role::Halted { .. } = self.role {
-                    // It has not looked at the lease since; if it holds it still, it runs out.
+                    // A halted node does not track the lease. If it still holds it, the lease expires.
                     self.stopping = Stopping::Stopped;
                     self.out.push(Action::Stopped);
                     return;
@@ -42,26 +42,26 @@ impl Node {
         }
     }
 
-    /// Whether everything that has been begun has come back, and everybody who asked has been answered.
+    /// Whether nothing is under way and every call has been answered.
     fn is_drained(&self) -> bool {
-        let on_this_side = match &self.role {
+        let own_work_done = match &self.role {
             Role::Leading(leading) => {
                 !self.appender.is_busy() && self.dispatcher.is_at_rest() && !leading.has_calls()
             }
             Role::Claiming => !self.appender.is_busy(),
-            // What an earlier leadership has begun does not count any more.
+            // What an earlier leadership has begun no longer matters.
             Role::Starting | Role::Following { .. } | Role::Halted { .. } => true,
         };
-        on_this_side && self.forwards.is_empty()
+        own_work_done && self.forwards.is_empty()
     }
 
-    fn give_everything_up(&mut self) {
+    fn abandon_all(&mut self) {
         self.appender.abandon();
         if let Role::Leading(leading) = &mut self.role {
-            leading.give_up(STOPPING, &mut self.out);
+            leading.fail_calls(STOPPING, &mut self.out);
         }
         let unknown = || Err(NotDone::unknown(STOPPING));
-        let forwarded = self.forwards.give_up().into_iter();
+        let forwarded = self.forwards.abandon().into_iter();
         self.out.extend(forwarded.map(|call| Action::Answer { call, outcome: unknown() }));
         self.out.extend([Action::StopControl, Action::StopJournal]);
         match self.role {

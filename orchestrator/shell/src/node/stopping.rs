@@ -1,36 +1,36 @@
-//! How far a node is with leaving.
+//! The phases of stopping.
 
 use std::time::Duration;
 
-/// How long what is under way may take to come back, and the lease to be given back. What has not by then is left: its
-/// askers hear that its outcome is not known, and the lease runs out.
+/// How long a stopping node waits for what is under way and for the release of its lease. After that, the remaining callers
+/// are told that the outcome is unknown, and the lease expires.
 pub const STOP_WITHIN: Duration = Duration::from_millis(2_500);
-/// What askers hear meanwhile.
+/// The answer to calls in the meantime.
 pub(super) const STOPPING: &str = "the orchestrator is stopping";
 
-/// How far a node has left.
+/// The phase of stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stopping {
-    /// It has not been asked to.
+    /// No stop was requested.
     No,
     /// It begins nothing new, and waits for what is under way.
     Draining { until: Duration },
-    /// It leads no more, and gives the lease back.
+    /// It no longer leads, and releases the lease.
     Leaving { until: Duration },
-    /// It is done.
+    /// The node has stopped.
     Stopped,
 }
 
 impl Stopping {
-    pub(super) fn is_asked_for(self) -> bool {
+    pub(super) fn is_requested(self) -> bool {
         match self {
             Self::No => false,
             Self::Draining { .. } | Self::Leaving { .. } | Self::Stopped => true,
         }
     }
 
-    /// Why no request is taken any more, if so.
+    /// Why no request is accepted; `None` if no stop was requested.
     pub(super) fn why_not_ready(self) -> Option<String> {
-        self.is_asked_for().then(|| STOPPING.to_owned())
+        self.is_requested().then(|| STOPPING.to_owned())
     }
 }

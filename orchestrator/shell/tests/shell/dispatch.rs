@@ -1,4 +1,4 @@
-//! Dispatch: what has been decided to be over is not sent, also when that has been in the journal for long.
+//! Dispatch: a command that was cancelled while it waited is not sent.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn host(name: &str) -> HostName {
     HostName::new(name).unwrap()
 }
 
-/// Folds `facts`, and tells the dispatcher that they are in the journal.
+/// Folds `facts` and reports them to the dispatcher as committed.
 fn commit(state: &mut State, dispatcher: &mut Dispatcher, facts: Vec<Fact>) {
     let record = Record { at: NOW.wall, control: 0, facts };
     state.apply_record(&record).unwrap();
@@ -28,7 +28,7 @@ fn pump(state: &State, dispatcher: &mut Dispatcher) -> Vec<Dispatch> {
     dispatcher.pump(&leader, NOW)
 }
 
-/// The one command that is begun now, which is stored at once.
+/// The one command that begins now, if any; its publish is answered as stored.
 fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
     let begun = pump(state, dispatcher);
     let [Dispatch::Command { epoch, id, not_after, .. }] = &begun[..] else {
@@ -40,7 +40,7 @@ fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
 }
 
 #[test]
-fn a_host_that_is_withdrawn_while_its_command_waits_to_be_sent_is_sent_none() {
+fn withdrawn_host_gets_no_command() {
     let settings = DispatchSettings {
         publishes_max: 1,
         lock_server: SystemLimits { retry: Duration::from_secs(5), interval: Duration::from_secs(1) },

@@ -1,5 +1,5 @@
-//! The journal: what is encoded is read back, in parts and across snapshots; a broken chain is refused; an append
-//! whose answer is lost is resolved by reading.
+//! The journal: messages are read back, in parts and across snapshots; a broken chain is refused; an append whose answer is
+//! lost is resolved by reading.
 
 use std::io::Write;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn now(millis: u64) -> Now {
 /// A record that configures `count` applications; many of them do not fit into one message.
 fn record(seed: &str, count: usize) -> Record {
     let name = |index: usize| {
-        // Little to deflate: every name is another.
+        // Names that differ deflate little.
         let noise = (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         format!(r#"{{"name":"{seed}-{noise:x}-{:x}"}}"#, noise.rotate_left(17))
     };
@@ -34,7 +34,7 @@ fn record(seed: &str, count: usize) -> Record {
     Record { at: DateTime::UNIX_EPOCH, control: 7, facts: vec![fact] }
 }
 
-/// A stream that stores what is published if the expectation holds.
+/// A stream that stores a message if the expected sequence is its last.
 #[derive(Default)]
 struct Stream(Vec<Message>);
 
@@ -65,13 +65,13 @@ impl Stream {
             let sequence = index as u64 + 1;
             let subject = message.kind.subject();
             let read = Message::read(sequence, subject, lookup, message.payload.clone())?;
-            assert_eq!(read, *message, "headers say all of it");
+            assert_eq!(read, *message, "headers are complete");
             follower.read(sequence, &read)?;
         }
         Ok(follower)
     }
 
-    /// Carries out `step` and what follows from it, with every answer known.
+    /// Carries out `step` and the steps that follow, losing no answer.
     fn carry_out(&mut self, appender: &mut Appender, mut step: Step) -> Option<Tip> {
         loop {
             step = match step {
@@ -111,7 +111,7 @@ fn records_small_and_large_are_read_back() {
 }
 
 #[test]
-fn an_incomplete_set_of_parts_is_ignored() {
+fn incomplete_parts_are_ignored() {
     let mut stream = Stream::default();
     let mut appender = Appender::new("a");
     let tip = stream.append(&mut appender, &record("first", 1), &Tip::default()).unwrap();
@@ -136,7 +136,7 @@ fn an_incomplete_set_of_parts_is_ignored() {
 }
 
 #[test]
-fn following_from_a_snapshot_gives_the_same_state() {
+fn snapshot_gives_the_same_state() {
     let mut stream = Stream::default();
     let mut appender = Appender::new("a");
     let tip = stream.append(&mut appender, &record("before", 60_000), &Tip::default()).unwrap();
@@ -157,7 +157,7 @@ fn following_from_a_snapshot_gives_the_same_state() {
 }
 
 #[test]
-fn a_snapshot_that_was_not_finished_points_to_the_one_before() {
+fn unfinished_snapshot_points_to_the_previous() {
     let tip = Tip { sequence: 41, append_id: Some(AppendId::new("x")) };
     let parts =
         |previous| encode(Kind::Snapshot { previous }, &record("s", 60_000), &tip, || AppendId::new("y"));
@@ -179,25 +179,25 @@ fn read(sequence: u64, part: &str, previous_snapshot: &str) -> Result<Message, J
 }
 
 #[test]
-fn parts_that_cannot_be_are_refused() {
+fn impossible_parts_are_refused() {
     for (sequence, part) in [(5, "5/5"), (1, "1/512"), (1, "")] {
         assert!(read(sequence, part, "0").is_ok(), "{part} at {sequence}");
     }
-    // Before the stream's beginning, more than are written, or none at all.
+    // A set that begins before the stream, one with too many parts, and invalid ones.
     for (sequence, part) in [(4, "5/5"), (1, "1/513"), (9, "0/1"), (9, "2/1"), (9, "1"), (9, "x/y")] {
         let refused = read(sequence, part, "0");
         assert!(matches!(refused, Err(JournalError::Header { header: codec::PART, .. })), "{part}");
     }
-    assert!(read(1, "", "").is_err(), "a snapshot names the one before it");
+    assert!(read(1, "", "").is_err(), "a snapshot names its predecessor");
     let last = Message { part: 5, parts: 5, ..read(5, "", "0").unwrap() };
     assert_eq!(snapshot_start(5, &last), Some(1));
     assert_eq!(snapshot_start(4, &last), None);
     assert_eq!(snapshot_start(u64::MAX, &last), Some(u64::MAX - 4));
 }
 
-/// A megabyte can stand for a gigabyte.
+/// A small payload can inflate to gigabytes.
 #[test]
-fn what_inflates_without_end_is_refused() {
+fn oversized_inflation_is_refused() {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     let zeros = vec![b' '; 1024 * 1024];
     for _ in 0..257 {
@@ -244,16 +244,15 @@ fn a_broken_chain_is_refused() {
     assert_eq!(changed(&|_| {}), None);
 }
 
-/// What may happen to a publish, and what the appender makes of it.
 #[test]
-fn a_lost_answer_is_resolved_by_reading() {
+fn lost_answer_is_resolved_by_reading() {
     struct Case {
         name: &'static str,
-        /// Whether the message was stored though its answer was lost.
+        /// Whether the message was stored although its answer was lost.
         stored: bool,
-        /// Whether somebody else's was.
+        /// Whether another instance's message was stored instead.
         foreign: bool,
-        /// How often the stream does not answer the read.
+        /// How many reads the stream leaves unanswered.
         silent: usize,
         deposed: bool,
     }
@@ -303,9 +302,9 @@ fn a_lost_answer_is_resolved_by_reading() {
     }
 }
 
-/// A stream that refuses what it then does not show: it is not asked as fast as it answers.
+/// If the stream refuses a message that is then absent, publishing is paced.
 #[test]
-fn what_is_refused_again_and_again_is_published_at_a_pace() {
+fn refused_messages_are_published_at_a_pace() {
     let mut appender = Appender::new("a");
     let mut step = Some(appender.record(&record("first", 1), &Tip::default(), now(0)));
     let mut published = Vec::new();
@@ -321,14 +320,14 @@ fn what_is_refused_again_and_again_is_published_at_a_pace() {
             None => appender.tick(time),
         };
     }
-    // The first answer may only have got lost.
+    // The second publish is immediate, because the first answer may only be lost.
     assert_eq!(published[..2], [0, 2]);
     assert_eq!(published.len(), 6, "{published:?}");
     assert!(published[1..].is_sorted_by(|earlier, later| later - earlier >= 200), "{published:?}");
 }
 
 #[test]
-fn answers_to_an_append_that_was_given_up_change_nothing() {
+fn answers_to_abandoned_appends_are_ignored() {
     let mut appender = Appender::new("a");
     let Step::Publish { message, .. } = appender.record(&record("one", 1), &Tip::default(), now(0)) else {
         panic!("an append begins with a publish");

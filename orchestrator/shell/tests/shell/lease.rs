@@ -1,4 +1,4 @@
-//! The lease: gained, renewed, lost by time or to another, and taken back by the same instance.
+//! The lease: gained, renewed, lost by expiry or to another process, and taken over within an instance.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use chrono::DateTime;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::lease::{self, LEASE_TTL, LeaseAction, LeaseChange, LeaseHolder, LeaseOutcome};
 
-/// A lease whose last question is the one that is answered.
+/// A lease, and the number of its last question, which `outcome` answers.
 struct Lease(lease::Lease, u64);
 
 impl Lease {
@@ -14,7 +14,7 @@ impl Lease {
         Self(lease::Lease::new(me), 0)
     }
 
-    fn asked(&mut self, question: Option<lease::LeaseQuestion>) -> Option<LeaseAction> {
+    fn record(&mut self, question: Option<lease::LeaseQuestion>) -> Option<LeaseAction> {
         let question = question?;
         self.1 = question.number;
         Some(question.action)
@@ -22,17 +22,17 @@ impl Lease {
 
     fn tick(&mut self, now: Now) -> (Option<LeaseAction>, Option<LeaseChange>) {
         let (question, change) = self.0.tick(now);
-        (self.asked(question), change)
+        (self.record(question), change)
     }
 
     fn outcome(&mut self, now: Now, outcome: &LeaseOutcome) -> (Option<LeaseAction>, Option<LeaseChange>) {
         let (question, change) = self.0.outcome(now, self.1, outcome);
-        (self.asked(question), change)
+        (self.record(question), change)
     }
 
     fn leave(&mut self, now: Now) -> Option<LeaseAction> {
         let question = self.0.leave(now);
-        self.asked(question)
+        self.record(question)
     }
 }
 
@@ -62,7 +62,7 @@ fn held() -> Lease {
 }
 
 #[test]
-fn it_is_renewed_in_good_time() {
+fn held_lease_is_renewed() {
     let mut lease = held();
     assert_eq!(lease.tick(at(1)), (None, None));
     let update = LeaseAction::Update { holder: holder("me", "1"), revision: 1 };
@@ -74,7 +74,7 @@ fn it_is_renewed_in_good_time() {
 }
 
 #[test]
-fn it_is_lost_when_it_cannot_be_renewed() {
+fn unrenewed_lease_expires() {
     let mut lease = held();
     let mut changes = Vec::new();
     for second in 1..=LEASE_TTL.as_secs() + 1 {
@@ -88,9 +88,9 @@ fn it_is_lost_when_it_cannot_be_renewed() {
     assert!(!lease.is_held());
 }
 
-/// It would be taken to last from when the later question was asked, which the server knows nothing of.
+/// Otherwise its period would be counted from the later question.
 #[test]
-fn the_answer_to_an_earlier_question_says_nothing() {
+fn answers_to_earlier_questions_are_ignored() {
     let mut lease = held();
     assert!(lease.tick(at(2)).0.is_some());
     let earlier = lease.1;
@@ -103,7 +103,7 @@ fn the_answer_to_an_earlier_question_says_nothing() {
 }
 
 #[test]
-fn an_unanswered_question_is_asked_again() {
+fn unanswered_question_is_repeated() {
     let mut lease = Lease::new(holder("me", "1"));
     assert!(lease.tick(at(0)).0.is_some());
     assert_eq!(lease.tick(at(1)), (None, None));
@@ -117,7 +117,7 @@ fn another_holder_is_respected() {
     let taken = LeaseOutcome::Taken { holder: holder("other", "9"), revision: 3 };
     assert_eq!(lease.outcome(at(0), &taken), (None, None));
     assert_eq!(lease.other(), Some(&holder("other", "9")));
-    // It is looked at again soon, and what was seen is true for so long only.
+    // The lease is checked again soon, and the other holder is forgotten after a while.
     assert_eq!(lease.tick(at(1)), (Some(LeaseAction::Create(holder("me", "1"))), None));
     assert_eq!(lease.outcome(at(1), &LeaseOutcome::Failed), (None, None));
     assert_eq!(lease.other(), Some(&holder("other", "9")));
@@ -130,7 +130,7 @@ fn another_holder_is_respected() {
 }
 
 #[test]
-fn an_earlier_process_of_the_same_instance_is_replaced_at_once() {
+fn earlier_process_of_the_instance_is_replaced() {
     let mut lease = Lease::new(holder("me", "2"));
     lease.tick(at(0));
     let taken = LeaseOutcome::Taken { holder: holder("me", "1"), revision: 3 };
@@ -141,7 +141,7 @@ fn an_earlier_process_of_the_same_instance_is_replaced_at_once() {
 }
 
 #[test]
-fn it_is_given_back_at_its_revision_and_not_asked_for_again() {
+fn leaving_releases_the_lease() {
     let release = |revision| Some(LeaseAction::Release { revision });
     let mut lease = held();
     assert_eq!(lease.leave(at(1)), release(1));
@@ -150,7 +150,7 @@ fn it_is_given_back_at_its_revision_and_not_asked_for_again() {
     assert!(lease.is_left());
     assert_eq!(lease.tick(at(9)), (None, None));
 
-    // A renewal is under way: its answer tells the revision.
+    // A renewal is under way: its answer has the revision.
     let mut lease = held();
     assert!(lease.tick(at(2)).0.is_some());
     assert_eq!(lease.leave(at(2)), None);
@@ -159,13 +159,13 @@ fn it_is_given_back_at_its_revision_and_not_asked_for_again() {
     assert_eq!(lease.outcome(at(2), &LeaseOutcome::Failed), (None, None));
     assert!(lease.is_left());
 
-    // Or it never comes.
+    // The answer to the renewal is missing.
     let mut lease = held();
     assert!(lease.tick(at(2)).0.is_some());
     assert_eq!(lease.leave(at(3)), None);
     assert_eq!(lease.tick(at(4)), (release(1), None));
 
-    // One that was never held, or is another's, or an earlier process's of this instance.
+    // A lease that was never held, or belongs to another or to an earlier process of this instance.
     for instance in ["me", "other"] {
         let mut lease = Lease::new(holder("me", "2"));
         assert!(lease.tick(at(0)).0.is_some());

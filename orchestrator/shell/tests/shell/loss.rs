@@ -1,4 +1,4 @@
-//! What counts as lost: everything that had been acknowledged and is not there, as it was, any more.
+//! What counts as lost: every acknowledged message that is missing or replaced.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use os_upgrade_shell::node::{
     Action, ControlMark, Event, Halt, Known, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams, losses,
 };
 
-/// What goes missing.
+/// How a case damages the streams.
 type Change = fn(&mut Streams);
 
-/// Ten messages of the journal and twenty of the control stream, the last fence among them at 12.
+/// Ten messages of the journal, and twenty of the control stream with the last fence at 12.
 fn known() -> Known {
     Known {
         inspection: 1,
@@ -28,7 +28,7 @@ fn known() -> Known {
     }
 }
 
-/// The streams that have all of it, and a little more.
+/// Streams that contain all of it, and a few messages more.
 fn streams() -> Streams {
     let facts =
         |last_sequence| StreamFacts { created: DateTime::UNIX_EPOCH, first_sequence: 1, last_sequence };
@@ -42,7 +42,7 @@ fn streams() -> Streams {
 }
 
 #[test]
-fn every_kind_of_loss_is_told_from_the_others() {
+fn each_kind_of_loss_is_reported() {
     let later = DateTime::UNIX_EPOCH + TimeDelta::seconds(1);
 
     let table: [(&str, Change, &str); 11] = [
@@ -109,10 +109,10 @@ fn every_kind_of_loss_is_told_from_the_others() {
     for (name, change, expected) in table {
         let mut streams = streams();
         change(&mut streams);
-        let said: Vec<_> = losses(&known(), &streams).iter().map(ToString::to_string).collect();
-        assert_eq!(said.join("; "), expected, "{name}");
+        let reported: Vec<_> = losses(&known(), &streams).iter().map(ToString::to_string).collect();
+        assert_eq!(reported.join("; "), expected, "{name}");
     }
-    // Who knows nothing misses nothing, whatever is there or not.
+    // Without prior knowledge nothing counts as lost, whether the streams exist or not.
     let mut streams = streams();
     assert_eq!(losses(&Known::default(), &streams), []);
     streams.journal.as_mut().unwrap().created = later;
@@ -121,8 +121,8 @@ fn every_kind_of_loss_is_told_from_the_others() {
     assert_eq!(losses(&Known::default(), &streams), []);
 }
 
-/// A node that knows of ten messages of the journal and finds none, looking again and again for so many seconds.
-fn looks_in_vain(secs: u64) -> Node {
+/// A node that expects ten messages in the journal and finds none, inspecting repeatedly for `secs` seconds.
+fn node_missing_its_journal(secs: u64) -> Node {
     let mut node = Node::new(NodeSettings {
         instance: "a".to_owned(),
         nonce: "a-1".to_owned(),
@@ -160,14 +160,14 @@ fn at(second: u64) -> Now {
 }
 
 #[test]
-fn in_a_cluster_a_loss_is_believed_when_it_lasts() {
-    let node = looks_in_vain(19);
+fn only_a_lasting_loss_is_believed() {
+    let node = node_missing_its_journal(19);
     assert!(node.halted().is_none());
     let why = node.not_ready(at(19)).unwrap();
     assert_eq!(
         why,
-        "NATS has lost data: the journal ends at 0: messages 1 to 10 are missing; looking again, as the server that \
-         says so may have been cut off"
+        "NATS has lost data: the journal ends at 0: messages 1 to 10 are missing; checking again, as the server that \
+         answers so may have been cut off"
     );
-    assert!(matches!(looks_in_vain(20).halted(), Some(Halt::Lost(_))));
+    assert!(matches!(node_missing_its_journal(20).halted(), Some(Halt::Lost(_))));
 }
