@@ -11,43 +11,43 @@ use tokio::sync::watch;
 
 use super::Bus;
 
-/// The oldest nats-server that has the fence of commands.
+/// The oldest nats-server version that supports the fence of commands.
 const SERVER_MIN: (i64, i64) = (2, 11);
 /// How long the first connection may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// There is no usable connection.
+/// Why there is no usable connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// What is given for NATS, credentials or certificates, cannot be used.
+    /// The credentials or certificates for NATS cannot be used.
     #[error(transparent)]
     Access(#[from] os_upgrade_credentials::Error),
-    /// An address is none.
+    /// An address is invalid.
     #[error("{server} is not the address of a nats-server: {source}")]
     Address {
-        /// What was given, without passwords.
+        /// The address, without passwords.
         server: String,
-        /// Why it is none.
+        /// Why it is invalid.
         source: std::io::Error,
     },
-    /// The server does not let this program in.
+    /// The server refuses the credentials.
     #[error("NATS at {servers} refuses this orchestrator ({source}): {advice}")]
     Refused {
         /// The addresses, without passwords.
         servers: String,
-        /// Why not.
+        /// The client's error.
         source: async_nats::ConnectError,
-        /// What to do.
+        /// What the operator can do.
         advice: String,
     },
     /// No server answers.
-    #[error("cannot connect to NATS at {servers}: {source}{}", said(advice.as_deref()))]
+    #[error("cannot connect to NATS at {servers}: {source}{}", advice_suffix(advice.as_deref()))]
     Connect {
         /// The addresses, without passwords.
         servers: String,
-        /// Why not.
+        /// The client's error.
         source: async_nats::ConnectError,
-        /// What to do, where that is known.
+        /// What the operator can do, if known.
         advice: Option<String>,
     },
     /// The server is too old.
@@ -60,10 +60,11 @@ pub enum ConnectError {
     },
 }
 
-/// Connects to one of `servers`. The second value tells whether the connection is there.
+/// Connects to one of `servers`. The receiver holds whether the bus is connected. A lost connection is re-established
+/// automatically, without limit.
 ///
 /// # Errors
-/// See [`ConnectError`]. Once connected, it comes back by itself for ever.
+/// See [`ConnectError`]: the first connection fails.
 pub async fn connect(
     servers: &[String],
     access: Access,
@@ -76,15 +77,15 @@ pub async fn connect(
         let failed = |source| ConnectError::Address { server: without_userinfo(server), source };
         addresses.push(address.map_err(failed)?);
     }
-    // In turn: the client would take any, the one that has just been left too, and rather that than one that was down before.
+    // Servers are tried in turn. The client's own choice prefers the server just left to one that was down before.
     let turns = Arc::new(AtomicUsize::new(0));
-    let trouble = Arc::new(ConnectDiagnostics::new(Program::Orchestrator, access.clone()));
-    let of_attempts = Arc::clone(&trouble);
+    let diagnostics = Arc::new(ConnectDiagnostics::new(Program::Orchestrator, access.clone()));
+    let diagnostics_for_attempts = Arc::clone(&diagnostics);
     let next = move |servers: Vec<Server>, _| {
         let turn = turns.fetch_add(1, Ordering::Relaxed).checked_rem(servers.len());
-        let trouble = Arc::clone(&of_attempts);
+        let diagnostics = Arc::clone(&diagnostics_for_attempts);
         async move {
-            if let Some(text) = trouble.before_attempt(&servers).await {
+            if let Some(text) = diagnostics.before_attempt(&servers).await {
                 tracing::warn!("NATS: {text}");
             }
             let server = turn.and_then(|turn| servers.into_iter().nth(turn));
@@ -100,7 +101,7 @@ pub async fn connect(
         .reconnect_to_server_callback(next)
         .connection_timeout(CONNECT_WITHIN)
         .event_callback(move |event| {
-            if let Some(text) = trouble.of_event(&event) {
+            if let Some(text) = diagnostics.of_event(&event) {
                 tracing::warn!("NATS: {text}");
             }
             match event {
@@ -138,11 +139,11 @@ pub async fn connect(
     Ok((Bus::new(client, access.user()), news))
 }
 
-fn said(advice: Option<&str>) -> String {
+fn advice_suffix(advice: Option<&str>) -> String {
     advice.map(|advice| format!(": {advice}")).unwrap_or_default()
 }
 
-/// Whether what is given for NATS can be used, as far as that is seen without a server.
+/// Checks the credentials and certificates for NATS, without connecting.
 ///
 /// # Errors
 /// See [`ConnectError::Access`].

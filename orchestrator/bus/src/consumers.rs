@@ -1,5 +1,6 @@
-//! Consumers made for workers that may not make their own: to make one means to say where its messages go, which could be
-//! anywhere in this account, the API of JetStream included. What comes here has been let through for its own host only.
+//! Consumers created for workers that may not create their own. A client that creates a consumer chooses the subject to
+//! which its messages are delivered, which could be any in this account, including the JetStream API. The server lets a
+//! worker request a consumer here for its own host only.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,15 +16,15 @@ use tokio_util::task::TaskTracker;
 
 use super::Bus;
 
-/// The instances of a site share requests by this name.
+/// The queue group in which the instances of a site share requests.
 const QUEUE: &str = "orchestrators";
-/// How many consumers are made at once; further requests wait.
+/// The most consumers created at once; further requests wait.
 const UNDER_WAY_MAX: usize = 16;
-/// The pause before it is listened again.
+/// The pause before subscribing again.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Bus {
-    /// Makes consumers as workers ask for them, until `stop`. Any instance may, whoever leads: nothing is decided here.
+    /// Creates the consumers that workers request, until `stop`. Any instance may do so, leading or not.
     pub async fn make_consumers(&self, stop: CancellationToken) {
         let permits = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         let under_way = TaskTracker::new();
@@ -32,7 +33,7 @@ impl Bus {
             match self.client.queue_subscribe(subject::CONSUMER_REQUESTS, QUEUE.to_owned()).await {
                 Ok(mut requests) => {
                     while let Some(Some(message)) = stop.run_until_cancelled(requests.next()).await {
-                        // Not before there is room: what waits is bounded by the subscription.
+                        // Waiting requests stay in the subscription, which bounds them.
                         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
                         let (bus, hosts) = (self.clone(), Arc::clone(&hosts));
                         under_way.spawn(async move {
@@ -52,7 +53,7 @@ impl Bus {
     async fn make_consumer(&self, message: Message, hosts: &Mutex<HashSet<HostName>>) {
         let lock = || hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match subject::consumer_request_host(&message.subject) {
-            // The server stumbles over one that is deleted and made at the same time.
+            // The server does not cope with a consumer that is deleted and created at the same time.
             Ok(host) if !lock().insert(host.clone()) => Err("it is being made; ask again".to_owned()),
             Ok(host) => {
                 let made = consumer::make_requested(&self.jetstream, &host, &message.payload).await;
@@ -62,10 +63,10 @@ impl Bus {
             Err(error) => Err(error.to_string()),
         };
         match &made {
-            Ok(()) => tracing::debug!(subject = %message.subject, "a worker's consumer is made"),
-            // One line each would let a host fill the log.
+            Ok(()) => tracing::debug!(subject = %message.subject, "a worker's consumer is created"),
+            // At a higher level, a host could fill the log.
             Err(error) => {
-                tracing::debug!(subject = %message.subject, error, "a worker's consumer is not made");
+                tracing::debug!(subject = %message.subject, error, "a worker's consumer is not created");
             }
         }
         if let Err(error) = consumer::answer(&self.client, message, made).await {

@@ -17,7 +17,7 @@ use super::reader::Read;
 use super::{Bus, header};
 
 impl Bus {
-    /// Publishes a fence; its sequence, if it is certainly stored.
+    /// Publishes a fence. Returns its sequence, or `None` unless it is certainly stored.
     pub async fn publish_fence(&self, leader: &str, nonce: &str) -> Option<u64> {
         let payload = serde_json::json!({ "leader": leader, "nonce": nonce }).to_string();
         let mut headers = HeaderMap::new();
@@ -26,14 +26,14 @@ impl Bus {
         sent.ok()?.await.ok().map(|ack| ack.sequence)
     }
 
-    /// Publishes the command `id`, if `fence` is still the last one. It must not be sent after `not_after`.
+    /// Publishes the command `id` on condition that `fence` is still the last one, and not after `not_after`.
     pub async fn publish_command(
         &self,
         id: &CommandId,
         not_after: DateTime<Utc>,
         fence: u64,
     ) -> PublishOutcome {
-        // This process may have stood still since it was told to send.
+        // This process may have been paused since the command was dispatched.
         if Utc::now() >= not_after {
             return PublishOutcome::NotStored;
         }
@@ -58,18 +58,18 @@ impl Bus {
         }
     }
 
-    /// Deletes the command at `sequence`, unless a worker has been given it: `Some(true)` if it was deleted,
-    /// `Some(false)` if a worker has it or it is gone, `None` if that could not be found out.
+    /// Deletes the command at `sequence`, unless it was delivered to a worker. `Some(true)`: deleted. `Some(false)`: a
+    /// worker has it, or it does not exist. `None`: unknown.
     pub async fn retract(&self, host: &HostName, sequence: u64) -> Option<bool> {
         let stream = self.stream(subject::CONTROL_STREAM).await.ok()?;
-        if has_been_given(&stream, host, sequence).await? {
+        if was_delivered(&stream, host, sequence).await? {
             return Some(false);
         }
         match stream.delete_message(sequence).await {
             Ok(deleted) => Some(deleted),
             Err(error) => {
                 tracing::debug!(%error, sequence, "retract");
-                // Gone already, or the bus is away: the stream knows.
+                // It may be deleted already, or the bus may be away.
                 match stream.get_raw_message(sequence).await {
                     Err(error)
                         if error.kind()
@@ -83,7 +83,7 @@ impl Bus {
         }
     }
 
-    /// Hands what `map` makes of the control stream from `from` on to `sink`, until `stop`.
+    /// Maps the control stream's messages from sequence `from` on and sends them to `sink`, until `stop`.
     pub async fn read_control<T: Send>(
         &self,
         from: u64,
@@ -99,9 +99,9 @@ impl Bus {
     }
 }
 
-/// Whether a worker of `host` has been given the message at `sequence`. Its consumer is known by its name; a worker
-/// that was not made with the SDK may have named it otherwise, so all are looked through for it.
-async fn has_been_given(stream: &Stream, host: &HostName, sequence: u64) -> Option<bool> {
+/// Whether the message at `sequence` was delivered to a worker of `host`; `None` if unknown. The SDK's consumers have a
+/// known name. A worker without the SDK may use another, so all consumers are searched if there is none of that name.
+async fn was_delivered(stream: &Stream, host: &HostName, sequence: u64) -> Option<bool> {
     match stream.consumer_info(subject::consumer(host)).await {
         Ok(info) => return Some(info.delivered.stream_sequence >= sequence),
         Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => {}
@@ -109,14 +109,14 @@ async fn has_been_given(stream: &Stream, host: &HostName, sequence: u64) -> Opti
     }
     let command = subject::command(host);
     let consumers: Vec<consumer::Info> = stream.consumers().try_collect().await.ok()?;
-    let may_get_it = |info: &&consumer::Info| {
+    let may_receive = |info: &&consumer::Info| {
         let (one, many) = (&info.config.filter_subject, &info.config.filter_subjects);
         let all = one.is_empty() && many.is_empty();
         let matching = all || covers(one, &command) || many.iter().any(|filter| covers(filter, &command));
-        // One that acknowledges nothing only looks on, as the orchestrator itself does.
+        // A consumer without acknowledgements only observes, as the orchestrator's own do.
         matching && info.config.ack_policy != consumer::AckPolicy::None
     };
-    Some(consumers.iter().filter(may_get_it).any(|info| info.delivered.stream_sequence >= sequence))
+    Some(consumers.iter().filter(may_receive).any(|info| info.delivered.stream_sequence >= sequence))
 }
 
 /// Whether `filter`, with its wildcards, covers `subject`.
@@ -153,7 +153,7 @@ fn outcome(error: &async_nats::jetstream::context::PublishError) -> PublishOutco
     }
 }
 
-/// A message of the control stream as it was delivered.
+/// Converts a delivered message of the control stream; `None` without JetStream metadata.
 pub(crate) fn raw(sequence: u64, message: &async_nats::jetstream::Message) -> Option<RawControl> {
     let info = message.info().ok()?;
     let lookup = |name: &str| {

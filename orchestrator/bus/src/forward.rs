@@ -1,5 +1,5 @@
-//! Requests between instances, over core NATS: every process listens on a subject of its own, so that nobody but the
-//! process that is meant answers.
+//! Requests between instances, over core NATS. Every process has a subject of its own, so that only the addressed
+//! process answers.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use super::Bus;
 
 impl Bus {
-    /// Passes a request on to the process `to`, once.
+    /// Forwards a request to the process `to`, once.
     pub async fn forward(&self, to: &LeaseHolder, forwarded: &Forwarded) -> Outcome {
         let payload = encode(forwarded)?;
         if self.client.connection_state() != State::Connected {
@@ -52,8 +52,8 @@ impl Bus {
         }
     }
 
-    /// Hands what `map` makes of requests for the process `me` to `sink`, until `stop`. `answers` is done when every
-    /// outcome so far is on its way back.
+    /// Maps the requests forwarded to the process `me` and sends them to `sink`, until `stop`. `answers` tracks the
+    /// tasks that return outcomes.
     pub async fn read_forwarded<T: Send>(
         &self,
         me: &LeaseHolder,
@@ -71,7 +71,7 @@ impl Bus {
                 message = requests.next() => message,
             };
             let Some(Message { reply, payload, .. }) = message else { return };
-            // Nobody could be told what became of it.
+            // Without a reply subject the outcome could not be reported.
             let Some(reply) = reply else { continue };
             let (Forwarded { lease, request }, permit) = match admit(&permits, &payload) {
                 Ok(admitted) => admitted,
@@ -96,7 +96,7 @@ impl Bus {
     async fn publish_outcome(&self, subject: Subject, outcome: &Outcome) {
         let payload = match encode_outcome(outcome) {
             Ok(payload) => Bytes::from(payload),
-            Err(error) => return tracing::error!(%error, "an answer for a follower cannot be written"),
+            Err(error) => return tracing::error!(%error, "cannot encode the answer to a follower"),
         };
         if let Err(error) = self.client.publish(subject, payload).await {
             tracing::debug!(%error, "answer to a follower");
@@ -104,7 +104,7 @@ impl Bus {
     }
 }
 
-/// Reads a request of a follower. While the permit is there, it counts as under way.
+/// Decodes a follower's request. It counts as under way until the permit is dropped.
 fn admit(permits: &Arc<Semaphore>, payload: &[u8]) -> Result<(Forwarded, OwnedSemaphorePermit), NotDone> {
     let forwarded = decode(payload)?;
     let permit = Arc::clone(permits).try_acquire_owned();

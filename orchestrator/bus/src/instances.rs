@@ -1,5 +1,4 @@
-//! What operators want to know of the instances and of the servers: heartbeats of instances over core NATS, and the
-//! copies of the streams.
+//! Information for operators: heartbeats of instances over core NATS, and the replicas of the streams.
 
 use std::time::Duration;
 
@@ -14,52 +13,52 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Bus, lease};
 
-/// How long looking at the streams' copies may take.
+/// How long reading a stream's replicas may take.
 const COPIES_WITHIN: Duration = Duration::from_secs(2);
 
-/// A stream and where it is kept.
+/// A stream and its replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamCopies {
     /// Its name.
     pub stream: String,
-    /// Where it is kept, or why that is not known.
+    /// Its replicas, or why they are unknown.
     pub copies: Result<Copies, String>,
 }
 
-/// Where a stream is kept.
+/// The servers that store a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copies {
-    /// The server that leads it; `None` while they elect one, and for a server that is alone.
+    /// The server that leads it; `None` during an election, and without a cluster.
     pub leader: Option<String>,
-    /// The others.
+    /// The other servers.
     pub replicas: Vec<Replica>,
 }
 
-/// A copy that follows.
+/// A follower of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replica {
     /// The server's name.
     pub server: String,
-    /// Whether it has everything.
+    /// Whether it is up to date.
     pub current: bool,
-    /// Whether the leader believes it to be down.
+    /// Whether the leader considers it offline.
     pub offline: bool,
-    /// How many of the leader's operations it has yet to make.
+    /// How many of the leader's operations it lacks.
     pub lag: u64,
 }
 
 impl Bus {
-    /// Says something of this instance, if the bus is there.
+    /// Publishes a heartbeat of this instance, if the bus is connected.
     pub async fn send_heartbeat(&self, heartbeat: &Heartbeat) {
         if self.client.connection_state() != State::Connected {
             return;
         }
         let Ok(payload) = serde_json::to_vec(heartbeat) else { return };
-        // One that is lost is followed by another.
+        // A lost heartbeat is followed by another.
         drop(self.client.publish(subject::instance(&heartbeat.instance), payload.into()).await);
     }
 
-    /// Hands payloads of instances' heartbeats to `sink`, until `stop`.
+    /// Sends the payloads of instances' heartbeats to `sink`, until `stop`.
     pub async fn read_instances(&self, stop: CancellationToken, sink: mpsc::Sender<Bytes>) {
         let Some(mut heartbeats) = self.subscribe(subject::INSTANCES, &stop).await else { return };
         loop {
@@ -72,7 +71,7 @@ impl Bus {
         }
     }
 
-    /// Where the streams are kept.
+    /// The replicas of every stream.
     pub async fn copies(&self) -> Vec<StreamCopies> {
         let lease = lease::stream();
         let names = [
@@ -83,9 +82,9 @@ impl Bus {
             &lease,
         ];
         join_all(names.map(|name| async move {
-            let looked = tokio::time::timeout(COPIES_WITHIN, self.copies_of(name)).await;
+            let copies = tokio::time::timeout(COPIES_WITHIN, self.copies_of(name)).await;
             let late = |_| Err("the bus does not answer".to_owned());
-            StreamCopies { stream: name.to_owned(), copies: looked.unwrap_or_else(late) }
+            StreamCopies { stream: name.to_owned(), copies: copies.unwrap_or_else(late) }
         }))
         .await
     }

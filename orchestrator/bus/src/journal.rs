@@ -16,7 +16,7 @@ use super::streams::inspect::{message, stored};
 use super::{Bus, header};
 
 impl Bus {
-    /// Publishes `message`, if `expected` is the journal's last sequence.
+    /// Publishes `message` on condition that `expected` is the journal's last sequence.
     pub async fn append(&self, expected: u64, message: &Message) -> AppendOutcome {
         let mut headers = HeaderMap::new();
         for (name, value) in message.headers() {
@@ -37,7 +37,7 @@ impl Bus {
         }
     }
 
-    /// What stands in the journal at `sequence`, from the stream's leader.
+    /// Reads the journal at `sequence`, from the stream's leader.
     pub async fn read_back(&self, sequence: u64) -> ReadBack {
         use async_nats::jetstream::stream::RawMessageErrorKind;
         let Ok(stream) = self.stream(subject::JOURNAL_STREAM).await else {
@@ -52,10 +52,10 @@ impl Bus {
         }
     }
 
-    /// The record whose last message stands in the journal at `sequence`, if one does.
+    /// The record whose last message is at `sequence` in the journal; `None` if there is none.
     ///
     /// # Errors
-    /// The bus does not answer, or what stands there cannot be read.
+    /// The bus does not answer, or the message cannot be read.
     pub async fn record_at(&self, sequence: u64) -> Result<Option<Record>, StreamsError> {
         let Some(journal) = self.find_stream(subject::JOURNAL_STREAM).await? else { return Ok(None) };
         let Some(last) = message(&journal, sequence).await? else { return Ok(None) };
@@ -73,7 +73,7 @@ impl Bus {
         }
     }
 
-    /// Hands what `map` makes of the journal from `from` on to `sink`, until `stop`.
+    /// Maps the journal's messages from sequence `from` on and sends them to `sink`, until `stop`.
     pub async fn follow_journal<T: Send>(
         &self,
         from: u64,
@@ -93,7 +93,7 @@ fn followed(sequence: u64, read: Read) -> Event {
     Event::Journal { sequence, message: read_delivered(sequence, &stored) }
 }
 
-/// A message of the journal as it was delivered.
+/// Parses a delivered message of the journal.
 pub(crate) fn read_delivered(
     sequence: u64,
     delivered: &async_nats::jetstream::Message,

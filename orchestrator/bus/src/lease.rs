@@ -1,4 +1,4 @@
-//! The lease: one key of a KV bucket that forgets it after a while.
+//! The lease: one key in a KV bucket whose entries expire.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,9 +14,9 @@ use super::streams::StreamsError;
 
 const BUCKET: &str = "os-upgrade-lease";
 const KEY: &str = "leader";
-/// How long a server may leave the lease unanswered before another one is tried: one that is cut off from its cluster keeps
-/// its clients, and has nothing to say to them. A cluster that is well may take some nine seconds for new leaders of its
-/// streams.
+/// How long a server may leave lease requests unanswered before another server is tried. A server that is cut off from
+/// its cluster keeps its clients but does not answer them. A healthy cluster may take some nine seconds to elect new
+/// stream leaders.
 const UNANSWERED_MAX: Duration = Duration::from_secs(15);
 
 /// The name of the bucket's stream.
@@ -25,10 +25,10 @@ pub(super) fn stream() -> String {
 }
 
 impl Bus {
-    /// Makes the bucket if it is missing.
+    /// Creates the bucket if it does not exist.
     ///
     /// # Errors
-    /// The server does not give it.
+    /// The bucket can neither be created nor opened.
     pub async fn ensure_lease(&self, replicas: usize) -> Result<(), StreamsError> {
         let config = kv::Config {
             bucket: BUCKET.to_owned(),
@@ -45,13 +45,13 @@ impl Bus {
         }
     }
 
-    /// Carries out what the lease wants, within the time after which it is asked for anew.
+    /// Carries out `action` within [`ANSWER_WITHIN`], after which the question is repeated.
     pub async fn lease(&self, action: &LeaseAction) -> LeaseOutcome {
         let outcome = tokio::time::timeout(ANSWER_WITHIN, self.try_lease(action)).await;
         let outcome = outcome.ok().flatten().unwrap_or(LeaseOutcome::Failed);
-        if self.is_given_up(outcome != LeaseOutcome::Failed) {
+        if self.must_reconnect(outcome != LeaseOutcome::Failed) {
             tracing::warn!(
-                "the nats-server does not answer about streams: connecting anew, to another if there is one"
+                "the nats-server does not answer about streams: reconnecting, to another if there is one"
             );
             // It fails only when the client has been closed.
             let _ = self.client.force_reconnect().await;
@@ -59,18 +59,18 @@ impl Bus {
         outcome
     }
 
-    /// Notes whether the lease was answered, and whether the server has had its time by now.
-    fn is_given_up(&self, is_answered: bool) -> bool {
-        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Records whether the lease was answered. Returns whether it has been unanswered for too long.
+    fn must_reconnect(&self, is_answered: bool) -> bool {
+        let mut unanswered_since = self.unanswered_since.lock().unwrap_or_else(PoisonError::into_inner);
         if is_answered || self.client.connection_state() != State::Connected {
-            *unanswered = None;
+            *unanswered_since = None;
             return false;
         }
-        let is_over = unanswered.get_or_insert_with(Instant::now).elapsed() > UNANSWERED_MAX;
-        if is_over {
-            *unanswered = None;
+        let is_overdue = unanswered_since.get_or_insert_with(Instant::now).elapsed() > UNANSWERED_MAX;
+        if is_overdue {
+            *unanswered_since = None;
         }
-        is_over
+        is_overdue
     }
 
     async fn try_lease(&self, action: &LeaseAction) -> Option<LeaseOutcome> {
@@ -78,13 +78,13 @@ impl Bus {
         let value = |holder: &LeaseHolder| serde_json::to_vec(holder).ok().map(bytes::Bytes::from);
         match action {
             LeaseAction::Create(holder) => match bucket.create(KEY, value(holder)?).await {
-                Ok(revision) => Some(written(bucket, revision).await),
+                Ok(revision) => Some(lease_written(bucket, revision).await),
                 Err(error) if error.kind() == CreateErrorKind::AlreadyExists => holder_of(bucket).await,
                 Err(_) => None,
             },
             LeaseAction::Update { holder, revision } => {
                 match bucket.update(KEY, value(holder)?, *revision).await {
-                    Ok(revision) => Some(written(bucket, revision).await),
+                    Ok(revision) => Some(lease_written(bucket, revision).await),
                     Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
                         holder_of(bucket).await
                     }
@@ -98,7 +98,7 @@ impl Bus {
         }
     }
 
-    /// Who holds the lease, if somebody does.
+    /// The process that holds the lease; `None` if there is none.
     ///
     /// # Errors
     /// The bus does not answer.
@@ -113,20 +113,20 @@ impl Bus {
         Ok(entry.and_then(|entry| serde_json::from_slice(&entry.value).ok()))
     }
 
-    /// The bucket. It is looked up once: the server answers look-ups in turn with every other request about streams
-    /// and consumers, and a site whose workers all start at once makes so many of them that a lease would expire.
+    /// The bucket. It is looked up only once: the server queues look-ups with all other requests about streams and
+    /// consumers, and when all workers of a site start at once, the queue is so long that the lease would expire.
     async fn bucket(&self) -> Option<&kv::Store> {
         self.lease.get_or_try_init(|| self.jetstream.get_key_value(BUCKET)).await.ok()
     }
 }
 
-/// That it is written, and when by the server's clock. It may have been written again since by nobody else.
-async fn written(bucket: &kv::Store, revision: u64) -> LeaseOutcome {
+/// The outcome of a successful write, with the server's time of it. No other process can have written it since.
+async fn lease_written(bucket: &kv::Store, revision: u64) -> LeaseOutcome {
     let entry = bucket.entry_for_revision(KEY, revision).await.ok().flatten();
     LeaseOutcome::Written { revision, at: entry.map(|entry| utc(entry.created)) }
 }
 
-/// By way of the standard library's time, which is the same whichever time crate the client is built with.
+/// Converts by way of [`SystemTime`], which works with whichever time crate the client is built.
 fn utc(time: impl Into<SystemTime>) -> DateTime<Utc> {
     time.into().into()
 }

@@ -1,14 +1,15 @@
-//! NATS: everything that knows how the shell's actions are carried out on it. Nothing is decided here.
+//! Carries out the shell's actions on NATS. Nothing is decided here.
 //!
-//! - [`connect`]: the connection, and the news of its coming and going;
-//! - [`streams`]: the streams as the orchestrator needs them, made and inspected;
-//! - [`journal`], [`control`], [`workers`]: what is published to each stream, and what is read from it;
-//! - [`consumers`]: consumers made for workers that may not make their own;
-//! - [`forward`]: requests that instances pass on to the leader;
-//! - [`sites`]: requests that sites pass on to each other;
-//! - [`instances`]: what instances and servers say of themselves, for operators;
+//! - [`connect`]: the connection and its state;
+//! - [`streams`]: the orchestrator's streams, created and inspected;
+//! - [`journal`], [`control`], [`workers`]: publishing to each stream and reading from it;
+//! - [`consumers`]: consumers for workers that may not create their own;
+//! - [`forward`]: requests that followers pass to the leader;
+//! - [`sites`]: requests between sites;
+//! - [`instances`]: heartbeats of instances and replicas of streams, for operators;
+//! - [`reader`]: a stream followed across reconnects;
 //! - [`scan`]: a stream read once, to its end;
-//! - [`lease`]: the key that says who may try to lead.
+//! - [`lease`]: the key that says which instance may try to lead.
 
 pub mod connect;
 pub mod consumers;
@@ -30,24 +31,24 @@ use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use async_nats::jetstream::{self, Context, kv};
 use tokio::sync::{OnceCell, SetOnce};
 
-/// How long the answer to a publish or a request may take before its outcome counts as unknown.
+/// How long a publish or request may go unanswered before its outcome counts as unknown.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// How many publishes may be without an answer at once; the dispatcher's own bound is lower.
+/// The most unanswered publishes at once; the dispatcher's own bound is lower.
 const UNANSWERED_MAX: usize = 4096;
 
-/// The bus, once it has come.
+/// The bus, set once it is connected.
 pub type PendingBus = Arc<SetOnce<Bus>>;
 
-/// The bus as the adapters use it. Cheap to clone.
+/// A connection to the bus. Clones are cheap and share it.
 #[derive(Debug, Clone)]
 pub struct Bus {
     client: async_nats::Client,
     jetstream: Context,
-    /// The name that the credentials are made out to.
+    /// The name in the credentials, if they have one.
     user: Option<Arc<str>>,
     lease: Arc<OnceCell<kv::Store>>,
-    /// Since when the lease has not been answered.
-    unanswered: Arc<Mutex<Option<Instant>>>,
+    /// When the first of the lease requests was sent that have had no answer so far.
+    unanswered_since: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Bus {
@@ -63,11 +64,11 @@ impl Bus {
             jetstream,
             user: user.map(Arc::from),
             lease: Arc::default(),
-            unanswered: Arc::default(),
+            unanswered_since: Arc::default(),
         }
     }
 
-    /// Resolves when everything published so far has been handed to the connection; never while that is away.
+    /// Waits until everything published so far is written to the connection; never returns while disconnected.
     pub async fn flush(&self) {
         if let Err(error) = self.client.flush().await {
             tracing::debug!(%error, "flush");

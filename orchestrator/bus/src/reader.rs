@@ -1,5 +1,4 @@
-//! Reading a stream in order from a sequence on, or a subject of core NATS, for as long as somebody wants to, across
-//! reconnects.
+//! Continuous reading of a stream, in order from a sequence on, or of a core NATS subject, across reconnects.
 
 use std::time::Duration;
 
@@ -12,24 +11,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::Bus;
 
-/// How long to wait before reading is begun again after an error.
+/// How long to wait after an error before reading again.
 pub(super) const RETRY: Duration = Duration::from_millis(250);
 
-/// After so long without a message the stream is asked whether there is one. A consumer lives on one server of a cluster,
-/// and that this one is gone shows by its missing heartbeats after 10 s only.
+/// After this long without a message, the stream is checked for one. A consumer lives on one server of a cluster; if
+/// that server fails, the missing heartbeats show it only after 10 s.
 const SILENT_FOR: Duration = Duration::from_secs(2);
 
-/// What a reader hands on.
+/// What a reader passes to its sink.
 pub(super) enum Read {
-    /// A message, with its place in the stream.
+    /// A message.
     Message(Box<async_nats::jetstream::Message>),
-    /// Everything that stood in the stream when reading began has been handed on.
+    /// Everything that was in the stream when reading began has been passed. Passed once.
     End,
 }
 
 impl Bus {
-    /// Reads `stream` from sequence `from` on and hands what `map` makes of each message to `sink`, once and in
-    /// order, until `stop`. A sink that is full holds the reader back.
+    /// Reads `stream` from sequence `from` on, maps each message and sends it to `sink`, once and in order, until
+    /// `stop`. The reader waits while `sink` is full.
     pub(super) async fn read<T: Send>(
         &self,
         stream: &str,
@@ -38,12 +37,12 @@ impl Bus {
         sink: mpsc::Sender<T>,
         map: impl Fn(u64, Read) -> Option<T> + Send + Sync,
     ) {
-        let mut reading = Reading { next: from.max(1), end_said: false, sink, map };
+        let mut reading = Reading { next: from.max(1), end_reported: false, sink, map };
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 error = self.read_once(stream, &mut reading) => {
-                    tracing::debug!(stream, %error, "reading is begun again");
+                    tracing::debug!(stream, %error, "reading again");
                 }
             }
             tokio::select! {
@@ -53,8 +52,8 @@ impl Bus {
         }
     }
 
-    /// Subscribes to a subject of core NATS, however often it takes; `None` when it is told to stop. Across reconnects
-    /// the client subscribes again by itself.
+    /// Subscribes to a core NATS subject, retrying until it succeeds; `None` after `stop`. The client resubscribes
+    /// after a reconnect.
     pub(super) async fn subscribe(&self, subject: &str, stop: &CancellationToken) -> Option<Subscriber> {
         loop {
             match self.client.subscribe(subject.to_owned()).await {
@@ -79,9 +78,9 @@ impl Bus {
         };
         let last = stream.cached_info().state.last_sequence;
         if reading.next > last {
-            reading.say_end(last).await;
+            reading.report_end(last).await;
         }
-        // A consumer that starts beyond the end would miss what comes next; one message is read again instead.
+        // A consumer that starts beyond the end would miss the next messages; one message is read again instead.
         let deliver_policy = match reading.next {
             0 | 1 => DeliverPolicy::All,
             next => DeliverPolicy::ByStartSequence { start_sequence: next - 1 },
@@ -102,10 +101,10 @@ impl Bus {
         };
         loop {
             let Ok(message) = tokio::time::timeout(SILENT_FOR, messages.next()).await else {
-                match self.has_come_to(name, reading.next).await {
-                    Some(true) => return "the consumer is silent, and the stream has gone on".into(),
-                    // What stood at its end has been deleted.
-                    Some(false) => reading.say_end(last).await,
+                match self.has_message_from(name, reading.next).await {
+                    Some(true) => return "the consumer is silent, and the stream has more messages".into(),
+                    // The messages at its end have been deleted.
+                    Some(false) => reading.report_end(last).await,
                     None => {}
                 }
                 continue;
@@ -123,16 +122,16 @@ impl Bus {
                 continue;
             }
             reading.next = sequence + 1;
-            reading.hand_on(sequence, Read::Message(Box::new(message))).await;
+            reading.pass(sequence, Read::Message(Box::new(message))).await;
             if sequence >= last {
-                reading.say_end(sequence).await;
+                reading.report_end(sequence).await;
             }
         }
     }
 
-    /// Whether a message stands in the stream at `sequence` or after it; `None` when that cannot be found out. Where it
-    /// ends says nothing, for its last messages may have been deleted.
-    async fn has_come_to(&self, name: &str, sequence: u64) -> Option<bool> {
+    /// Whether the stream has a message at `sequence` or later; `None` if unknown. Its last sequence does not show
+    /// that, because its last messages may have been deleted.
+    async fn has_message_from(&self, name: &str, sequence: u64) -> Option<bool> {
         let stream = self.stream(name).await.ok()?;
         match stream.get_first_raw_message_by_subject(">", sequence).await {
             Ok(_) => Some(true),
@@ -142,26 +141,26 @@ impl Bus {
     }
 }
 
-/// How far a reader has come.
+/// The position of a reader, and where its messages go.
 struct Reading<T, M> {
     next: u64,
-    end_said: bool,
+    end_reported: bool,
     sink: mpsc::Sender<T>,
     map: M,
 }
 
 impl<T: Send, M: Fn(u64, Read) -> Option<T> + Send + Sync> Reading<T, M> {
-    async fn hand_on(&mut self, sequence: u64, read: Read) {
+    async fn pass(&mut self, sequence: u64, read: Read) {
         if let Some(item) = (self.map)(sequence, read) {
-            // Nobody listens any more when everything is about to stop.
+            // The receiver is closed only at the end of the process.
             drop(self.sink.send(item).await);
         }
     }
 
-    async fn say_end(&mut self, sequence: u64) {
-        if !self.end_said {
-            self.end_said = true;
-            self.hand_on(sequence, Read::End).await;
+    async fn report_end(&mut self, sequence: u64) {
+        if !self.end_reported {
+            self.end_reported = true;
+            self.pass(sequence, Read::End).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading what stands in a stream now, once and to its end: for backups, restorations and checks.
+//! Reading a stream once, to its present end: for backups, restorations and checks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use os_upgrade_shell::journal::codec;
 
 use super::{Bus, control, journal};
 
-/// How long the next message may take.
+/// How long to wait for the next message.
 const NEXT_WITHIN: Duration = Duration::from_secs(30);
 
-/// A stream could not be read to its end.
+/// Why a stream could not be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
-    /// The bus does not give it.
+    /// The stream cannot be read.
     #[error("cannot read the stream {stream}: {source}")]
     Unreadable {
         /// Its name.
         stream: String,
-        /// Why not.
+        /// The bus's error.
         source: async_nats::Error,
     },
-    /// Nothing came for too long.
-    #[error("the stream {stream} brought no message within {} s", NEXT_WITHIN.as_secs())]
+    /// No message arrived for too long.
+    #[error("the stream {stream} delivered no message within {} s", NEXT_WITHIN.as_secs())]
     Stalled {
         /// Its name.
         stream: String,
     },
-    /// A message could not be taken in.
+    /// The caller refused a message.
     #[error(transparent)]
     Refused(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A message as it stands in its stream.
+/// A message of a scanned stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Scanned<'a> {
     /// Its sequence.
@@ -53,17 +53,17 @@ impl Scanned<'_> {
         self.message.subject.as_str()
     }
 
-    /// What it carries.
+    /// Its payload.
     pub fn payload(&self) -> &Bytes {
         &self.message.payload
     }
 
-    /// When it was stored.
+    /// When it was stored; `None` if its metadata is invalid.
     pub fn time(&self) -> Option<DateTime<Utc>> {
         self.message.info().ok().map(|info| info.published)
     }
 
-    /// Its headers with their values, each of which may stand there several times.
+    /// Its headers, each with all of its values.
     pub fn headers(&self) -> BTreeMap<String, Vec<String>> {
         let headers = self.message.headers.iter().flat_map(async_nats::HeaderMap::iter);
         headers
@@ -71,26 +71,26 @@ impl Scanned<'_> {
             .collect()
     }
 
-    /// The same as a message of the journal.
+    /// Parses it as a message of the journal.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not one.
     pub fn as_journal(&self) -> Result<codec::Message, JournalError> {
         journal::read_delivered(self.sequence, self.message)
     }
 
-    /// The same as a message of the control stream; none if it does not say when it was stored.
+    /// Converts it to a message of the control stream; `None` if its metadata is invalid.
     pub fn as_control(&self) -> Option<RawControl> {
         control::raw(self.sequence, self.message)
     }
 }
 
 impl Bus {
-    /// Hands the messages of the stream `name` from `from` on to `take`, in order, up to the last that stands there
-    /// when reading begins. A stream that is not there has none.
+    /// Passes the messages of the stream `name` from sequence `from` on to `take`, in order, up to the one that is last
+    /// when reading begins. A missing stream counts as empty.
     ///
     /// # Errors
-    /// The bus fails, or `take` does.
+    /// The bus or `take` fails.
     pub async fn scan(
         &self,
         name: &str,
@@ -100,10 +100,10 @@ impl Bus {
         self.scan_with(name, DeliverPolicy::ByStartSequence { start_sequence: from.max(1) }, &[], take).await
     }
 
-    /// The same with the last message of each subject that one of `filters` covers.
+    /// Like [`Self::scan`], but only with the last message of each subject that matches one of `filters`.
     ///
     /// # Errors
-    /// The bus fails, or `take` does.
+    /// The bus or `take` fails.
     pub async fn scan_last(
         &self,
         name: &str,
@@ -125,7 +125,7 @@ impl Bus {
         let found = self.find_stream(name).await.map_err(|error| unreadable(error.into()))?;
         let Some(stream) = found else { return Ok(()) };
         let last = stream.cached_info().state.last_sequence;
-        // A consumer that starts beyond the end would wait for what comes next.
+        // A consumer that starts beyond the end would wait for new messages.
         let beyond = matches!(deliver_policy, DeliverPolicy::ByStartSequence { start_sequence } if start_sequence > last);
         if beyond || stream.cached_info().state.messages == 0 {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Requests between sites, over core NATS: the instances of a site that can take a write listen on one subject, and one
-//! of them answers.
+//! Requests between sites, over core NATS. The ready instances of a site listen on one subject, and one of them
+//! answers.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,51 +16,51 @@ use tokio_util::task::TaskTracker;
 
 use super::Bus;
 
-/// How long another site's answer may take. More than an orchestrator takes for any write.
+/// How long another site's answer may take: longer than any write of an orchestrator.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(8);
-/// How often it is looked whether this instance is to listen.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// The instances of a site share its requests by this name.
+/// How often readiness is checked, to begin or end listening.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// The queue group in which the instances of a site share requests.
 const QUEUE: &str = "orchestrators";
 
-/// Why there is no answer of another site.
+/// Why another site gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// It has no name of a site.
+    /// The site's name is invalid.
     NoName(NameError),
-    /// Nobody listens there.
+    /// No instance of the site listens.
     Nobody,
-    /// It was certainly not delivered.
+    /// The request was certainly not delivered.
     NotDelivered {
-        /// Why not.
+        /// Why.
         why: String,
     },
-    /// The bus takes no message of this size.
+    /// The request is larger than the bus accepts.
     TooLarge,
-    /// Nobody knows what becomes of it.
+    /// The outcome is unknown.
     Unknown {
         /// What went wrong.
         why: String,
     },
 }
 
-/// Answers requests of other sites.
+/// Answers requests from other sites.
 pub trait AnswerSites: Clone + Send + 'static {
-    /// Whether this instance is to be asked.
+    /// Whether this instance should receive requests.
     fn is_ready(&self) -> bool;
 
-    /// The answer to `request`, of at most `room` bytes.
+    /// The answer to `request`, at most `room` bytes long.
     fn answer(self, request: Bytes, room: usize) -> impl Future<Output = Bytes> + Send;
 }
 
 impl Bus {
-    /// Asks an orchestrator of the site `name`, once.
+    /// Sends a request to an orchestrator of the site `name`, once.
     ///
     /// # Errors
-    /// There is no answer within [`ANSWER_WITHIN`].
+    /// There is no answer within [`ANSWER_WITHIN`]; see [`NoAnswer`].
     pub async fn ask_site(&self, name: &str, request: Vec<u8>) -> Result<Bytes, NoAnswer> {
         let subject = subject::site(name).map_err(NoAnswer::NoName)?;
-        // The library would keep it, and deliver it when nobody waits any more.
+        // The client library would keep the request, and deliver it when the caller no longer waits.
         if self.client.connection_state() != State::Connected {
             return Err(NoAnswer::NotDelivered { why: "the bus is away".to_owned() });
         }
@@ -77,27 +77,27 @@ impl Bus {
         })
     }
 
-    /// Has `answers` answer what other sites ask the site `name`, until `stop`; what is under way then is answered.
+    /// Answers requests to the site `name` by `answers`, until `stop`. Requests under way by then are still answered.
     pub async fn answer_sites(&self, name: &str, answers: impl AnswerSites, stop: CancellationToken) {
         let Ok(subject) = subject::site(name) else { return };
         let under_way = TaskTracker::new();
-        let (mut requests, mut leaving) = (None, false);
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut requests, mut draining) = (None, false);
+        let mut check = tokio::time::interval(CHECK_INTERVAL);
+        check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                _ = look.tick() => match (&mut requests, answers.is_ready()) {
+                _ = check.tick() => match (&mut requests, answers.is_ready()) {
                     (None, true) => requests = self.listen(&subject).await,
-                    // What was sent here before is still answered, or its asker would wait in vain.
-                    (Some(listening), false) if !leaving => {
-                        leaving = true;
+                    // Requests that were already sent here are still answered.
+                    (Some(listening), false) if !draining => {
+                        draining = true;
                         drop(listening.drain().await);
                     }
                     (None, false) | (Some(_), _) => {}
                 },
                 message = next(&mut requests) => match message {
-                    None => (requests, leaving) = (None, false),
+                    None => (requests, draining) = (None, false),
                     Some(Message { reply: Some(reply), payload, .. }) => {
                         let (bus, answers) = (self.clone(), answers.clone());
                         under_way.spawn(async move {
@@ -105,7 +105,7 @@ impl Bus {
                             bus.publish_answer(reply, answer).await;
                         });
                     }
-                    // Nobody could be told what became of it.
+                    // Without a reply subject the outcome could not be reported.
                     Some(Message { reply: None, .. }) => {}
                 },
             }
@@ -127,7 +127,7 @@ impl Bus {
     }
 }
 
-/// The next request; never, while this instance does not listen.
+/// The next request; pending for as long as this instance does not listen.
 async fn next(requests: &mut Option<Subscriber>) -> Option<Message> {
     match requests {
         Some(requests) => requests.next().await,

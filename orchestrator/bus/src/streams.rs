@@ -1,6 +1,6 @@
-//! The streams as the orchestrator needs them: made when they are missing, checked when they are there.
+//! The orchestrator's streams: missing ones are created, existing ones are checked.
 //!
-//! [`check`] says what an existing stream must be like, [`inspect`] whether it has lost anything.
+//! [`check`] compares settings of existing streams, [`inspect`] reads what journal and control stream contain.
 
 mod check;
 mod error;
@@ -21,11 +21,11 @@ use self::layout::{RESTORING, SITE, configs};
 use super::Bus;
 
 impl Bus {
-    /// Checks the streams that are there and makes the others; `had_data` says that journal and control stream have
-    /// held something, so that one of them that is missing has been lost, and is left missing.
+    /// Checks existing streams and creates missing ones. `had_data`: journal and control stream are known to have
+    /// existed, so a missing one is lost and is not created.
     ///
     /// # Errors
-    /// One cannot be made, or is there and made differently, or is another site's; it is left as it is.
+    /// A stream cannot be created, or exists with other settings or for another site. It is not changed.
     pub async fn ensure_streams(&self, layout: &Layout<'_>, had_data: bool) -> Result<(), StreamsError> {
         for (index, config) in configs(layout).into_iter().enumerate() {
             let irreplaceable = index < 2;
@@ -38,7 +38,8 @@ impl Bus {
         Ok(())
     }
 
-    /// Checks every stream that is there, and changes none: the first problem of each, and the streams not there.
+    /// Checks every stream without changing any. For each, returns its name and its first problem; `None` if it does
+    /// not exist.
     ///
     /// # Errors
     /// The bus does not answer.
@@ -55,7 +56,7 @@ impl Bus {
         Ok(checked)
     }
 
-    /// Makes the journal anew: what it holds is gone, and its next message has `first_sequence`. Nobody may use it
+    /// Deletes the journal and creates it again; its first message will have `first_sequence`. No orchestrator uses it
     /// before [`Self::finish_restoration`].
     ///
     /// # Errors
@@ -75,7 +76,7 @@ impl Bus {
         self.make_stream(&config).await
     }
 
-    /// Empties the control stream, or makes it: its next message has `first_sequence`, or one above it.
+    /// Empties the control stream, or creates it. Its next message will have at least `first_sequence`.
     ///
     /// # Errors
     /// The bus does not answer or refuses.
@@ -88,14 +89,14 @@ impl Bus {
         let Some(stream) = self.find_stream(&config.name).await? else {
             return self.make_stream(&config).await;
         };
-        // Consumers of workers stay; a sequence beyond the end is where the stream goes on.
+        // Purging keeps workers' consumers. A sequence beyond the end becomes the stream's next one.
         let next = first_sequence.max(stream.cached_info().state.last_sequence + 1);
         let purged = stream.purge().sequence(next).await;
         purged.map_err(|error| unusable(&config.name, error))?;
         self.stream(&config.name).await
     }
 
-    /// The restoration that the journal has been made anew by and that is not at its end.
+    /// The id of the restoration that created the journal and is not finished; `None` if there is none.
     ///
     /// # Errors
     /// The bus does not answer.
@@ -104,7 +105,7 @@ impl Bus {
         Ok(journal.and_then(|journal| journal.cached_info().config.metadata.get(RESTORING).cloned()))
     }
 
-    /// Lets the journal be used.
+    /// Ends the restoration, so that orchestrators use the journal.
     ///
     /// # Errors
     /// The bus does not answer or refuses.
@@ -116,22 +117,22 @@ impl Bus {
     }
 
     async fn make_stream(&self, config: &Config) -> Result<Stream, StreamsError> {
-        // One that somebody else has made meanwhile is checked as if it had been there.
+        // A stream that another instance has created meanwhile is checked, too.
         let made = self.jetstream.get_or_create_stream(config.clone()).await;
         let made = made.map_err(|error| unusable(&config.name, error))?;
         check::check(&made.cached_info().config, config)?;
         Ok(made)
     }
 
-    /// Checks a stream that is there; one that does not say whose it is yet is marked.
+    /// Checks an existing stream, and adds the site to its metadata if it is missing.
     async fn adopt(&self, found: &Config, wanted: &Config) -> Result<(), StreamsError> {
         check::check(found, wanted)?;
         if !wanted.metadata.contains_key(SITE) || found.metadata.contains_key(SITE) {
             return Ok(());
         }
-        let mut marked = found.clone();
-        marked.metadata.extend(wanted.metadata.clone());
-        let updated = self.jetstream.update_stream(marked).await;
+        let mut tagged = found.clone();
+        tagged.metadata.extend(wanted.metadata.clone());
+        let updated = self.jetstream.update_stream(tagged).await;
         updated.map_err(|error| unusable(&wanted.name, error))?;
         Ok(())
     }
@@ -147,7 +148,7 @@ impl Bus {
         self.jetstream.get_stream(name).await.map_err(|error| unusable(name, error))
     }
 
-    /// The stream, if it is there.
+    /// The stream; `None` if it does not exist.
     pub(super) async fn find_stream(&self, name: &str) -> Result<Option<Stream>, StreamsError> {
         match self.jetstream.get_stream(name).await {
             Ok(stream) => Ok(Some(stream)),

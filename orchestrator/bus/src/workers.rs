@@ -1,4 +1,4 @@
-//! What workers say of themselves: announcements, versions, heartbeats.
+//! Messages of workers about themselves: announcements, versions, heartbeats, progress. And hints to workers.
 
 use async_nats::Message;
 use async_nats::connection::State;
@@ -13,7 +13,7 @@ use super::Bus;
 use super::reader::Read;
 
 impl Bus {
-    /// Hands what `map` makes of announcements to `sink`, those that stand in the stream first, until `stop`.
+    /// Maps announcements and sends them to `sink`, stored ones first, until `stop`.
     pub async fn read_announcements<T: Send>(
         &self,
         stop: CancellationToken,
@@ -23,7 +23,7 @@ impl Bus {
         self.read(subject::WORKERS_STREAM, 1, stop, sink, |_, read| announced(&read).map(&map)).await;
     }
 
-    /// Hands what `map` makes of versions to `sink`, those that stand in the stream first, until `stop`.
+    /// Maps versions and sends them to `sink`, stored ones first, until `stop`.
     pub async fn read_versions<T: Send>(
         &self,
         stop: CancellationToken,
@@ -33,20 +33,20 @@ impl Bus {
         self.read(subject::VERSIONS_STREAM, 1, stop, sink, |_, read| versions(&read).map(&map)).await;
     }
 
-    /// Hands what `map` makes of heartbeats to `sink`, until `stop`.
+    /// Maps heartbeats and sends them to `sink`, until `stop`.
     pub async fn read_heartbeats<T: Send>(
         &self,
         stop: CancellationToken,
         sink: mpsc::Sender<T>,
         map: impl Fn(WorkerMessage) -> T + Send + Sync,
     ) {
-        // Without them every host's reachability would stay unknown, and that counts as reachable.
+        // Without heartbeats, every host's reachability would stay unknown, which counts as reachable.
         let heartbeat =
             |message: Message| subject::presence_host(&message.subject).map(WorkerMessage::Heartbeat);
-        self.hear(subject::PRESENCES, stop, sink, |message| heartbeat(message).map(&map)).await;
+        self.read_core(subject::PRESENCES, stop, sink, |message| heartbeat(message).map(&map)).await;
     }
 
-    /// Hands what `map` makes of what workers say of how far they are to `sink`, until `stop`.
+    /// Maps progress messages and sends them to `sink`, until `stop`.
     pub async fn read_progress<T: Send>(
         &self,
         stop: CancellationToken,
@@ -57,11 +57,11 @@ impl Bus {
             let host = subject::progress_host(&message.subject)?;
             Ok(WorkerMessage::Progress { host, payload: message.payload })
         };
-        self.hear(subject::PROGRESSES, stop, sink, |message| progress(message).map(&map)).await;
+        self.read_core(subject::PROGRESSES, stop, sink, |message| progress(message).map(&map)).await;
     }
 
-    /// Hands what is said on a subject that no stream keeps to `sink`, until `stop`.
-    async fn hear<T: Send>(
+    /// Sends the messages on a core NATS subject to `sink`, until `stop`.
+    async fn read_core<T: Send>(
         &self,
         subject: &str,
         stop: CancellationToken,
@@ -77,14 +77,13 @@ impl Bus {
             let Some(message) = message else { return };
             let at = message.subject.clone();
             match read(message) {
-                Ok(said) => drop(sink.send(said).await),
+                Ok(item) => drop(sink.send(item).await),
                 Err(error) => tracing::debug!(subject = %at, %error, "not a host"),
             }
         }
     }
 
-    /// Tells the workers of these hosts to stop what they are doing if they can. Nothing relies on it, so nothing is
-    /// known of what comes of it.
+    /// Sends a hint to the workers of these hosts. Nothing relies on it, so failures are ignored.
     pub async fn hint(&self, hint: &Hint, hosts: Vec<HostName>) {
         let payload = Bytes::from(hint.to_payload());
         for host in hosts {

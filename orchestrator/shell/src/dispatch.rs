@@ -2,8 +2,8 @@
 //!
 //! Commands are published only under a fence of this leadership that has been read past and whose fact is in the
 //! journal: an append that succeeded after the fence was stored proves that no other instance led in between. When the
-//! outcome of a publish is unknown, a new fence is stored and everything before it is read. What has not appeared is sent
-//! again: under the old fence it can no longer appear.
+//! outcome of a publish is unknown, a new fence is stored and everything before it is read. What has not appeared is
+//! sent again: under the old fence it can no longer appear.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::jobs::{JobId, JobReport, Jobs, Pace, StartedJob, SystemLimits};
 
 /// How long to wait before a fence is tried again.
 const FENCE_RETRY: Duration = Duration::from_millis(250);
-/// How much of the lease must be left when a job is begun. A system outside of the bus may know no fence, so a leader must
-/// not send requests after its lease has ended. This is as long as connecting may take.
+/// How much of the lease must be left when a job is begun. A system outside of the bus may know no fence, so a leader
+/// must not send requests after its lease has ended. This is as long as connecting may take.
 pub const JOB_LEASE_LEFT: Duration = Duration::from_secs(2);
 /// The most retractions under way at once.
 const RETRACTIONS_MAX: usize = 8;
@@ -29,8 +29,8 @@ const RETRACTION_RETRY: Duration = Duration::from_secs(5);
 /// The limits of dispatching.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DispatchSettings {
-    /// The most commands on their way to the stream at once: many for one server, 1 for a cluster, which refuses concurrent
-    /// messages under one fence.
+    /// The most commands on their way to the stream at once: many for one server, 1 for a cluster, which refuses
+    /// concurrent messages under one fence.
     pub publishes_max: usize,
     /// How often a lock server may be asked.
     pub lock_server: SystemLimits,
@@ -114,7 +114,8 @@ pub struct Dispatcher {
     fence: Fence,
     /// Commands to publish, in order.
     todo: VecDeque<(CommandId, DateTime<Utc>)>,
-    /// Commands in `todo`, on their way, or stored and not seen yet. Those seen since the last rescan are still included.
+    /// Commands in `todo`, on their way, or stored and not seen yet. Those seen since the last rescan are still
+    /// included.
     known: HashSet<CommandId>,
     publishing: usize,
     /// Whether the state may have new commands that are not in `todo`.
@@ -284,8 +285,8 @@ impl Dispatcher {
         self.retractions.get_mut(&sequence).is_some_and(|pace| pace.done(now, RETRACTION_RETRY))
     }
 
-    /// Requires a new fence. What is on its way under the present one no longer counts; reading up to the new one shows what
-    /// was stored.
+    /// Requires a new fence. What is on its way under the present one no longer counts; reading up to the new one shows
+    /// what was stored.
     fn refence(&mut self, now: Now, pause: Duration) {
         self.epoch += 1;
         self.publishing = 0;

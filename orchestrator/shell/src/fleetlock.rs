@@ -52,7 +52,8 @@ impl RetryAfter {
     }
 }
 
-/// `pause` plus a jitter of up to a quarter, chosen by `chance`, so that clients refused together do not retry together.
+/// `pause` plus a jitter of up to a quarter, chosen by `chance`, so that clients refused together do not retry
+/// together.
 pub fn drawn_out(pause: Duration, chance: u32) -> Duration {
     const PARTS: u32 = 1024;
     pause.saturating_add(pause / (4 * PARTS) * (chance % PARTS))
@@ -82,8 +83,8 @@ pub fn read_answer(answer: &HttpAnswer<'_>) -> LockOutcome {
     }
 }
 
-/// The `Retry-After` of an answer that grants nothing, if it has one. `now` is when the answer arrived. A date is compared
-/// with the server's own `Date`, or with `now` if there is none.
+/// The `Retry-After` of an answer that grants nothing, if it has one. `now` is when the answer arrived. A date is
+/// compared with the server's own `Date`, or with `now` if there is none.
 pub fn read_retry_after(answer: &HttpAnswer<'_>, now: DateTime<Utc>) -> Option<RetryAfter> {
     let text = answer.retry_after.filter(|_| answer.status != 200)?;
     let text = str::from_utf8(text).ok()?.trim();
@@ -129,8 +130,8 @@ fn excerpt(bytes: &[u8]) -> String {
     one_line(&String::from_utf8_lossy(bytes), EXCERPT_CHARS_MAX)
 }
 
-/// The beginning of `text` on one line, with an ellipsis if it is longer, and with control and bidi characters replaced, so
-/// that it cannot affect a terminal or the text around it.
+/// The beginning of `text` on one line, with an ellipsis if it is longer, and with control and bidi characters
+/// replaced, so that it cannot affect a terminal or the text around it.
 pub fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut characters = line.chars().map(sanitized);

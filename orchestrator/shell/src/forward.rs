@@ -1,8 +1,8 @@
 //! Requests that a follower forwards to the leader: their messages, and those under way.
 //!
 //! A request is forwarded once, to the process that held the lease when it was last checked. A forwarded request is not
-//! forwarded again. So it is carried out at most once, and only by the leader. If the outcome is unknown, the caller is told
-//! so.
+//! forwarded again. So it is carried out at most once, and only by the leader. If the outcome is unknown, the caller is
+//! told so.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,9 +44,10 @@ pub struct Answered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Forwarded {
-    /// The lease revision at which the follower saw the leader. The leader counts its renewals since then and so detects,
-    /// without comparing clocks, a request that was under way for too long, for example because a client library kept it
-    /// while disconnected. Its caller was told that the outcome is unknown, and may have requested the opposite since.
+    /// The lease revision at which the follower saw the leader. The leader counts its renewals since then and so
+    /// detects, without comparing clocks, a request that was under way for too long, for example because a client
+    /// library kept it while disconnected. Its caller was told that the outcome is unknown, and may have requested the
+    /// opposite since.
     pub lease: u64,
     /// The request.
     pub request: Request,
@@ -107,7 +108,8 @@ pub(crate) struct Forwards {
     unread: Vec<Unread>,
 }
 
-/// An answer of the leader whose journal sequence this instance has not read yet. The caller must find the change here too.
+/// An answer of the leader whose journal sequence this instance has not read yet. The caller must find the change here
+/// too.
 #[derive(Debug)]
 struct Unread {
     call: CallId,
@@ -147,8 +149,8 @@ impl Forwards {
         None
     }
 
-    /// Takes the answers that can be given: the journal has been read up to their sequence, or they have waited long enough.
-    /// They are true in either case.
+    /// Takes the answers that can be given: the journal has been read up to their sequence, or they have waited long
+    /// enough. They are true in either case.
     pub(crate) fn take_visible(&mut self, now: Now, sequence: u64) -> Vec<(CallId, Answered)> {
         if self.unread.is_empty() {
             return Vec::new();

@@ -111,8 +111,8 @@ struct Announced {
 }
 
 impl LifeSign {
-    /// The host's reachability now, given the current value of [`Inventory::listened`]. After an absence of the bus, hosts
-    /// are awaited anew.
+    /// The host's reachability now, given the current value of [`Inventory::listened`]. After an absence of the bus,
+    /// hosts are awaited anew.
     fn reachability(self, now: Now, listened: Duration) -> Reachability {
         if self.last.is_some_and(|last| now.monotonic.saturating_sub(last) < PRESENCE_TTL) {
             Reachability::Reachable
@@ -196,8 +196,8 @@ impl Inventory {
         self.view.sealed = sealed;
     }
 
-    /// Applies an announcement, or the empty payload that deletes one; the bus stored it `at`. A recent announcement is a
-    /// sign of life.
+    /// Applies an announcement, or the empty payload that deletes one; the bus stored it `at`. A recent announcement is
+    /// a sign of life.
     fn announced(
         &mut self,
         now: Now,
@@ -246,8 +246,8 @@ impl Inventory {
         Ok(())
     }
 
-    /// Records a host's reply, which the bus stored `at`. If it is recent and the host sends heartbeats, it counts as one:
-    /// after a reboot the first heartbeat may arrive later than the reply.
+    /// Records a host's reply, which the bus stored `at`. If it is recent and the host sends heartbeats, it counts as
+    /// one: after a reboot the first heartbeat may arrive later than the reply.
     pub fn replied(&mut self, now: Now, host: &HostName, at: DateTime<Utc>) {
         if self.is_new(now, at) && self.life_signs.contains_key(host) {
             self.heartbeat(now, host);

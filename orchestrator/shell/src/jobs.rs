@@ -1,12 +1,12 @@
 //! Jobs in systems outside of the bus: which one is begun next, and when it is retried.
 //!
-//! A refused request is retried at the retry interval. After a failure, and while a release is refused, the pauses start at
-//! one second and double up to the retry interval or one minute, whichever is shorter. `Retry-After` is honoured within
-//! bounds. Every pause gets up to a quarter of jitter, so that sites refused together do not retry together. A token bucket
-//! limits all requests to a system ([`rate`]).
+//! A refused request is retried at the retry interval. After a failure, and while a release is refused, the pauses
+//! start at one second and double up to the retry interval or one minute, whichever is shorter. `Retry-After` is
+//! honoured within bounds. Every pause gets up to a quarter of jitter, so that sites refused together do not retry
+//! together. A token bucket limits all requests to a system ([`rate`]).
 //!
-//! A job that is no longer wanted is not cut off, because a system without a fence may still carry it out. The opposite job
-//! waits for its outcome.
+//! A job that is no longer wanted is not cut off, because a system without a fence may still carry it out. The opposite
+//! job waits for its outcome.
 
 mod pace;
 mod rate;
@@ -166,8 +166,8 @@ impl SystemJobs {
         self.hosts.values().filter(|jobs| jobs.pace.is_under_way()).count()
     }
 
-    /// Begins those of `wanted` that are due. If not all can be, untried releases come first, then the jobs that have waited
-    /// longest. Failing releases have no priority, so that they do not keep locks from being tried.
+    /// Begins those of `wanted` that are due. If not all can be, untried releases come first, then the jobs that have
+    /// waited longest. Failing releases have no priority, so that they do not keep locks from being tried.
     fn begin(
         &mut self,
         wanted: Vec<Job>,
@@ -201,8 +201,8 @@ impl SystemJobs {
         begun.into_iter()
     }
 
-    /// Pools with a release that has not been tried yet. Locks in them wait: before the release they may be refused for lack
-    /// of a free slot. A release that has been tried once holds up nothing.
+    /// Pools with a release that has not been tried yet. Locks in them wait: before the release they may be refused for
+    /// lack of a free slot. A release that has been tried once holds up nothing.
     fn pools_with_untried_releases(&self, wanted: &[Job]) -> HashSet<GroupName> {
         let tried = |host| self.hosts.get(host).is_some_and(|jobs| jobs.releasing && jobs.tries > 0);
         let untried = wanted.iter().filter(|job| job.is_release() && !tried(job.host()));
@@ -219,8 +219,8 @@ impl SystemJobs {
         self.backoff.is_over(now, release).then_some((can_wait, due, !release))
     }
 
-    /// A job about `host` has ended. Granted jobs pause too, because the fact is not in the journal yet and the job still
-    /// counts as wanted.
+    /// A job about `host` has ended. Granted jobs pause too, because the fact is not in the journal yet and the job
+    /// still counts as wanted.
     fn done(&mut self, now: Now, id: JobId, host: &HostName, report: &JobReport) -> bool {
         let (retry, nonce) = (self.retry, &self.nonce);
         let Some(jobs) = self.hosts.get_mut(host).filter(|jobs| jobs.id == id) else { return false };

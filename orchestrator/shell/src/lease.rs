@@ -1,5 +1,5 @@
-//! The lease: which instance may try to lead. It keeps instances from competing for the journal. It does not protect against
-//! a stale leader: the fenced appends to the journal do.
+//! The lease: which instance may try to lead. It keeps instances from competing for the journal. It does not protect
+//! against a stale leader: the fenced appends to the journal do.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::clock::Now;
 pub const LEASE_TTL: Duration = Duration::from_secs(6);
 /// How often a held lease is renewed.
 const RENEW_INTERVAL: Duration = Duration::from_secs(2);
-/// How often a lease that another process holds is checked: a takeover begins at most this long after the lease has ended.
+/// How often a lease that another process holds is checked: a takeover begins at most this long after the lease has
+/// ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// A revision counts as recent for this many renewals: as long as a follower waits for its leader, plus one.
 const RECENT_RENEWALS: u64 = 3;
@@ -29,8 +30,8 @@ pub struct LeaseHolder {
     pub nonce: String,
 }
 
-/// A question about the lease. Its answer has the same number. Answers to earlier questions are ignored, because the lease
-/// is held from the time of the question.
+/// A question about the lease. Its answer has the same number. Answers to earlier questions are ignored, because the
+/// lease is held from the time of the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseQuestion {
     /// Its number.
@@ -129,8 +130,8 @@ struct Pending {
 }
 
 impl Pending {
-    /// Our clock minus the bus's: the bus wrote `at` by its own clock, and the answer arrived `now`. A time between question
-    /// and answer counts as no difference.
+    /// Our clock minus the bus's: the bus wrote `at` by its own clock, and the answer arrived `now`. A time between
+    /// question and answer counts as no difference.
     fn skew(&self, at: DateTime<Utc>, now: Now) -> TimeDelta {
         if at < self.wall { self.wall - at } else { (now.wall - at).min(TimeDelta::zero()) }
     }
@@ -182,8 +183,8 @@ impl Lease {
         held.is_some_and(|held| held.revision - revision <= RECENT_RENEWALS)
     }
 
-    /// Our clock minus the bus's, as of the last write; `None` before the first. Renewals continue whatever else happens, so
-    /// the next one shows a clock that has stepped.
+    /// Our clock minus the bus's, as of the last write; `None` before the first. Renewals continue whatever else
+    /// happens, so the next one shows a clock that has stepped.
     pub fn skew(&self) -> Option<TimeDelta> {
         self.skew
     }

@@ -1,8 +1,8 @@
 //! The shell's logic without its I/O: events in, actions out.
 //!
-//! It decides when to append, when to send and who leads. The tokio code in the orchestrator only carries out the actions
-//! and returns their outcomes. The simulator drives the same code. This crate depends on nothing that offers clocks,
-//! randomness, sockets or tasks.
+//! It decides when to append, when to send and who leads. The tokio code in the orchestrator only carries out the
+//! actions and returns their outcomes. The simulator drives the same code. This crate depends on nothing that offers
+//! clocks, randomness, sockets or tasks.
 //!
 //! The entry point is [`node::Node`]; the other modules are its parts.
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why a request has no answer. The JSON form is `{"outcome": "unchanged" | "unknown", "why": "..."}`, between instances and
-/// in the `error-info` of the API. `Display` is the sentence for operators.
+/// Why a request has no answer. The JSON form is `{"outcome": "unchanged" | "unknown", "why": "..."}`, between
+/// instances and in the `error-info` of the API. `Display` is the sentence for operators.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum NotDone {

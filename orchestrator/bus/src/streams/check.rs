@@ -1,14 +1,14 @@
-//! What a stream that is there must be like. Each setting that could lose, hide, refuse or repeat a message is looked at;
-//! the others are the operator's.
+//! Compares an existing stream's settings with those needed. Every setting that could lose, hide, refuse or repeat a
+//! message is checked; the others are up to the operator.
 
 use async_nats::jetstream::stream::{Config, PersistenceMode};
 
 use super::error::StreamsError;
 use super::layout::{RESTORING, SITE};
 
-/// Whether a stream that was made with `found` serves as well as one made with `wanted`.
+/// Checks that a stream with the settings `found` can be used in place of one with `wanted`.
 pub(super) fn check(found: &Config, wanted: &Config) -> Result<(), StreamsError> {
-    // First: of another site's stream nothing else matters.
+    // First, because nothing else matters about another site's stream.
     same_site(found, wanted)?;
     if found.metadata.contains_key(RESTORING) && !wanted.metadata.contains_key(RESTORING) {
         return Err(StreamsError::Restoring { stream: found.name.clone() });
@@ -34,12 +34,12 @@ fn same_site(found: &Config, wanted: &Config) -> Result<(), StreamsError> {
     }
 }
 
-/// A setting, what it is, and what it would have to be.
+/// A setting, its value, and the required value.
 type Mismatch = (&'static str, String, String);
-/// A setting, and how it is read.
+/// A setting and its getter.
 type Setting<'a> = (&'static str, &'a dyn Fn(&Config) -> String);
 
-/// Settings that have to be the same.
+/// Settings that must be equal.
 fn equal(found: &Config, wanted: &Config) -> Vec<Mismatch> {
     let limit = |limit: i64| limit.max(0).to_string();
     let subjects = |config: &Config| {
@@ -47,8 +47,8 @@ fn equal(found: &Config, wanted: &Config) -> Vec<Mismatch> {
         subjects.sort();
         subjects.join(",")
     };
-    // Some(true) would be another stream's messages in ours, or ours under other subjects.
-    let fed = |config: &Config| {
+    // A mirror or source would add another stream's messages.
+    let has_sources = |config: &Config| {
         (config.mirror.is_some() || config.sources.as_ref().is_some_and(|sources| !sources.is_empty()))
             .to_string()
     };
@@ -63,7 +63,7 @@ fn equal(found: &Config, wanted: &Config) -> Vec<Mismatch> {
         ("discard", &|config| format!("{:?}", config.discard)),
         ("persist-mode", &persistence),
         ("max-msgs", &|config| limit(config.max_messages)),
-        // The server shows "no limit" as -1, a new configuration as 0.
+        // "No limit" is -1 on the server and 0 in a new configuration.
         ("max-bytes", &|config| limit(config.max_bytes)),
         ("max-age", &|config| format!("{:?}", config.max_age)),
         ("max-msgs-per-subject", &|config| limit(config.max_messages_per_subject)),
@@ -73,9 +73,9 @@ fn equal(found: &Config, wanted: &Config) -> Vec<Mismatch> {
         ("deny-delete", &|config| config.deny_delete.to_string()),
         ("deny-purge", &|config| config.deny_purge.to_string()),
         ("allow-rollup-hdrs", &|config| config.allow_rollup.to_string()),
-        // A replica that lags behind would answer reads that decide.
+        // Direct reads could be answered by a replica that lags behind.
         ("allow-direct", &|config| config.allow_direct.to_string()),
-        ("mirror-or-sources", &fed),
+        ("mirror-or-sources", &has_sources),
         ("subject-transform", &|config| config.subject_transform.is_some().to_string()),
     ];
     let mismatch = |(setting, value): Setting<'_>| {
@@ -85,7 +85,7 @@ fn equal(found: &Config, wanted: &Config) -> Vec<Mismatch> {
     rows.into_iter().filter_map(mismatch).collect()
 }
 
-/// Settings of which more is welcome.
+/// Settings that have a minimum.
 fn at_least(found: &Config, wanted: &Config) -> Vec<Mismatch> {
     let rows = [
         // -1 means 1 000 on a server from 2.15 on.

@@ -1,14 +1,14 @@
-//! Why a stream cannot be had as it is needed.
+//! Why a stream cannot be used.
 
 use os_upgrade_shell::journal::JournalError;
 
-/// A stream cannot be had as it is needed.
+/// Why a stream cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamsError {
-    /// The server has none to give.
+    /// The server, or the account, has no JetStream.
     #[error("NATS gives no JetStream: enable it in the configuration of the server, and for this account")]
     NoJetStream,
-    /// The server has none for whoever this is, who does not seem to be an orchestrator.
+    /// The account has no JetStream, and the credentials are not an orchestrator's.
     #[error(
         "NATS gives no JetStream to {user}, whose [nats] credentials these are: give those that `os-upgrade nats-config \
          init` made for orchestrators, or enable it for this account"
@@ -17,41 +17,41 @@ pub enum StreamsError {
         /// The name in the credentials.
         user: String,
     },
-    /// The server does not give it.
+    /// The stream cannot be read or changed.
     #[error("cannot use the stream {stream}: {source}")]
     Unusable {
         /// Its name.
         stream: String,
-        /// Why not.
+        /// The bus's error.
         source: async_nats::Error,
     },
-    /// It is there, but made differently.
+    /// The stream exists with other settings.
     #[error(
         "the stream {stream} has {setting} = {found}; {wanted} is needed. It is left as it is: change it, or use another NATS account"
     )]
     Incompatible {
         /// Its name.
         stream: String,
-        /// What differs.
+        /// The setting that differs.
         setting: &'static str,
-        /// What it is.
+        /// Its value.
         found: String,
-        /// What it would have to be.
+        /// The required value.
         wanted: String,
     },
-    /// It is another site's.
+    /// The stream belongs to another site.
     #[error(
         "the stream {stream} is of site {found:?}, not of {expected:?}: check [site] name and [nats] url"
     )]
     OtherSite {
         /// Its name.
         stream: String,
-        /// The site it is of.
+        /// The site in its metadata.
         found: String,
-        /// The site that was to be served.
+        /// This site.
         expected: String,
     },
-    /// It is half a journal.
+    /// A restoration of the journal is not finished.
     #[error(
         "the stream {stream} has not been restored to its end: run `os-upgrade restore` again, as before"
     )]

@@ -1,4 +1,4 @@
-//! Whether journal and control stream hold what is known to have been acknowledged, and where to begin to read.
+//! Reads what journal and control stream contain, to compare it with what is known, and where to begin to follow.
 
 use std::net::IpAddr;
 
@@ -13,19 +13,19 @@ use os_upgrade_shell::node::{Known, StreamFacts, Streams};
 use super::{StreamsError, unusable};
 use crate::{ANSWER_WITHIN, Bus, header};
 
-/// Who can get into a server.
+/// How open a server is to clients, by its own account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Openness {
-    /// Only who shows credentials.
+    /// It requires credentials.
     pub wants_credentials: bool,
-    /// Only over TLS.
+    /// It requires TLS.
     pub wants_tls: bool,
     /// It listens on a loopback address.
     pub is_loopback: bool,
 }
 
 impl Bus {
-    /// Journal and control stream as they are, and where to begin to follow the journal.
+    /// Reads what the streams contain of what is `known`, and where to begin to follow the journal.
     ///
     /// # Errors
     /// The bus does not answer, or the last snapshot cannot be read.
@@ -55,7 +55,7 @@ impl Bus {
 }
 
 impl Bus {
-    /// The sequence of the last message of the stream `name`, 0 if there is none.
+    /// The sequence of the last message of the stream `name`; 0 without messages or without the stream.
     ///
     /// # Errors
     /// The bus does not answer.
@@ -64,7 +64,7 @@ impl Bus {
         Ok(stream.map_or(0, |stream| stream.cached_info().state.last_sequence))
     }
 
-    /// The server's time, as it says with what it knows of the stream `name`; `None` when it does not.
+    /// The server's time, from its info about the stream `name`; `None` if there is no answer.
     pub async fn server_time(&self, name: &str) -> Option<DateTime<Utc>> {
         #[derive(serde::Deserialize)]
         struct Answer {
@@ -75,13 +75,13 @@ impl Bus {
         serde_json::from_slice::<Answer>(&answer.payload).ok().map(|answer| answer.ts)
     }
 
-    /// The server that answers, with its version.
+    /// The connected server's name, address and version, for operators.
     pub fn server(&self) -> String {
         let info = self.client.server_info();
         format!("{} at {}:{}, version {}", info.server_name, info.host, info.port, info.version)
     }
 
-    /// Who can get in, as the server says.
+    /// How open the connected server is.
     pub fn openness(&self) -> Openness {
         let info = self.client.server_info();
         Openness {
@@ -118,7 +118,7 @@ fn facts(stream: &Stream) -> StreamFacts {
     }
 }
 
-/// The message at `sequence`, if one stands there.
+/// The message at `sequence`; `None` if there is none.
 pub(crate) async fn message(stream: &Stream, sequence: u64) -> Result<Option<StreamMessage>, StreamsError> {
     match stream.get_raw_message(sequence).await {
         Ok(message) => Ok(Some(message)),
@@ -127,7 +127,8 @@ pub(crate) async fn message(stream: &Stream, sequence: u64) -> Result<Option<Str
     }
 }
 
-/// The id of the last known append as the journal has it; when that message has been trimmed, as the next one has it.
+/// The append id of the journal's message at the last known sequence. If that message was trimmed, the id that the next
+/// message names as its predecessor's.
 async fn at_known(journal: &Stream, known: &Known) -> Result<Option<AppendId>, StreamsError> {
     let sequence = known.journal.sequence;
     if sequence == 0 {
@@ -140,8 +141,8 @@ async fn at_known(journal: &Stream, known: &Known) -> Result<Option<AppendId>, S
     Ok(next.and_then(|next| header(&next.headers, PREVIOUS_ID).map(AppendId::new)))
 }
 
-/// The start of the newest complete snapshot that the store has reached, so that the store misses nothing; else the
-/// beginning.
+/// The sequence at which the newest complete snapshot starts that the store has reached, so that the store misses no
+/// record; else the first sequence.
 async fn follow_from(journal: &Stream, stored: Option<u64>) -> Result<u64, StreamsError> {
     let beginning = journal.cached_info().state.first_sequence.max(1);
     let Some(stored) = stored else { return Ok(beginning) };
@@ -166,7 +167,7 @@ async fn follow_from(journal: &Stream, stored: Option<u64>) -> Result<u64, Strea
     Ok(beginning)
 }
 
-/// A message of the journal as it is stored.
+/// Parses a stored message of the journal.
 pub(crate) fn stored(stored: &StreamMessage) -> Result<Message, JournalError> {
     let lookup = |name: &str| header(&stored.headers, name);
     Message::read(stored.sequence, stored.subject.as_str(), lookup, stored.payload.clone())

@@ -1,22 +1,22 @@
-//! What the streams are made with.
+//! The settings of the streams.
 
 use std::collections::HashMap;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use os_upgrade_protocol::subject;
 
-/// The key of a stream's metadata that says whose it is.
+/// The key in a stream's metadata for its site.
 pub(super) const SITE: &str = "os-upgrade.site";
 
-/// The key of the journal's metadata that says that a restoration has begun to fill it, and which.
+/// The key in the journal's metadata for the id of an unfinished restoration.
 pub(super) const RESTORING: &str = "os-upgrade.restoring";
 
-/// What the streams are made with.
+/// What the settings of the streams depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout<'a> {
-    /// The site whose they are.
+    /// The site's name.
     pub site: &'a str,
-    /// Copies of each.
+    /// The number of copies of each stream.
     pub replicas: usize,
 }
 
@@ -36,7 +36,8 @@ impl Layout<'_> {
     }
 }
 
-/// Journal and control stream first: those that must not lose anything, nor be mistaken for another site's.
+/// The settings of all streams. Journal and control stream come first: they must not lose anything, and are
+/// tagged with the site.
 pub(super) fn configs(layout: &Layout<'_>) -> [Config; 4] {
     let [control, versions, workers] = os_upgrade_jetstream::worker_streams();
     let journal = [subject::JOURNAL_FACT, subject::JOURNAL_SNAPSHOT];
@@ -44,7 +45,7 @@ pub(super) fn configs(layout: &Layout<'_>) -> [Config; 4] {
         discard: DiscardPolicy::New,
         ..os_upgrade_jetstream::stream(subject::JOURNAL_STREAM, &journal)
     };
-    let marked = |config| Config { metadata: layout.metadata(), ..config };
-    [marked(journal), marked(control), versions, workers]
+    let tagged = |config| Config { metadata: layout.metadata(), ..config };
+    [tagged(journal), tagged(control), versions, workers]
         .map(|config| Config { num_replicas: layout.replicas, ..config })
 }

@@ -1,8 +1,8 @@
 //! The rate limit of all requests to a system.
 //!
 //! A server that accepts one request a second in bursts of three must never have to refuse one. A burst of two and one
-//! request each 1.1 s leave room for clocks that differ and for requests that are delayed by up to a second. A new leader
-//! starts with an empty bucket, because its predecessor may have just emptied its own.
+//! request each 1.1 s leave room for clocks that differ and for requests that are delayed by up to a second. A new
+//! leader starts with an empty bucket, because its predecessor may have just emptied its own.
 
 use std::time::Duration;
 

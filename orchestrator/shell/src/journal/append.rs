@@ -1,8 +1,8 @@
 //! Appending: a record is stored in the stream exactly once, or the append detects that another instance leads.
 //!
-//! An append whose answer is lost has not failed yet. The stream is read at the sequence that the message would have. Our
-//! own message there means that it was stored; no message means that it may be published again unchanged; another message
-//! means that another instance leads.
+//! An append whose answer is lost has not failed yet. The stream is read at the sequence that the message would have.
+//! Our own message there means that it was stored; no message means that it may be published again unchanged; another
+//! message means that another instance leads.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::codec::{Kind, Message, encode};
 use super::{AppendId, Tip};
 use crate::clock::Now;
 
-/// How long to wait before the stream is read again after it did not answer, and between two publishes of a message that
-/// is refused and yet absent: a server that is cut off from its cluster behaves so until the lease is lost.
+/// How long to wait before the stream is read again after it did not answer, and between two publishes of a message
+/// that is refused and yet absent: a server that is cut off from its cluster behaves so until the lease is lost.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
 /// The outcome of publishing a journal message.

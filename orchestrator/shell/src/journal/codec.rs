@@ -1,7 +1,7 @@
 //! The format of records and snapshots in the stream.
 //!
-//! A payload is JSON, deflated if it is large, and split if it would not fit into one message. The parts of one payload are
-//! consecutive messages and take effect with the last; an incomplete set is ignored.
+//! A payload is JSON, deflated if it is large, and split if it would not fit into one message. The parts of one payload
+//! are consecutive messages and take effect with the last; an incomplete set is ignored.
 
 use std::io::{Read, Write};
 
@@ -223,8 +223,8 @@ pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
     .map_err(DecodeError::Json)
 }
 
-/// The sequence at which the last complete snapshot starts, given the last stored snapshot message: the one that `message`
-/// completes, or else the previous one. `None`: there is no complete snapshot, read from the beginning.
+/// The sequence at which the last complete snapshot starts, given the last stored snapshot message: the one that
+/// `message` completes, or else the previous one. `None`: there is no complete snapshot, read from the beginning.
 pub fn snapshot_start(sequence: u64, message: &Message) -> Option<u64> {
     match message.kind {
         Kind::Snapshot { .. } if message.part == message.parts => {

@@ -1,7 +1,7 @@
 //! Why the journal cannot be followed.
 
-/// The largest payload before deflating and splitting, in bytes: the state of some hundred thousand hosts. A payload that is
-/// read is never inflated beyond this size.
+/// The largest payload before deflating and splitting, in bytes: the state of some hundred thousand hosts. A payload
+/// that is read is never inflated beyond this size.
 pub(super) const INFLATED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Why the journal cannot be followed. Retrying does not help.

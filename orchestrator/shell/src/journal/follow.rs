@@ -10,8 +10,8 @@ use crate::journal::Committed;
 /// The fold of the journal so far.
 #[derive(Debug, Clone, Default)]
 pub struct Follower {
-    /// The committed state. Its position in the control stream may be ahead of the journal's, because messages that change
-    /// nothing are read without a record.
+    /// The committed state. Its position in the control stream may be ahead of the journal's, because messages that
+    /// change nothing are read without a record.
     pub state: State,
     /// The last message read or appended.
     pub tip: Tip,

@@ -10,8 +10,8 @@ use crate::clock::Now;
 use crate::forward::{Forwarded, Outcome};
 use crate::not_done::NotDone;
 
-/// A call that has waited this long in the queue is dropped. Callers wait longer, so nothing is begun for a caller that has
-/// given up.
+/// A call that has waited this long in the queue is dropped. Callers wait longer, so nothing is begun for a caller that
+/// has given up.
 const CALL_TTL: Duration = Duration::from_millis(3_500);
 /// The same for calls that a follower has forwarded.
 const FORWARDED_TTL: Duration = Duration::from_millis(2_500);

@@ -113,8 +113,8 @@ impl Inspection {
         self.number += 1;
     }
 
-    /// Begins an inspection if one is due: what it must find, given that the journal has been read up to `tip` and folds
-    /// to `state`.
+    /// Begins an inspection if one is due: what it must find, given that the journal has been read up to `tip` and
+    /// folds to `state`.
     pub(super) fn begin(&mut self, now: Now, tip: &Tip, state: &State) -> Option<Known> {
         let Due::From(from) = self.due else { return None };
         if !self.connected || now.monotonic < from {

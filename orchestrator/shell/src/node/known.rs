@@ -96,8 +96,8 @@ impl Known {
     }
 }
 
-/// The last fence or command that `state` knows to be in the control stream. Fences are never deleted, and commands only
-/// when they are retracted.
+/// The last fence or command that `state` knows to be in the control stream. Fences are never deleted, and commands
+/// only when they are retracted.
 fn mark(state: &State) -> Option<ControlMark> {
     let fence = state.fence.as_ref();
     let fence =

@@ -21,7 +21,8 @@ use crate::not_done::NotDone;
 const BATCH_INPUTS_MAX: usize = 4096;
 /// The most inputs that wait for a more urgent one, if they can wait.
 const LINGER_INPUTS_MAX: usize = 256;
-/// How many characters of a process's name are in its run ids: enough to tell leaders at the same journal sequence apart.
+/// How many characters of a process's name are in its run ids: enough to tell leaders at the same journal sequence
+/// apart.
 const STARTER_CHARACTERS: usize = 8;
 /// When this many inputs wait, further calls are refused.
 const QUEUE_MAX: usize = 100_000;
@@ -70,8 +71,8 @@ pub(super) struct Starter<'a> {
 }
 
 impl Starter<'_> {
-    /// The id of the run that starts in `occurrence`. It is unique, also when clocks have stepped, or when the journal was
-    /// continued after losing its end.
+    /// The id of the run that starts in `occurrence`. It is unique, also when clocks have stepped, or when the journal
+    /// was continued after losing its end.
     fn run_id(self, occurrence: Occurrence) -> RunId {
         let start = occurrence.start.format("%Y%m%dT%H%M%SZ");
         let process: String = self.process.chars().take(STARTER_CHARACTERS).collect();
@@ -124,8 +125,8 @@ impl Leading {
         });
     }
 
-    /// Decides the queued inputs. Returns the record to append, if there are facts or a caller waits for an answer: even a
-    /// request that changed nothing gets its 2xx only after an append that began after the request had arrived.
+    /// Decides the queued inputs. Returns the record to append, if there are facts or a caller waits for an answer:
+    /// even a request that changed nothing gets its 2xx only after an append that began after the request had arrived.
     ///
     /// Without `starter`, no run starts automatically.
     pub(super) fn next_record(
@@ -170,8 +171,8 @@ impl Leading {
     }
 
     /// Whether the queue has only commands that were seen in the control stream. They trigger no sending, and a restart
-    /// would read them again. So they wait for the next record, which is usually that of a reply, instead of delaying it
-    /// with an append of their own. They wait until the next tick at most.
+    /// would read them again. So they wait for the next record, which is usually that of a reply, instead of delaying
+    /// it with an append of their own. They wait until the next tick at most.
     fn can_wait(&self) -> bool {
         let seen = |(input, _): &(Input, Option<Caller>)| {
             matches!(input, Input::Control { message: ControlMessage::Command { .. }, .. })

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// How long a stopping node waits for what is under way and for the release of its lease. After that, the remaining callers
-/// are told that the outcome is unknown, and the lease expires.
+/// How long a stopping node waits for what is under way and for the release of its lease. After that, the remaining
+/// callers are told that the outcome is unknown, and the lease expires.
 pub const STOP_WITHIN: Duration = Duration::from_millis(2_500);
 /// The answer to calls in the meantime.
 pub(super) const STOPPING: &str = "the orchestrator is stopping";

@@ -1,5 +1,5 @@
-//! The journal: messages are read back, in parts and across snapshots; a broken chain is refused; an append whose answer is
-//! lost is resolved by reading.
+//! The journal: messages are read back, in parts and across snapshots; a broken chain is refused; an append whose
+//! answer is lost is resolved by reading.
 
 use std::io::Write;
 use std::time::Duration;
