@@ -1,4 +1,4 @@
-//! What records change in the projection: facts folded by the kernel, rows read off the result. No SQL, no I/O.
+//! What records change in the projection: the kernel folds facts, and rows are read from the result. No SQL, no I/O.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use os_upgrade_shell::journal::Committed;
 
 use super::error::ApplyError;
 
-/// Everything that a batch of records changes.
+/// The rows that a batch of records changes.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Runs that were touched, in the order in which they were; each as it is after the batch.
+    /// Changed runs as they are after the batch, in the order of their first change.
     pub(super) runs: Vec<RunChange>,
-    /// Every fact.
+    /// All facts of the batch.
     pub(super) facts: Vec<FactEntry>,
 }
 
-/// A run that was touched.
+/// A changed run.
 #[derive(Debug)]
 pub(super) struct RunChange {
     /// The run after the batch.
     pub(super) run: Run,
-    /// Hosts whose rows are to be written, each with the time of its slot's grant if that was in the batch.
+    /// Hosts whose rows must be written, each with the time of its slot's grant if that is in the batch.
     pub(super) hosts: BTreeMap<HostName, Option<DateTime<Utc>>>,
 }
 
-/// A fact, with what it is found by.
+/// A fact with the columns by which it is found.
 #[derive(Debug)]
 pub(super) struct FactEntry {
     pub(super) sequence: u64,
@@ -43,8 +43,8 @@ pub(super) struct FactEntry {
 }
 
 impl Changes {
-    /// What `batch` changes. The first batch of an empty store also brings the runs that its state already has:
-    /// a journal may begin after a snapshot.
+    /// What `batch` changes. The first batch of an empty store also adds the runs in the state before it, because a
+    /// journal may begin with a snapshot.
     pub(super) fn of(batch: &[Committed], store_is_empty: bool) -> Result<Self, ApplyError> {
         let mut changes = Self::default();
         if let Some(first) = batch.first().filter(|_| store_is_empty) {
@@ -53,12 +53,12 @@ impl Changes {
             }
         }
         for committed in batch {
-            changes.follow(committed)?;
+            changes.apply(committed)?;
         }
         Ok(changes)
     }
 
-    fn follow(&mut self, committed: &Committed) -> Result<(), ApplyError> {
+    fn apply(&mut self, committed: &Committed) -> Result<(), ApplyError> {
         let at = committed.record.at;
         let mut state = committed.before.clone();
         for (place, fact) in (0..).zip(&committed.record.facts) {
@@ -68,9 +68,9 @@ impl Changes {
                 place,
                 source,
             })?;
-            self.note(at, fact, &state);
+            self.mark_rows(at, fact, &state);
         }
-        // Hosts were noted by name only; this is the state that their rows are read from.
+        // Hosts are marked by name only; their rows are read from this state.
         if let Some(run) = &state.run
             && let Some(change) = self.runs.iter_mut().find(|change| change.run.id == run.id)
         {
@@ -79,10 +79,10 @@ impl Changes {
         Ok(())
     }
 
-    /// Notes which rows `fact`, which led to `state`, touches.
-    fn note(&mut self, at: DateTime<Utc>, fact: &Fact, state: &State) {
-        let (of_run, of_host) = (fact.affects(Part::Run), fact.affects(Part::Host));
-        if !of_run && !of_host {
+    /// Marks the rows that `fact` changes; `state` is the state after it.
+    fn mark_rows(&mut self, at: DateTime<Utc>, fact: &Fact, state: &State) {
+        let (affects_run, affects_host) = (fact.affects(Part::Run), fact.affects(Part::Host));
+        if !affects_run && !affects_host {
             return;
         }
         let subject = fact.subject();
@@ -92,10 +92,10 @@ impl Changes {
             self.touch_all(run);
         }
         let change = self.touch(run);
-        if of_run {
+        if affects_run {
             change.run = run.clone();
         }
-        if let Some(host) = subject.host.filter(|_| of_host) {
+        if let Some(host) = subject.host.filter(|_| affects_host) {
             let started = change.hosts.entry(host.clone()).or_default();
             if let Fact::Host { event: HostEvent::SlotGranted { .. }, .. } = fact {
                 *started = Some(at);

@@ -1,4 +1,4 @@
-//! What can be wrong with the file, by kind. Each error is one line for operators; its source has the details.
+//! Errors of the store. Each is one line for operators; its source has the details.
 
 use std::path::{Path, PathBuf};
 
@@ -6,25 +6,25 @@ use os_upgrade_kernel::state;
 
 use super::position::{Position, Streams};
 
-/// The file cannot be used as this site's store.
+/// Why a file cannot be used as this site's store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It cannot be created or written.
+    /// The file cannot be created or written.
     #[error("store {path} cannot be written")]
     NotWritable {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         #[source]
         source: sqlx::Error,
     },
-    /// Another process has it.
+    /// Another process uses it.
     #[error("store {path} is in use by another process")]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// It is not an SQLite database, or a damaged one.
+    /// It is no SQLite database, or a damaged one.
     #[error(
         "store {path} is damaged or not an SQLite database; it can be made again from the journal: \
          move it away and start again"
@@ -32,16 +32,16 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         #[source]
         source: sqlx::Error,
     },
-    /// It is a database of something else.
+    /// It is the database of another program.
     #[error("store {path} is an SQLite database of another program (application id {application_id:#010x})")]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// The application id in it; 0 when it has none.
+        /// Its application id; 0 if it has none.
         application_id: u32,
     },
     /// It was written by a newer version of this program.
@@ -49,12 +49,12 @@ pub enum OpenError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// The schema in it.
+        /// Its schema version.
         found: i64,
-        /// The newest one known here.
+        /// The newest version known here.
         known: i64,
     },
-    /// What stands in it is of a format that this program does not read any more.
+    /// It was written by an older version, whose format is no longer read.
     #[error(
         "store {path} has schema {found}, older than {first}, the oldest that this program reads; it can be made again from \
          the journal: move it away and start again"
@@ -62,73 +62,73 @@ pub enum OpenError {
     Older {
         /// The file.
         path: PathBuf,
-        /// The schema in it.
+        /// Its schema version.
         found: i64,
-        /// The oldest one that is read.
+        /// The oldest version that is read.
         first: i64,
     },
-    /// It is another site's.
+    /// It belongs to another site.
     #[error("store {path} is of site {found:?}, not of {expected:?}")]
     OtherSite {
         /// The file.
         path: PathBuf,
-        /// The site in it.
+        /// Its site.
         found: String,
-        /// The site that was to be served.
+        /// This site.
         expected: String,
     },
-    /// Its schema is not as this program would have made it.
+    /// Its schema differs from what this program's migrations give.
     #[error("store {path}: its schema cannot be brought up to date")]
     Schema {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The migration's error.
         #[source]
         source: sqlx::migrate::MigrateError,
     },
-    /// Anything else.
+    /// Any other error of SQLite.
     #[error("store {path} cannot be opened")]
     Other {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         #[source]
         source: sqlx::Error,
     },
 }
 
-/// The file could be opened and cannot be read or written now.
+/// Why an open store cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite refuses: the disk is full, say.
+    /// SQLite fails, for example because the disk is full.
     #[error("the store cannot be used")]
     Sqlite(#[source] sqlx::Error),
-    /// The file is torn: what was read of it is not a database's.
+    /// The file is damaged.
     #[error("the store is damaged; it can be made again from the journal: move it away and start again")]
     Damaged(#[source] sqlx::Error),
     /// Readers or another process kept the store busy for too long.
     #[error("the store is busy")]
     Busy,
-    /// A row holds what this program never writes.
+    /// A row has a value that this program never writes.
     #[error("the store is damaged: {column} holds {value:?}")]
     BadValue {
-        /// Which column.
+        /// The column.
         column: &'static str,
-        /// What it holds.
+        /// Its value, or the parser's error.
         value: String,
     },
-    /// A page was asked for that follows what is not there.
+    /// The run after which a page was requested does not exist.
     #[error("there is no run {0:?}")]
     UnknownRun(String),
 }
 
-/// Records could not be taken in. Nothing of them was.
+/// Why a batch of records could not be applied. Nothing of it was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store has been filled from other streams, which have been deleted or lost since.
+    /// The store was filled from other streams, which have since been deleted or lost.
     #[error("the store is of streams created {stored}, not {given}")]
     OtherStreams {
         /// The streams it was filled from.
@@ -143,17 +143,17 @@ pub enum ApplyError {
         or_nothing(*follows)
     )]
     Gap {
-        /// What the store has.
+        /// The store's position; `None` if it is empty.
         position: Option<Position>,
-        /// What the records follow, as the caller knows.
+        /// The record before the batch, according to the caller; `None` for the journal's first.
         follows: Option<u64>,
-        /// The first record that does not fit.
+        /// The first record that does not follow.
         first: u64,
     },
-    /// A fact does not fit the state before it: the journal and this program disagree.
+    /// A fact does not fit the state before it.
     #[error("journal record {sequence}, fact {place}")]
     Fact {
-        /// The record.
+        /// The record's sequence.
         sequence: u64,
         /// The fact's place in it, from 0.
         place: u32,
@@ -202,7 +202,7 @@ fn primary_code(error: &sqlx::Error) -> Option<u32> {
 }
 
 impl OpenError {
-    /// The kind of what SQLite says about the file at `path`.
+    /// Classifies SQLite's error about the file at `path`.
     pub(super) fn of(path: &Path, source: sqlx::Error) -> Self {
         let path = path.to_owned();
         match primary_code(&source) {

@@ -1,7 +1,7 @@
-//! The state that the store's facts lead to: what is left to go on from when the journal is lost.
+//! Folding the store's facts to a state, from which a lost journal can be restored.
 //!
-//! Everything durable is a fact, and the store has every fact with its time, so it has the whole state. What a record
-//! adds to its facts is the position in the control stream, which the store's own position has.
+//! Everything durable is a fact, and the store has every fact with its time, so it has the whole state. Records also
+//! contain the position in the control stream, which is in the store's own position.
 
 use std::path::{Path, PathBuf};
 
@@ -16,18 +16,18 @@ use super::history::read_position;
 use super::position::Position;
 use super::{open, row};
 
-/// The store, read as a whole.
+/// The fold of a whole store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Folded {
-    /// The state after everything in it.
+    /// The state after all facts.
     pub state: State,
-    /// Where that is in the journal.
+    /// The position in the journal.
     pub position: Position,
-    /// How many facts led there.
+    /// The number of facts.
     pub facts: u64,
 }
 
-/// The state cannot be told from the store.
+/// Why a store cannot be folded.
 #[derive(Debug, thiserror::Error)]
 pub enum FoldError {
     /// The file is not this site's store.
@@ -36,41 +36,41 @@ pub enum FoldError {
     /// It cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A fact is not one that this program knows.
+    /// A fact is unknown to this program.
     #[error("store {path}: fact {place} of record {sequence} was written by another version, or is damaged")]
     Unknown {
         /// The file.
         path: PathBuf,
         /// The fact's record.
         sequence: u64,
-        /// Its place in it.
+        /// Its place in the record, from 0.
         place: u64,
-        /// What is wrong with it.
+        /// The parser's error.
         #[source]
         source: serde_json::Error,
     },
-    /// A fact does not fit the state before it: some are missing.
+    /// A fact does not fit the state before it, because others are missing.
     #[error("store {path}: fact {place} of record {sequence} does not fit what comes before it")]
     Unfit {
         /// The file.
         path: PathBuf,
         /// The fact's record.
         sequence: u64,
-        /// Its place in it.
+        /// Its place in the record, from 0.
         place: u64,
-        /// Why not.
+        /// The kernel's error.
         #[source]
         source: ApplyError,
     },
 }
 
-/// Reads the store of `site` at `path` without changing it; `None` when there is none, or nothing in it.
+/// Folds the store of `site` at `path` without changing it; `None` if there is no file or it is empty.
 ///
 /// # Errors
-/// It is not this site's store, is damaged, or holds what this program does not know.
+/// It is not this site's store, is damaged, or has facts that this program does not know.
 pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> {
     let Some(mut connection) = open::open_read_only(path, site).await? else { return Ok(None) };
-    // One transaction: facts and position are of the same moment.
+    // In one transaction, so that facts and position are consistent.
     let mut reader = connection.begin().await.map_err(StoreError::from)?;
     let Some(position) = read_position(&mut reader).await? else { return Ok(None) };
     let mut state = base(&mut reader).await?;
@@ -110,7 +110,7 @@ async fn base(reader: &mut SqliteConnection) -> Result<State, StoreError> {
             .fetch_one(&mut *reader)
             .await?;
     if exists == 0 {
-        // Older versions only had stores that begin with the journal.
+        // Stores of older versions always begin with the journal.
         return Ok(State::default());
     }
     let stored: Option<String> = query_scalar("SELECT state FROM base").fetch_optional(reader).await?;
@@ -119,7 +119,8 @@ async fn base(reader: &mut SqliteConnection) -> Result<State, StoreError> {
         .map_err(|error| StoreError::BadValue { column: "state", value: error.to_string() })
 }
 
-/// Writes the store of `site` at `path`, as it is at one moment, into the new file `copy`.
+/// Copies the store of `site` at `path`, as it is at one moment, into the new file `copy`. Returns `false` if there is
+/// no store.
 ///
 /// # Errors
 /// It is not this site's store, or cannot be read, or `copy` cannot be written.
@@ -134,10 +135,11 @@ pub async fn copy(path: &Path, site: &str, copy: &Path) -> Result<bool, FoldErro
     Ok(true)
 }
 
-/// What SQLite finds wrong with the store of `site` at `path`, when it reads all of it.
+/// The first problem that SQLite's integrity check finds in the store of `site` at `path`; `None` if there is none, or
+/// no store.
 ///
 /// # Errors
-/// It is not this site's store, or cannot be read at all.
+/// It is not this site's store, or cannot be read.
 pub async fn integrity(path: &Path, site: &str) -> Result<Option<String>, FoldError> {
     let Some(mut connection) = open::open_read_only(path, site).await? else { return Ok(None) };
     let found: String = query_scalar("PRAGMA integrity_check(1)")

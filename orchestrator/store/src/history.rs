@@ -13,18 +13,18 @@ use sqlx::{Row as _, query, query_scalar};
 use tokio::sync::watch;
 
 use super::error::{OpenError, StoreError};
-use super::position::{Position, Streams, TakenIn};
+use super::position::{Position, ProjectorStatus, Streams};
 use super::{open, row};
 
-/// How many lists are read at once; further ones wait.
+/// The most lists read at once; further ones wait.
 const CONNECTIONS_MAX: u32 = 4;
 
-/// Reads what the projector has written. Cheap to clone.
+/// Reads what the projector has written. Clones are cheap and share the connections.
 #[derive(Debug, Clone)]
 pub struct History {
     pool: SqlitePool,
-    /// How far a projector is, while one is at work.
-    taken_in: Option<watch::Receiver<TakenIn>>,
+    /// The projector's progress; `None` for a reader without one.
+    status: Option<watch::Receiver<ProjectorStatus>>,
 }
 
 /// A run, without its hosts.
@@ -32,25 +32,25 @@ pub struct History {
 pub struct RunRow {
     /// Its id.
     pub id: String,
-    /// What started it, as one word.
+    /// The kind of its trigger, one word.
     pub trigger_kind: String,
-    /// Who started it, where somebody did.
+    /// Who started it; `None` for an automatic start.
     pub actor: Option<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
-    /// When it ends at the latest.
+    /// Its deadline.
     pub not_after: DateTime<Utc>,
-    /// How far it is, or was at its end.
+    /// Its phase, or its last one.
     pub phase: String,
-    /// How it goes through the hosts: the JSON object of the configuration.
+    /// Its rollout, as a JSON object like in the configuration.
     pub rollout: Box<RawValue>,
-    /// Why no further host is started, as a JSON object.
+    /// Why no further host is started, as a JSON object; `None` unless the run is stopping.
     pub stopping: Option<Box<RawValue>>,
-    /// When it ended.
+    /// When it ended; `None` while it is under way.
     pub ended_at: Option<DateTime<Utc>>,
-    /// How it went.
+    /// Its result, one word; `None` while it is under way.
     pub result: Option<String>,
-    /// JSON object: status to number of hosts, where there are any.
+    /// A JSON object of status to number of hosts, without zeros.
     pub counts: Box<RawValue>,
 }
 
@@ -63,32 +63,32 @@ pub struct HostRow {
     pub application: String,
     /// The group whose slot it needs.
     pub group: String,
-    /// Where it is.
+    /// Its status, one word.
     pub status: String,
-    /// Since when.
+    /// When it got that status.
     pub since: DateTime<Utc>,
-    /// Why it waits, or came to an unhappy end: the sentence.
+    /// Why it waits or ended unhappily, as a sentence.
     pub reason: Option<String>,
-    /// The same as one word.
+    /// The kind of the reason, one word.
     pub reason_kind: Option<String>,
-    /// What its current command asks, or its last.
+    /// The action of its current or last command.
     pub command_action: Option<String>,
-    /// Where that stands in the control stream.
+    /// The sequence of that command in the control stream; `None` until it has been seen there.
     pub command_sequence: Option<u64>,
-    /// When its slot was granted.
+    /// When its slot was granted; `None` before.
     pub started_at: Option<DateTime<Utc>>,
-    /// When its part in the run ended.
+    /// When its part in the run ended; `None` before.
     pub ended_at: Option<DateTime<Utc>>,
 }
 
 /// A command that has been seen in the control stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandRow {
-    /// Its sequence.
+    /// Its sequence in the control stream.
     pub sequence: u64,
-    /// The host it was sent to.
+    /// The host to which it was sent.
     pub host: String,
-    /// What it asks.
+    /// Its action.
     pub action: String,
 }
 
@@ -103,44 +103,44 @@ pub struct FactRow {
     pub at: DateTime<Utc>,
     /// Its name.
     pub name: String,
-    /// For a fact about a host: what happened to it.
+    /// The name of the host event, for a fact about a host in a run.
     pub event: Option<String>,
-    /// Who caused it, where somebody did.
+    /// Who caused it, if a caller did.
     pub actor: Option<String>,
-    /// The host it is about.
+    /// The host that it is about, if any.
     pub host: Option<String>,
-    /// The fact as a JSON object, as it stands in the journal.
+    /// The fact as a JSON object, as in the journal.
     pub fact: Box<RawValue>,
 }
 
-/// Some runs, newest first.
+/// A page of runs, newest first.
 #[derive(Debug)]
 pub struct RunPage {
     /// The runs.
     pub items: Vec<RunRow>,
-    /// The last of them, when older ones follow.
+    /// The id of the last one, if older runs follow.
     pub next: Option<String>,
 }
 
-/// Some facts, in order.
+/// A page of facts.
 #[derive(Debug)]
 pub struct FactPage {
     /// The facts.
     pub items: Vec<FactRow>,
-    /// The last of them, when more follow.
+    /// The cursor of the last one, if more follow.
     pub next: Option<FactCursor>,
 }
 
-/// What callers did, of one kind.
+/// A kind of audited actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audit {
     /// Slots that operators held and released.
     Slots,
-    /// These, and those that FleetLock clients were granted and gave back.
+    /// Those, and slots that FleetLock clients were granted and released.
     SlotsOfAll,
     /// The configuration replaced or deleted.
     Configuration,
-    /// Secrets kept and removed, and the strongbox given another key.
+    /// Secrets kept and removed, and new keys of the strongbox.
     Strongbox,
     /// Hosts approved and withdrawn.
     Enrolment,
@@ -152,7 +152,7 @@ impl Audit {
     pub(super) const ALL: [Self; 5] =
         [Self::Slots, Self::SlotsOfAll, Self::Configuration, Self::Strongbox, Self::Enrolment];
 
-    /// Which facts those are, in the words of the index made for them.
+    /// The SQL condition for these facts. It must match that of an index.
     const fn condition(self) -> &'static str {
         match self {
             Self::Slots => "type IN ('hold-placed', 'holder-released')",
@@ -163,7 +163,8 @@ impl Audit {
         }
     }
 
-    /// What reads a page, newest first: of the fact before it, the sequence and the place, and how long a page is.
+    /// The SQL that reads a page, newest first. Its parameters: sequence and place of the fact before the page, and the
+    /// page's length.
     pub(super) fn select(self) -> String {
         format!(
             "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
@@ -172,7 +173,7 @@ impl Audit {
         )
     }
 
-    /// What counts them.
+    /// The SQL that counts them.
     pub(super) fn select_count(self) -> String {
         format!("SELECT count(*) FROM facts WHERE {}", self.condition())
     }
@@ -185,7 +186,7 @@ pub struct RunDetail {
     pub run: RunRow,
     /// All of its hosts.
     pub hosts: Vec<HostRow>,
-    /// Facts in whose history it is.
+    /// Facts about it.
     pub facts: FactPage,
 }
 
@@ -193,30 +194,32 @@ const RUN_COLUMNS: &str = "id, trigger_kind, actor, started_at, not_after, phase
                            result, counts";
 
 impl History {
-    /// Opens the store at `path` for reading; a [`super::Projector`] or [`super::fold()`] has made sure what it is.
+    /// Opens the store at `path` for reading. The caller must have checked it with [`super::Projector`] or
+    /// [`super::fold()`].
     ///
     /// # Errors
     /// It cannot be read.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let options = open::options(path).read_only(true);
         let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS_MAX).connect_with(options).await;
-        Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))?, taken_in: None })
+        Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))?, status: None })
     }
 
-    /// The same, behind a projector that tells in `taken_in` how far it is.
-    pub(super) fn behind(self, taken_in: watch::Receiver<TakenIn>) -> Self {
-        Self { taken_in: Some(taken_in), ..self }
+    /// Adds the progress of a projector to wait for.
+    pub(super) fn with_status(self, status: watch::Receiver<ProjectorStatus>) -> Self {
+        Self { status: Some(status), ..self }
     }
 
-    /// Waits until record `sequence` has been taken in, or none can be or will be any more. That may be long: bound it.
+    /// Waits until record `sequence` has been applied, the last write failed, or the projector has ended. That may take
+    /// long: the caller must bound it.
     pub async fn has(&self, sequence: u64) {
-        if let Some(mut taken_in) = self.taken_in.clone() {
-            // An error says that the projector is gone.
-            drop(taken_in.wait_for(|taken_in| taken_in.failed || taken_in.sequence >= sequence).await);
+        if let Some(mut status) = self.status.clone() {
+            // An error means that the projector has ended.
+            drop(status.wait_for(|status| status.failed || status.sequence >= sequence).await);
         }
     }
 
-    /// At most `limit` runs, newest first, older than `after` if that is given.
+    /// At most `limit` runs, newest first; only those older than `after`, if given.
     ///
     /// # Errors
     /// There is no run `after`, or the store cannot be read.
@@ -239,8 +242,8 @@ impl History {
         Ok(RunPage { items, next })
     }
 
-    /// Run `id`, with at most `facts_limit` of its facts, those after `facts_after` if that is given; `None` when
-    /// there is no such run.
+    /// Run `id` with at most `facts_limit` of its facts, only those after `facts_after`, if given; `None` if there is
+    /// no such run.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -250,7 +253,7 @@ impl History {
         facts_limit: u32,
         facts_after: Option<FactCursor>,
     ) -> Result<Option<RunDetail>, StoreError> {
-        // One transaction: run, hosts and facts are of the same moment.
+        // In one transaction, so that run, hosts and facts are consistent.
         let mut reader = self.pool.begin().await?;
         let select = sqlx::AssertSqlSafe(format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = ?"));
         let Some(row) = query(select).bind(id.as_str()).fetch_optional(&mut *reader).await? else {
@@ -262,7 +265,7 @@ impl History {
         Ok(Some(RunDetail { run, hosts, facts }))
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -271,7 +274,7 @@ impl History {
         Ok(count.cast_unsigned())
     }
 
-    /// At most `limit` facts of `audit`, newest first, those before `before` if that is given.
+    /// At most `limit` facts of `audit`, newest first; only those before `before`, if given.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -289,7 +292,7 @@ impl History {
         Ok(FactPage { items, next })
     }
 
-    /// How many facts of `audit` there are.
+    /// The number of facts of `audit`.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -299,7 +302,7 @@ impl History {
         Ok(count.cast_unsigned())
     }
 
-    /// How far the journal has been taken in; `None` for an empty store.
+    /// The position in the journal; `None` if the store is empty.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -317,7 +320,7 @@ impl History {
         Ok(sequences.into_iter().map(i64::cast_unsigned).collect())
     }
 
-    /// How many facts there are from record `first` on, and at most `limit` of them in order.
+    /// The number of facts from record `first` on, and at most `limit` of them in order.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -333,7 +336,7 @@ impl History {
         Ok((count.cast_unsigned(), collect(rows, FactRow::read).await?))
     }
 
-    /// Every command that has been seen in the control stream and not been retracted since, in the stream's order.
+    /// Every command that was seen in the control stream and has not been retracted, in the stream's order.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -369,8 +372,8 @@ async fn facts(
     Ok(FactPage { items, next })
 }
 
-/// Reads rows as they come: a large run's would otherwise be held twice, and read in one go on a thread that the run
-/// needs too.
+/// Reads rows one by one. Otherwise the rows of a large run would be in memory twice, and reading them would block the
+/// thread.
 async fn collect<T>(
     mut rows: impl Stream<Item = sqlx::Result<SqliteRow>> + Unpin,
     read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
@@ -382,7 +385,7 @@ async fn collect<T>(
     Ok(items)
 }
 
-/// Of up to `limit` + 1 rows the first `limit`, and the cursor to go on from when there are more.
+/// Of up to `limit` + 1 rows, the first `limit`, and the last one's cursor if there are more.
 fn page<T, C>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> (Vec<T>, Option<C>) {
     let limit = limit as usize;
     let more = items.len() > limit;
@@ -441,7 +444,7 @@ impl CommandRow {
 }
 
 impl FactRow {
-    /// Its place.
+    /// Its sequence and place.
     pub const fn cursor(&self) -> FactCursor {
         FactCursor { sequence: self.sequence, place: self.place }
     }

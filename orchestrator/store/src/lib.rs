@@ -1,11 +1,11 @@
 //! The SQLite projection of the journal: history and audit, for the API to list.
 //!
-//! [`Projector`] is its one writer, behind the journal; [`History`] reads. The journal is the truth: nothing is
-//! decided from what stands here, and a file that is lost or damaged is made again from the journal. A file that is
-//! not what it should be is reported with one clear line and never repaired or replaced in silence.
+//! [`Projector`] is its only writer and follows the journal; [`History`] reads. The journal is the truth: nothing is
+//! decided from the store, and a lost or damaged file can be rebuilt from the journal. An unusable file is reported in
+//! one line and never silently repaired or replaced.
 //!
-//! What a fact does to a run is not written here a second time: facts are folded by the kernel into a copy of the
-//! state before them, and rows are read off the result (`changes`). The SQL is in `write` and `history`, the schema in
+//! The effects of facts on runs are not implemented again here: the kernel folds facts into a copy of the state before
+//! them, and rows are read from the result (`changes`). The SQL is in `write` and `history`, the schema in
 //! `migrations/` at the top of the repository.
 
 mod changes;

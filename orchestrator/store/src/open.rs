@@ -1,4 +1,4 @@
-//! Opening the file: what it must be before anything is written to it.
+//! Opening the file, with the checks before anything is written to it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use super::error::OpenError;
 /// "OSUP", as the first migration writes it.
 const APPLICATION_ID: u32 = 0x4F53_5550;
 
-/// How long a writer waits for another's lock.
+/// How long a connection waits for another's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Every migration: number, name, SQL. Append only; a migration that has been released is never changed.
+/// Every migration: number, name, SQL. Append only: a released migration never changes, not even in its comments.
 const MIGRATIONS: [(i64, &str, &str); 1] =
     [(8, "projection", include_str!("../../../migrations/0008_projection.sql"))];
 
-/// What every connection to the file at `path` has in common.
+/// The options of every connection to the file at `path`.
 pub(super) fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -28,14 +28,14 @@ pub(super) fn options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Opens the file at `path` for writing, or creates it, and makes sure that it is the store of `site`.
+/// Opens or creates the file at `path` for writing, and checks that it is the store of `site`.
 pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, OpenError> {
     let error = |source| OpenError::of(path, source);
-    // Nothing is changed before it is known whose file it is, not even the journal mode.
+    // Before the owner is known nothing is changed, not even the journal mode.
     let mut connection = options(path).create_if_missing(true).connect().await.map_err(error)?;
     check_owner(&mut connection, path, site).await?;
     connection.close().await.map_err(error)?;
-    // It is a projection: what a power cut takes from it comes again from the journal, so NORMAL is enough.
+    // What a power cut takes from a projection is read from the journal again, so NORMAL is enough.
     let mut connection = options(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
@@ -45,14 +45,14 @@ pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, Op
     migrate(&mut connection, path).await?;
     let written = sqlx::query("INSERT INTO site (one, name) VALUES (1, ?) ON CONFLICT DO NOTHING").bind(site);
     written.execute(&mut connection).await.map_err(error)?;
-    // The row may have been there: then nothing has been written yet, and a file that cannot be would pass.
+    // If the row already existed, nothing has been written so far: check that the file can be written.
     let probe = connection.begin_with("BEGIN IMMEDIATE").await.map_err(error)?;
     probe.rollback().await.map_err(error)?;
     Ok(connection)
 }
 
-/// Opens the file at `path` for reading only, and makes sure that it is the store of `site`; `None` when there is no
-/// file, or nothing in it. Nothing is made or changed.
+/// Opens the file at `path` for reading only, and checks that it is the store of `site`; `None` if there is no file or
+/// it is empty. Nothing is created or changed.
 pub(super) async fn open_read_only(path: &Path, site: &str) -> Result<Option<SqliteConnection>, OpenError> {
     let error = |source| OpenError::of(path, source);
     match std::fs::metadata(path) {
@@ -61,7 +61,7 @@ pub(super) async fn open_read_only(path: &Path, site: &str) -> Result<Option<Sql
         Ok(found) if found.len() == 0 => return Ok(None),
         Ok(_) => {}
     }
-    // Without a write-ahead log nobody has it open, and reading need not leave one behind.
+    // Without a write-ahead log no process has it open, and an immutable connection creates none.
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let in_use = Path::new(&log).exists();
@@ -71,7 +71,7 @@ pub(super) async fn open_read_only(path: &Path, site: &str) -> Result<Option<Sql
     Ok(Some(connection))
 }
 
-/// The file is empty, or the store of `site`, of this version or an older one.
+/// Checks that the file is empty or the store of `site`, with a schema that this program reads.
 async fn check_owner(connection: &mut SqliteConnection, path: &Path, site: &str) -> Result<(), OpenError> {
     let error = |source| OpenError::of(path, source);
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE '\\_sqlx\\_%' ESCAPE '\\' \

@@ -1,4 +1,4 @@
-//! How far the journal has been taken in, and of which streams.
+//! The store's position in the journal, and the streams that it refers to.
 
 use std::fmt;
 
@@ -8,7 +8,8 @@ use os_upgrade_shell::node::StoreKnowledge;
 
 use super::time;
 
-/// Which journal and which control stream: a stream that was deleted and made again has another time.
+/// Identifies the journal and the control stream by their creation times: a stream that was deleted and created again
+/// has another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Streams {
     /// When the journal was created.
@@ -25,30 +26,30 @@ impl fmt::Display for Streams {
     }
 }
 
-/// How far the journal has been taken in. At takeover the leader compares it with the streams it finds.
+/// The store's position in the journal. Before an instance leads, it is compared with the streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// The sequence of the last record in the journal.
+    /// The journal sequence of the last record that was applied.
     pub sequence: u64,
-    /// The id of that record's append.
+    /// The append id of that record.
     pub append_id: AppendId,
-    /// How far the control stream had been taken into account by that record.
+    /// The position in the control stream as of that record.
     pub control: u64,
-    /// The streams these sequences are of.
+    /// The streams of these sequences.
     pub streams: Streams,
 }
 
-/// How far the projector is, for readers that wait for it.
+/// The progress of the projector, for readers that wait for it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TakenIn {
-    /// The last record, 0 before the first.
+pub(crate) struct ProjectorStatus {
+    /// The sequence of the last record that was applied, 0 before the first.
     pub(crate) sequence: u64,
-    /// The store could not be written the last time: it may be long until it can.
+    /// Whether the last write failed. It may take long until the next one succeeds.
     pub(crate) failed: bool,
 }
 
 impl Position {
-    /// What the node is told of the store.
+    /// The position in the node's terms.
     pub fn knowledge(&self) -> StoreKnowledge {
         StoreKnowledge {
             sequence: self.sequence,

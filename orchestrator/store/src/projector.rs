@@ -1,4 +1,4 @@
-//! The projector: takes in records behind the journal, a batch in one transaction, and knows how far it is.
+//! The projector: applies the journal's records to the store, each batch in one transaction, and tracks its position.
 
 use std::path::{Path, PathBuf};
 
@@ -11,67 +11,68 @@ use tokio::sync::watch;
 use super::changes::Changes;
 use super::error::{ApplyError, OpenError, StoreError};
 use super::history::{History, read_position};
-use super::position::{Position, Streams, TakenIn};
+use super::position::{Position, ProjectorStatus, Streams};
 use super::{open, write};
 
-/// The one writer of the store.
+/// The only writer of the store.
 #[derive(Debug)]
 pub struct Projector {
     path: PathBuf,
     site: String,
     connection: SqliteConnection,
-    taken_in: watch::Sender<TakenIn>,
+    status: watch::Sender<ProjectorStatus>,
 }
 
 impl Projector {
     /// Opens the store of `site` at `path`, or creates it.
     ///
     /// # Errors
-    /// One kind for each thing that can be wrong with the file; it is then as it was.
+    /// See [`OpenError`]. The file is not changed.
     pub async fn open(path: &Path, site: &str) -> Result<Self, OpenError> {
         let connection = open::open(path, site).await?;
         Ok(Self {
             path: path.to_owned(),
             site: site.to_owned(),
             connection,
-            taken_in: watch::Sender::default(),
+            status: watch::Sender::default(),
         })
     }
 
-    /// Opens the file again, as after a failure: a transaction that could be neither committed nor rolled back would be
-    /// in the way of every one after it.
+    /// Opens the file again after a failure: a transaction that could be neither committed nor rolled back would block
+    /// every later one.
     ///
     /// # Errors
-    /// As [`Self::open`]; then this one stays as it is.
+    /// As [`Self::open`]; the old connection stays open.
     pub async fn reopen(&mut self) -> Result<(), OpenError> {
         self.connection = open::open(&self.path, &self.site).await?;
         Ok(())
     }
 
-    /// A reader of the same store, with connections of its own, that can wait for this projector.
+    /// A reader of the same store that can wait for this projector. It has connections of its own.
     ///
     /// # Errors
     /// The file cannot be opened for reading.
     pub async fn history(&self) -> Result<History, OpenError> {
-        Ok(History::open(&self.path).await?.behind(self.taken_in.subscribe()))
+        Ok(History::open(&self.path).await?.with_status(self.status.subscribe()))
     }
 
-    /// How far the journal has been taken in; `None` for an empty store. A power cut may take some of it back, unless
-    /// [`Self::sync`] has come after it.
+    /// The position in the journal; `None` if the store is empty. A power cut may set it back to that of the last
+    /// [`Self::sync`].
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn position(&mut self) -> Result<Option<Position>, StoreError> {
         let position = read_position(&mut self.connection).await?;
         let sequence = position.as_ref().map_or(0, |position| position.sequence);
-        self.taken_in.send_modify(|taken_in| taken_in.sequence = sequence);
+        self.status.send_modify(|status| status.sequence = sequence);
         Ok(position)
     }
 
-    /// Takes in `batch`, whose first record comes right after record `follows` in the journal of `streams`;
-    /// `None` says that it is the first that the journal still holds. All of it is taken in, or nothing.
+    /// Applies `batch` in whole or not at all. Its first record is the one after record `follows` in the journal of
+    /// `streams`, or the journal's first if `follows` is `None`.
     ///
-    /// Bound the batch: its facts are held as JSON until they are written. An empty one does nothing.
+    /// The caller must bound the batch: its facts are kept in memory as JSON until they are written. An empty batch
+    /// changes nothing.
     ///
     /// # Errors
     /// The batch does not follow [`Self::position`], is of other streams or does not fit its own state, or the store
@@ -83,10 +84,10 @@ impl Projector {
         batch: &[Committed],
     ) -> Result<(), ApplyError> {
         let applied = self.apply_all(streams, follows, batch).await;
-        self.taken_in.send_modify(|taken_in| {
-            taken_in.failed = applied.is_err();
+        self.status.send_modify(|status| {
+            status.failed = applied.is_err();
             if let (Ok(()), Some(last)) = (&applied, batch.last()) {
-                taken_in.sequence = last.sequence;
+                status.sequence = last.sequence;
             }
         });
         applied
@@ -99,12 +100,12 @@ impl Projector {
         batch: &[Committed],
     ) -> Result<(), ApplyError> {
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
-        take_in(&mut transaction, streams, follows, batch).await?;
+        write_batch(&mut transaction, streams, follows, batch).await?;
         transaction.commit().await?;
         Ok(())
     }
 
-    /// Empties the store, so that the whole journal can be taken in again. Readers see the old content until then.
+    /// Empties the store, so that the whole journal can be applied again.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -118,22 +119,22 @@ impl Projector {
         Ok(())
     }
 
-    /// Makes the store one of other streams, those that were made anew from it: `next` is the first record there, and
-    /// comes after `position`.
+    /// Moves the store to `position` in the streams that were restored from it, and applies `next`, the first record
+    /// there.
     ///
     /// # Errors
-    /// The store cannot be written; then it is as it was.
+    /// The store cannot be written and is unchanged; or `next` does not follow `position`.
     pub async fn rebase(&mut self, position: &Position, next: Committed) -> Result<(), ApplyError> {
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
         query("DELETE FROM position").execute(&mut *transaction).await?;
         write::position(&mut transaction, position).await?;
-        take_in(&mut transaction, &position.streams, Some(position.sequence), &[next]).await?;
+        write_batch(&mut transaction, &position.streams, Some(position.sequence), &[next]).await?;
         transaction.commit().await?;
         Ok(self.sync().await?)
     }
 
-    /// Makes sure that everything taken in outlasts a power cut, as it must before the journal is trimmed on the
-    /// strength of [`Self::position`].
+    /// Makes everything applied so far survive a power cut. That is required before the journal is trimmed below
+    /// [`Self::position`].
     ///
     /// # Errors
     /// The store cannot be written, or readers kept it busy for too long.
@@ -143,17 +144,17 @@ impl Projector {
         if is_busy { Err(StoreError::Busy) } else { Ok(()) }
     }
 
-    /// Closes the file, with everything written back into it.
+    /// Closes the file after writing everything back into it.
     ///
     /// # Errors
-    /// The store cannot be written; the journal has what is missing.
+    /// The store cannot be written. The journal still has what is missing.
     pub async fn close(self) -> Result<(), StoreError> {
         Ok(self.connection.close().await?)
     }
 }
 
-/// Writes what `batch` changes, and how far the store is with it.
-async fn take_in(
+/// Writes the changes of `batch` and the new position.
+async fn write_batch(
     transaction: &mut SqliteConnection,
     streams: &Streams,
     follows: Option<u64>,
@@ -165,8 +166,8 @@ async fn take_in(
     let position = read_position(transaction).await?;
     check(position.as_ref(), streams, follows, batch)?;
     let changes = Changes::of(batch, position.is_none())?;
-    let rootless = |first: &&Committed| position.is_none() && first.before != State::default();
-    if let Some(first) = batch.first().filter(rootless) {
+    let needs_base = |first: &&Committed| position.is_none() && first.before != State::default();
+    if let Some(first) = batch.first().filter(needs_base) {
         write::base(transaction, first).await?;
     }
     write::changes(transaction, &changes).await?;
@@ -179,7 +180,7 @@ async fn take_in(
     Ok(write::position(transaction, &position).await?)
 }
 
-/// `batch` is of the streams that the store is of, follows what the store has, and is in order.
+/// Checks that `batch` is from the store's streams, follows its position, and is in order.
 fn check(
     position: Option<&Position>,
     streams: &Streams,
@@ -196,7 +197,7 @@ fn check(
     }
     for committed in batch {
         let in_order = last.is_none_or(|last| committed.sequence > last);
-        // The state before a record has the control position after the record before it.
+        // The control position before a record is that of the previous record.
         if !in_order || control.is_some_and(|control| committed.before.control != control) {
             return Err(gap(last, committed.sequence));
         }

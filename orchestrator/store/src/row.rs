@@ -1,4 +1,4 @@
-//! Times in columns, read.
+//! Reading times from columns.
 
 use chrono::{DateTime, Utc};
 use sqlx::Row as _;
@@ -17,7 +17,7 @@ pub(super) fn time(row: &SqliteRow, column: &'static str) -> Result<DateTime<Utc
     from_text(column, row.try_get(column)?)
 }
 
-/// The time in `column`, if there is one.
+/// The time in `column`; `None` if it is NULL.
 pub(super) fn optional_time(
     row: &SqliteRow,
     column: &'static str,

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A store in a directory of its own, which goes with it.
+/// A store in a temporary directory.
 struct TestStore {
     directory: TempDir,
     projector: Projector,
@@ -41,7 +41,7 @@ async fn connect(path: &Path) -> SqliteConnection {
     SqliteConnectOptions::new().filename(path).create_if_missing(true).connect().await.unwrap()
 }
 
-/// Every row that `select` gives, columns joined by ` | `.
+/// The rows of `select`, with columns joined by ` | `.
 async fn rows(path: &Path, select: &'static str) -> Vec<String> {
     let rows = sqlx::query(select).fetch_all(&mut connect(path).await).await.unwrap();
     rows.iter().map(row_text).collect()

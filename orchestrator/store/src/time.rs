@@ -1,4 +1,4 @@
-//! Times as the store writes them.
+//! The text form of times in the store.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 

@@ -1,4 +1,4 @@
-//! The SQL that writes.
+//! The writing SQL.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::changes::{Changes, FactEntry, RunChange};
 use super::position::Position;
 use super::time::to_text;
 
-/// Rows written by one statement. More than this gains nothing; each number of rows is a statement of its own.
+/// The most rows per statement. More would gain nothing; each number of rows is a statement of its own to prepare.
 const ROWS_PER_STATEMENT: usize = 64;
 
-/// Writes every row that `changes` holds.
+/// Writes all rows of `changes`.
 pub(super) async fn changes(connection: &mut SqliteConnection, changes: &Changes) -> sqlx::Result<()> {
     for change in &changes.runs {
         run(connection, &change.run).await?;
@@ -28,7 +28,7 @@ pub(super) async fn changes(connection: &mut SqliteConnection, changes: &Changes
     Ok(())
 }
 
-/// Writes how far the store is.
+/// Writes the store's position.
 pub(super) async fn position(connection: &mut SqliteConnection, position: &Position) -> sqlx::Result<()> {
     let upsert = "INSERT INTO position \
          (one, sequence, append_id, control, journal_created_at, control_created_at) \
@@ -120,7 +120,7 @@ async fn host_rows(
             .push_bind(started.clone())
             .push_bind(host.status.is_final().then(|| to_text(host.since)));
     });
-    // A slot is granted once in a run; later batches know nothing of it any more.
+    // A host's slot is granted once in a run; later batches must not erase its time.
     insert.push(
         " ON CONFLICT (run, host) DO UPDATE SET status = excluded.status, since = excluded.since, \
          reason = excluded.reason, reason_kind = excluded.reason_kind, reason_json = excluded.reason_json, \
@@ -150,5 +150,5 @@ async fn facts(connection: &mut SqliteConnection, entries: &[FactEntry]) -> sqlx
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("what is stored has string keys and no fallible part")
+    serde_json::to_string(value).expect("stored values have string keys and no fallible part")
 }

@@ -1,10 +1,10 @@
-//! Files that are not what they should be: each its error, and none of them changed.
+//! Unusable files: each has its own error, and none is changed.
 
 use std::fs;
 
 use super::*;
 
-/// Opens the file, which must fail, and makes sure that it was not changed.
+/// The error of opening the file, which must leave it unchanged.
 async fn refused(path: &Path) -> OpenError {
     let before = fs::read(path).ok();
     let error = Projector::open(path, "site").await.unwrap_err();
@@ -26,7 +26,7 @@ async fn execute(path: &Path, sql: &'static str) {
 }
 
 #[tokio::test]
-async fn a_store_is_created_and_opened_again() {
+async fn store_is_created_and_reopened() {
     let directory = TempDir::new().unwrap();
     let path = store_of(&directory, "site").await;
     let mut again = Projector::open(&path, "site").await.unwrap();
@@ -36,7 +36,7 @@ async fn a_store_is_created_and_opened_again() {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_a_new_store() {
+async fn empty_file_is_a_new_store() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("store.sqlite");
     fs::write(&path, "").unwrap();
@@ -44,7 +44,7 @@ async fn an_empty_file_is_a_new_store() {
 }
 
 #[tokio::test]
-async fn a_path_that_cannot_be_written() {
+async fn unwritable_path_is_refused() {
     let directory = TempDir::new().unwrap();
     for path in [directory.path().to_owned(), directory.path().join("absent/store.sqlite")] {
         let error = refused(&path).await;
@@ -53,9 +53,9 @@ async fn a_path_that_cannot_be_written() {
     }
 }
 
-/// Root writes to whatever the permissions forbid, so this shows itself to others only.
+/// Root may write in spite of the permissions; then nothing is checked.
 #[tokio::test]
-async fn a_file_without_write_permission() {
+async fn read_only_file_is_refused() {
     let directory = TempDir::new().unwrap();
     let path = store_of(&directory, "site").await;
     let mut permissions = fs::metadata(&path).unwrap().permissions();
@@ -68,7 +68,7 @@ async fn a_file_without_write_permission() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_database_or_torn() {
+async fn damaged_file_is_refused() {
     let directory = TempDir::new().unwrap();
     let text = directory.path().join("text");
     fs::write(&text, "Lorem ipsum dolor sit amet, ".repeat(100)).unwrap();
@@ -82,7 +82,7 @@ async fn what_is_not_a_database_or_torn() {
 }
 
 #[tokio::test]
-async fn a_database_of_another_program() {
+async fn database_of_another_program_is_refused() {
     let directory = TempDir::new().unwrap();
     for (name, sql, id) in [
         ("unnamed", "CREATE TABLE t (x)", 0),
@@ -100,7 +100,7 @@ async fn a_database_of_another_program() {
 }
 
 #[tokio::test]
-async fn a_store_of_a_newer_program() {
+async fn newer_schema_is_refused() {
     let directory = TempDir::new().unwrap();
     let path = store_of(&directory, "site").await;
     execute(&path, "INSERT INTO _sqlx_migrations VALUES (99, 'later', '2030-01-01', 1, x'00', 1)").await;
@@ -112,9 +112,9 @@ async fn a_store_of_a_newer_program() {
     assert!(matches!(error, OpenError::Newer { found: 99, known: 8, .. }), "{error:?}");
 }
 
-/// What stands in it is of another format of the journal.
+/// Its facts have an older format of the journal.
 #[tokio::test]
-async fn a_store_of_an_older_program() {
+async fn older_schema_is_refused() {
     let directory = TempDir::new().unwrap();
     let path = store_of(&directory, "site").await;
     execute(&path, "UPDATE _sqlx_migrations SET version = 7").await;
@@ -131,7 +131,7 @@ async fn a_store_of_an_older_program() {
 }
 
 #[tokio::test]
-async fn a_store_of_another_site() {
+async fn store_of_another_site_is_refused() {
     let directory = TempDir::new().unwrap();
     let path = store_of(&directory, "lund").await;
     let error = refused(&path).await;
@@ -142,7 +142,7 @@ async fn a_store_of_another_site() {
 }
 
 #[tokio::test]
-async fn a_store_that_another_process_writes() {
+async fn store_in_use_is_refused() {
     let directory = TempDir::new().unwrap();
     let path = store_of(&directory, "site").await;
     let mut other = connect(&path).await;

@@ -1,11 +1,11 @@
-//! The state that a store's facts lead to is the one that led to them.
+//! Folding a store's facts gives the state that the kernel had.
 
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_test_site::{TestSite, put_config, trigger};
 
 use super::*;
 
-/// A site with a run behind it and one under way.
+/// A site with one ended run and one under way.
 fn busy() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02", "h03"]);
     let mut records = vec![site.record(&[put_config()]), site.fence()];
@@ -15,7 +15,7 @@ fn busy() -> (TestSite, Vec<Committed>) {
 }
 
 #[tokio::test]
-async fn every_prefix_of_the_records_leads_to_its_state() {
+async fn every_prefix_folds_to_its_state() {
     let (site, records) = busy();
     let mut store = TestStore::new().await;
     let mut follows = None;
@@ -29,9 +29,9 @@ async fn every_prefix_of_the_records_leads_to_its_state() {
     }
 }
 
-/// A journal that was restored begins with a snapshot: the store keeps what came before its first fact.
+/// A restored journal begins with a snapshot: the store keeps the state before its first fact.
 #[tokio::test]
-async fn a_store_that_begins_in_the_middle_leads_there_too() {
+async fn store_from_a_snapshot_folds_to_its_state() {
     let (site, records) = busy();
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &records[4..]).await.unwrap();
@@ -43,7 +43,7 @@ async fn a_store_that_begins_in_the_middle_leads_there_too() {
 }
 
 #[tokio::test]
-async fn a_copy_is_the_same_store() {
+async fn copy_is_the_same_store() {
     let (site, records) = busy();
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &records).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_copy_is_the_same_store() {
 }
 
 #[tokio::test]
-async fn nothing_is_made_by_looking() {
+async fn reading_creates_no_files() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("store.sqlite");
     assert_eq!(fold(&path, "site").await.unwrap(), None);
@@ -71,7 +71,7 @@ async fn nothing_is_made_by_looking() {
 }
 
 #[tokio::test]
-async fn facts_that_are_unknown_or_missing_are_named() {
+async fn unknown_or_missing_facts_are_named() {
     let (_, records) = busy();
     for (sql, expected) in [
         (

@@ -7,7 +7,7 @@ use os_upgrade_test_site::{TestSite, cancel, put_config, run_id, trigger};
 
 use super::*;
 
-/// Configuration, fence and a run that was completed, on three hosts.
+/// Configuration, fence and a completed run on three hosts.
 fn completed_run() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02", "h03"]);
     let mut records = vec![site.record(&[put_config()]), site.fence()];
@@ -15,7 +15,7 @@ fn completed_run() -> (TestSite, Vec<Committed>) {
     (site, records)
 }
 
-/// A run in which the only `upgrade` fails, and whose slot stays held.
+/// A run whose only `upgrade` fails, so that its slot stays held.
 fn failed_run() -> Vec<Committed> {
     let mut site = TestSite::new(["h01", "h02"]);
     let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
@@ -27,7 +27,7 @@ fn failed_run() -> Vec<Committed> {
 }
 
 #[tokio::test]
-async fn a_failed_run_row_by_row() {
+async fn rows_of_a_failed_run() {
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &failed_run()).await.unwrap();
     let rollout = serde_json::to_string(&Rollout::default()).unwrap();
@@ -84,7 +84,7 @@ async fn a_failed_run_row_by_row() {
 }
 
 #[tokio::test]
-async fn the_position_is_the_last_records() {
+async fn position_is_that_of_the_last_record() {
     let mut store = TestStore::new().await;
     let (_, records) = completed_run();
     store.projector.apply(&streams(), None, &records).await.unwrap();
@@ -98,11 +98,11 @@ async fn the_position_is_the_last_records() {
     assert_eq!(store.projector.position().await.unwrap(), Some(expected));
 }
 
-/// However the records are cut into batches, and whether the file is opened anew in between, the rows are the same.
+/// The rows do not depend on the size of batches, nor on reopening in between.
 #[tokio::test]
-async fn batches_restarts_and_rebuilds_come_to_the_same() {
+async fn batches_restarts_and_rebuilds_agree() {
     let (mut site, mut records) = completed_run();
-    // A second and a third run in one record, one of them over at once.
+    // A second and a third run in one record, of which the second ends at once.
     records.push(site.record(&[trigger("r2"), cancel(), trigger("r3")]));
     records.push(site.send());
     let mut whole = TestStore::new().await;
@@ -126,7 +126,7 @@ async fn batches_restarts_and_rebuilds_come_to_the_same() {
 }
 
 #[tokio::test]
-async fn what_does_not_follow_is_refused_whole() {
+async fn batches_that_do_not_follow_are_refused() {
     let (_, records) = completed_run();
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &records[..3]).await.unwrap();
@@ -165,7 +165,7 @@ async fn other_streams_are_refused() {
 }
 
 #[tokio::test]
-async fn a_record_that_does_not_fit_its_state_is_refused_whole() {
+async fn record_that_does_not_fit_is_refused() {
     let (_, mut records) = completed_run();
     let last = records.len() - 1;
     records[last].before = records[0].before.clone();
@@ -176,9 +176,9 @@ async fn a_record_that_does_not_fit_its_state_is_refused_whole() {
     assert_eq!(dump(&store.path()).await, ["1 | site"]);
 }
 
-/// The journal was trimmed below a snapshot: what the snapshot knew of runs is there, the facts before are not.
+/// The journal was trimmed below a snapshot: the snapshot's runs are stored, earlier facts are not.
 #[tokio::test]
-async fn an_empty_store_begins_where_the_journal_begins() {
+async fn empty_store_begins_with_the_journal() {
     let (_, records) = completed_run();
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &records[6..]).await.unwrap();
@@ -192,7 +192,7 @@ async fn an_empty_store_begins_where_the_journal_begins() {
 }
 
 #[tokio::test]
-async fn runs_newest_first_page_by_page() {
+async fn runs_are_paged_newest_first() {
     let mut site = TestSite::new(["h01"]);
     let mut records = vec![site.record(&[put_config()]), site.fence()];
     for run in ["r1", "r2", "r3", "r4", "r5"] {
@@ -216,7 +216,7 @@ async fn runs_newest_first_page_by_page() {
 }
 
 #[tokio::test]
-async fn facts_page_by_page() {
+async fn facts_are_paged() {
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &failed_run()).await.unwrap();
     let history = store.projector.history().await.unwrap();
@@ -239,9 +239,9 @@ async fn facts_page_by_page() {
     );
 }
 
-/// A page of a large table is lost: opening does not read it, using it says so, and nothing panics.
+/// A page of a large table is damaged: opening does not read it, but using it reports the damage.
 #[tokio::test]
-async fn a_file_that_is_torn_in_the_middle() {
+async fn damaged_page_is_reported() {
     let (_, records) = completed_run();
     let mut store = TestStore::new().await;
     let path = store.path();
@@ -262,21 +262,21 @@ async fn a_file_that_is_torn_in_the_middle() {
 }
 
 #[tokio::test]
-async fn a_sync_writes_everything_back_into_the_file() {
+async fn sync_writes_back_into_the_file() {
     let (_, records) = completed_run();
     let mut store = TestStore::new().await;
     store.projector.sync().await.unwrap();
     store.projector.apply(&streams(), None, &records).await.unwrap();
     store.projector.sync().await.unwrap();
-    // The file alone, without its write-ahead log, has it all.
+    // The file alone, without its write-ahead log, is complete.
     let copy = store.directory.path().join("copy.sqlite");
     std::fs::copy(store.path(), &copy).unwrap();
     assert_eq!(dump(&copy).await, dump(&store.path()).await);
 }
 
-/// A site has far more facts of runs than of any of these.
+/// A site has far more facts about runs than audited ones.
 #[tokio::test]
-async fn every_audit_is_read_by_an_index_made_for_it() {
+async fn every_audit_has_an_index() {
     let store = TestStore::new().await;
     let mut connection = connect(&store.path()).await;
     for audit in Audit::ALL {
