@@ -1,7 +1,7 @@
 //! The file of a backup: a gzipped tar of a manifest and the files it names, each with its length and SHA-256.
 //!
-//! Any tar can list and unpack it. It is read as a whole before anything is made of it, so that a damaged one changes
-//! nothing; gzip's own checksum covers the manifest.
+//! Any tar can list and unpack it. The whole archive is read before anything is changed, so a damaged one does no harm.
+//! Gzip's own checksum covers the manifest.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,23 +18,24 @@ use sha2::{Digest, Sha256};
 
 /// The format that this version writes, and the only one it reads.
 pub const FORMAT: u32 = 2;
-/// The manifest's name; it comes first.
+/// The manifest's name; it is the first entry.
 const MANIFEST: &str = "manifest.json";
-/// Largest manifest, in bytes.
+/// The largest manifest, in bytes.
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
-/// Files that an archive may hold besides its manifest.
+/// The store, an SQLite file.
 pub const STORE: &str = "store.db";
-/// The state at the position, for people; the history leads to it too.
+/// The state at the position, for people. It must match the store's history.
 pub const STATE: &str = "state.json";
 /// The orchestrator's settings, without secrets, for people.
 pub const SETTINGS: &str = "settings.txt";
-/// The journal's messages.
+/// The journal's messages, one JSON object a line.
 pub const JOURNAL: &str = "journal.jsonl";
-/// The control stream's messages.
+/// The control stream's messages, one JSON object a line.
 pub const CONTROL: &str = "control.jsonl";
+/// The files that an archive may contain besides its manifest.
 const FILES: [&str; 5] = [STORE, STATE, SETTINGS, JOURNAL, CONTROL];
 
-/// What an archive is.
+/// The manifest of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Manifest {
@@ -46,11 +47,11 @@ pub struct Manifest {
     pub kind: Kind,
     /// The site.
     pub site: String,
-    /// When.
+    /// When it was made.
     pub made_at: DateTime<Utc>,
-    /// How far its store is, if it has one with something in it.
+    /// The position of its store; `None` if that is missing, empty or damaged.
     pub position: Option<At>,
-    /// The files.
+    /// The files by name.
     pub files: BTreeMap<String, Entry>,
 }
 
@@ -58,9 +59,9 @@ pub struct Manifest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// An operator asked for a backup.
+    /// An operator made a backup.
     Backup,
-    /// A restoration was about to replace it.
+    /// A restoration saved the data that it replaced.
     Saved,
 }
 
@@ -72,9 +73,9 @@ pub struct At {
     pub journal: u64,
     /// Its append id.
     pub append_id: String,
-    /// How far the control stream had been taken into account.
+    /// The position in the control stream as of that record.
     pub control: u64,
-    /// The end of the control stream.
+    /// The last sequence of the control stream.
     pub control_end: u64,
 }
 
@@ -88,10 +89,10 @@ pub struct Entry {
     pub sha256: String,
 }
 
-/// An archive cannot be written or used. Nothing has been changed.
+/// Why an archive cannot be written or used. Nothing has been changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// There is a file already.
+    /// The file exists already.
     #[error("{} exists; `--force` replaces it", .0.display())]
     Exists(PathBuf),
     /// It cannot be written.
@@ -99,7 +100,7 @@ pub enum ArchiveError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// It cannot be opened.
@@ -107,13 +108,13 @@ pub enum ArchiveError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// It is something else.
+    /// It is not a backup.
     #[error("{} is not a backup of os-upgrade", .0.display())]
     NotABackup(PathBuf),
-    /// It is cut off or has been changed.
+    /// It is truncated or has been changed.
     #[error("the backup {} is damaged: {what}", path.display())]
     Damaged {
         /// The file.
@@ -129,25 +130,25 @@ pub enum ArchiveError {
         /// Its format.
         found: u32,
     },
-    /// It is another site's.
+    /// It belongs to another site.
     #[error("the backup {} is of site {found:?}, not of {expected:?}", path.display())]
     OtherSite {
         /// The file.
         path: PathBuf,
-        /// The site it is of.
+        /// Its site.
         found: String,
-        /// The site that was to be restored.
+        /// This site.
         expected: String,
     },
-    /// It holds no history.
-    #[error("the backup {} holds no store to go on from", .0.display())]
+    /// It contains no store with a history.
+    #[error("the backup {} contains no store to restore", .0.display())]
     NoStore(PathBuf),
 }
 
-/// Writes an archive of those files in `directory` that an archive may hold to `path`: whole and synced, or not at all.
+/// Writes an archive of the known files in `directory` to `path`, either whole and synced or not at all.
 ///
 /// # Errors
-/// `path` exists and is not to be replaced, or cannot be written.
+/// `path` exists and `replace` is false, or it cannot be written.
 pub fn write(
     path: &Path,
     replace: bool,
@@ -174,12 +175,12 @@ pub fn write(
     Ok(manifest)
 }
 
-/// The directory that `path` is in.
+/// The directory of `path`.
 pub fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes what was created, renamed or removed in a directory outlast a power cut.
+/// Makes creations, renames and removals in a directory survive a power cut.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
@@ -241,10 +242,10 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// Reads the whole archive at `path` into `directory`, and makes sure that all of it is as it was written.
+/// Unpacks the archive at `path` into `directory`, and verifies all of it.
 ///
 /// # Errors
-/// It is not a backup of `site` that this version can use whole.
+/// It is not an undamaged backup of `site` that this version can read.
 pub fn read(path: &Path, site: &str, directory: &Path) -> Result<Manifest, ArchiveError> {
     let unreadable = |source| ArchiveError::Read { path: path.to_owned(), source };
     let damaged = |what: String| ArchiveError::Damaged { path: path.to_owned(), what };
@@ -264,9 +265,9 @@ pub fn read(path: &Path, site: &str, directory: &Path) -> Result<Manifest, Archi
     for entry in entries {
         let mut entry = entry.map_err(broken)?;
         let name = entry.path().map_err(broken)?.to_string_lossy().into_owned();
-        // The name is one of ours, so it leads nowhere else.
+        // Only known names are accepted, so none leads out of the directory.
         if !manifest.files.contains_key(&name) || !FILES.contains(&name.as_str()) {
-            return Err(damaged(format!("it holds {name:?}, which its manifest does not name")));
+            return Err(damaged(format!("it contains {name:?}, which its manifest does not name")));
         }
         let file = File::create(directory.join(&name)).map_err(unreadable)?;
         let mut hashing = Hashing { inner: file, hash: Sha256::new(), size: 0 };
@@ -274,7 +275,7 @@ pub fn read(path: &Path, site: &str, directory: &Path) -> Result<Manifest, Archi
         hashing.inner.sync_all().map_err(unreadable)?;
         found.insert(name, hashing.entry());
     }
-    // Reading to the end has gzip compare its checksum.
+    // At the end of the stream, gzip verifies its checksum.
     io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(broken)?;
     if let Some(name) =
         manifest.files.iter().find(|(name, entry)| found.get(*name) != Some(entry)).map(|(name, _)| name)
@@ -300,7 +301,7 @@ fn read_manifest(path: &Path, mut entry: tar::Entry<'_, impl Read>) -> Result<Ma
     }
     let mut json = Vec::new();
     entry.read_to_end(&mut json).map_err(|error| damaged(error.to_string()))?;
-    // Another format may look different in everything but this.
+    // In another format, every field but this may differ.
     let Format { format } = serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))?;
     if format != FORMAT {
         return Err(ArchiveError::OtherFormat { path: path.to_owned(), found: format });
@@ -308,7 +309,7 @@ fn read_manifest(path: &Path, mut entry: tar::Entry<'_, impl Read>) -> Result<Ma
     serde_json::from_slice(&json).map_err(|error| damaged(format!("its manifest: {error}")))
 }
 
-/// The id of the archive at `path`: what tells it from every other.
+/// The id of the archive at `path`: its SHA-256.
 ///
 /// # Errors
 /// It cannot be read.
@@ -317,11 +318,11 @@ pub fn id(path: &Path) -> Result<String, ArchiveError> {
     entry.map(|entry| entry.sha256).map_err(|source| ArchiveError::Read { path: path.to_owned(), source })
 }
 
-/// A directory next to where something is to be written, which goes when this does.
+/// A temporary directory in `beside`, deleted on drop.
 ///
 /// # Errors
-/// It cannot be made.
-pub fn workshop(beside: &Path) -> Result<tempfile::TempDir, ArchiveError> {
+/// It cannot be created.
+pub fn scratch_directory(beside: &Path) -> Result<tempfile::TempDir, ArchiveError> {
     let failed = |source| ArchiveError::Write { path: beside.to_owned(), source };
     fs::metadata(beside).map_err(failed)?;
     tempfile::Builder::new().prefix(".os-upgrade-").tempdir_in(beside).map_err(failed)

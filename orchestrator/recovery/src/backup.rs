@@ -1,5 +1,5 @@
-//! A backup of a site that runs: the store, brought up to the end that the journal had when the backup began, so that
-//! history and state are of one moment and everything that had been answered by then is in it.
+//! A backup of a running site: a copy of the store, brought up to the end that the journal had when the backup began.
+//! So history and state are consistent, and every change that was answered by then is included.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ use super::archive::{self, At, Kind, Manifest};
 use super::site::{Site, connect_to, layout};
 use super::{RecoveryError, collect};
 
-/// Records that are taken in at once.
+/// The most records applied at once.
 const BATCH_MAX: usize = 256;
 
 /// Writes a backup of the site to `path`.
 ///
 /// # Errors
-/// Store or bus cannot be read, the bus has lost something, or `path` cannot be written.
+/// Store or bus cannot be read, the bus has lost data, or `path` cannot be written.
 pub async fn backup(settings: Settings, path: &Path, replace: bool) -> Result<Manifest, RecoveryError> {
     if !replace && path.exists() {
         return Err(archive::ArchiveError::Exists(path.to_owned()).into());
@@ -35,14 +35,14 @@ pub async fn backup(settings: Settings, path: &Path, replace: bool) -> Result<Ma
     if let Some(bus) = running_bus(&settings).await {
         return of_bus(&settings, &bus?, path, replace).await;
     }
-    // Nobody runs the managed server: it is started for as long as this takes.
+    // The managed server does not run: it is started for the time of the backup.
     let site = Site::open(settings).await?;
     let written = of_bus(&site.settings, &site.bus, path, replace).await;
     site.close().await;
     written
 }
 
-/// The bus, unless it is a managed one that does not run.
+/// The bus; `None` if it is a managed one that does not run.
 async fn running_bus(settings: &Settings) -> Option<Result<Bus, RecoveryError>> {
     match settings.nats.mode() {
         NatsMode::External { .. } => Some(connect_to(settings, None).await),
@@ -63,8 +63,8 @@ async fn of_bus(
 ) -> Result<Manifest, RecoveryError> {
     let site = layout(settings).site;
     let database = settings.store.database();
-    let workshop = archive::workshop(archive::parent(path))?;
-    let copy = workshop.path().join(archive::STORE);
+    let scratch = archive::scratch_directory(archive::parent(path))?;
+    let copy = scratch.path().join(archive::STORE);
     store::copy(&database, site, &copy).await?;
     let folded = store::fold(&copy, site).await?.ok_or_else(|| RecoveryError::EmptyStore(database))?;
 
@@ -77,12 +77,12 @@ async fn of_bus(
     let folded = catch_up(bus, site, &copy, folded).await?;
 
     let write = |name: &str, bytes: &[u8]| {
-        let path = workshop.path().join(name);
+        let path = scratch.path().join(name);
         std::fs::write(&path, bytes).map_err(|source| RecoveryError::File { path, source })
     };
     let state = serde_json::to_vec_pretty(&folded.state).expect("a state serialises");
     write(archive::STATE, &state)?;
-    // Passwords in URLs are not displayed, and credentials are named by their file.
+    // Settings display no passwords in URLs, and name credentials by their files.
     write(archive::SETTINGS, format!("{settings:#?}\n").as_bytes())?;
     let manifest = Manifest {
         format: archive::FORMAT,
@@ -98,13 +98,13 @@ async fn of_bus(
         }),
         files: std::collections::BTreeMap::new(),
     };
-    Ok(archive::write(path, replace, manifest, workshop.path())?)
+    Ok(archive::write(path, replace, manifest, scratch.path())?)
 }
 
-/// Brings the copy up to the journal's end: the store of a running site is a little behind.
+/// Brings the copy up to the journal's end, because the store of a running site is a little behind.
 ///
 /// # Errors
-/// The journal cannot be read from there on, or the store not be written.
+/// The rest of the journal cannot be read, or the store cannot be written.
 pub(super) async fn catch_up(
     bus: &Bus,
     site: &str,

@@ -1,5 +1,4 @@
-//! What stands in the streams: messages as lines of JSON, the journal followed to its end, and commands that no reply
-//! has answered.
+//! Reading the streams: messages as lines of JSON, the journal to its end, and commands that no reply has answered.
 
 use std::collections::{BTreeMap, btree_map};
 use std::fs::File;
@@ -21,7 +20,8 @@ use serde_json::json;
 
 use super::RecoveryError;
 
-/// Writes every message of `stream` to `path`, one a line: sequence, time, subject, headers, payload in base64.
+/// Writes every message of `stream` to `path`, one JSON object a line: sequence, time, subject, headers, payload in
+/// base64.
 pub(super) async fn messages(bus: &Bus, stream: &str, path: &Path) -> Result<(), RecoveryError> {
     let failed = |source| RecoveryError::File { path: path.to_owned(), source };
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
@@ -40,7 +40,7 @@ fn write_line(file: &mut impl std::io::Write, message: &Scanned<'_>) -> std::io:
     writeln!(file, "{line}")
 }
 
-/// Follows the journal after `follower` to its present end; `take` is handed each record.
+/// Follows the journal from the follower's tip to its present end; `take` is called with each record.
 pub(super) async fn follow(
     bus: &Bus,
     follower: &mut Follower,
@@ -68,7 +68,7 @@ pub(super) async fn follow(
     }
 }
 
-/// Reads the journal from its beginning to its end, and folds it.
+/// Folds the journal from its beginning to its end. The inner error: the journal is damaged.
 pub async fn fold_journal(bus: &Bus) -> Result<Result<Follower, JournalError>, RecoveryError> {
     let mut follower = Follower::default();
     match follow(bus, &mut follower, |_| {}).await {
@@ -78,8 +78,8 @@ pub async fn fold_journal(bus: &Bus) -> Result<Result<Follower, JournalError>, R
     }
 }
 
-/// Commands in the control stream that may still be carried out, or be under way, as far as `state` cannot tell: those
-/// of its active run, and those after its position. `known_stream` says whether its position is one in this stream.
+/// Commands in the control stream that may be under way, or may still be carried out, and whose outcome `state` does
+/// not have: those of its active run, and those after its position. `known_stream`: the position is one in this stream.
 pub(super) async fn outstanding(
     bus: &Bus,
     state: &State,
@@ -88,7 +88,7 @@ pub(super) async fn outstanding(
     let from = if known_stream { first_unaccounted(state) } else { 1 };
     let mut open = OpenCommands::default();
     bus.scan(subject::CONTROL_STREAM, from, |message| {
-        open.take(message);
+        open.apply(message);
         Ok(())
     })
     .await?;
@@ -102,19 +102,19 @@ pub(super) async fn outstanding(
     Ok(open.collect())
 }
 
-/// The first command that may be outstanding: of those before, `state` knows what has become.
+/// The first sequence of a command that may be outstanding: `state` has the outcomes of all earlier ones.
 fn first_unaccounted(state: &State) -> u64 {
     let hosts = state.run.iter().flat_map(|run| run.hosts().values());
     let sent = hosts.filter_map(|host| host.command?.sequence);
     sent.min().unwrap_or(u64::MAX).min(state.control + 1)
 }
 
-/// The last command of every host that no reply has settled: of `prepare`, and of what changes the host.
+/// For every host, the last unsettled `prepare`, and the last unsettled command that changes the host.
 #[derive(Default)]
 struct OpenCommands(BTreeMap<(HostName, bool), (u64, CommandId)>);
 
 impl OpenCommands {
-    fn take(&mut self, message: &Scanned<'_>) {
+    fn apply(&mut self, message: &Scanned<'_>) {
         let Some(raw) = message.as_control() else { return };
         let sequence = message.sequence;
         match control::read(&raw) {
@@ -125,7 +125,7 @@ impl OpenCommands {
                 let key = (host, reply.action == Action::Prepare);
                 let settled = |(command, id): &mut (u64, CommandId)| {
                     let command = SentCommand { action: id.action, sequence: *command };
-                    command.answered_by(reply.action, in_reply_to, sequence) && is_through(&reply)
+                    command.answered_by(reply.action, in_reply_to, sequence) && is_settled(&reply)
                 };
                 if let btree_map::Entry::Occupied(mut open) = self.0.entry(key)
                     && settled(open.get_mut())
@@ -133,7 +133,7 @@ impl OpenCommands {
                     open.remove();
                 }
             }
-            // Not ours, or not to be read: it says nothing of a command of ours.
+            // Foreign or invalid messages settle nothing.
             ControlMessage::Command { id: None, .. }
             | ControlMessage::Reply { reply: Err(_), .. }
             | ControlMessage::Leader
@@ -142,8 +142,8 @@ impl OpenCommands {
     }
 }
 
-/// Whether the host is certainly not at work any more, nor in a state that keeps its slot.
-fn is_through(reply: &Reply) -> bool {
+/// Whether the host has certainly finished the command and does not keep its slot.
+fn is_settled(reply: &Reply) -> bool {
     match reply.action {
         Action::Prepare => true,
         Action::Upgrade | Action::Reboot => reply.result == Outcome::Done,

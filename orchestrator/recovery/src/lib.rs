@@ -1,11 +1,11 @@
-//! When the bus has lost something: what that is, backups, and going on from one, or from the store alone.
+//! Backups, what the bus has lost, and restorations from a backup or from the store alone.
 //!
-//! - [`archive`]: the file of a backup, and what can be wrong with one;
-//! - [`site`]: store, bus and lease of a site that nobody else uses meanwhile;
-//! - [`collect`]: what stands in the streams, put into files;
-//! - [`backup`]: the whole site at one position of its journal, while it runs;
-//! - [`loss`]: what exactly the bus has lost, in words;
-//! - [`plan`], [`restore`]: what a restoration would do, and doing it.
+//! - [`archive`]: the file of a backup;
+//! - [`site`]: settings, bus and lease of a site on which no orchestrator runs;
+//! - [`collect`]: reading the streams, into files or a state;
+//! - [`backup`]: a backup of the whole site at one position of its journal, while it runs;
+//! - [`loss`]: a description of what the bus has lost;
+//! - [`plan`], [`restore`]: planning a restoration, and carrying it out.
 
 pub mod archive;
 pub mod backup;

@@ -1,4 +1,4 @@
-//! What exactly the bus has lost, in words for the operator: found by comparing the streams with the store.
+//! A description of what the bus has lost, for operators, found by comparing the streams with the store.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,26 +13,27 @@ use os_upgrade_shell::node::{Loss, Stream};
 use os_upgrade_store::{CommandRow, FactRow, History, StoreError};
 use tokio::time::Instant;
 
-/// How many facts, and how many commands, are named before it is said how many more there are.
+/// The most facts or commands that are named; of the rest only the number is given.
 const NAMED_MAX: usize = 12;
-/// How many facts are looked through for those worth naming.
-const LOOKED_AT_MAX: u32 = 10_000;
-/// How long the store may take to have what had been acknowledged before the loss.
+/// The most facts that are searched for the important ones.
+const FACTS_READ_MAX: u32 = 10_000;
+/// How long to wait for the store to get what was acknowledged before the loss.
 const CATCH_UP: Duration = Duration::from_secs(2);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the store's position is read in that time.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What to do about it.
-const WAY_ON: &str = "nothing is sent until an operator has stopped this and decided: bring the lost data back, or go \
+/// What the operator can do.
+const ADVICE: &str = "nothing is sent until an operator has stopped this and decided: bring the lost data back, or go \
                       on from the store with `os-upgrade restore --from-store`";
 
-/// What `losses` mean, as far as the store can tell, and what to do about it.
+/// What `losses` mean, as far as the store shows, and what the operator can do.
 pub async fn account(bus: &Bus, history: &History, losses: &[Loss]) -> String {
     let mut sentences = what_is_lost(bus, history, losses).await;
-    sentences.push(WAY_ON.to_owned());
+    sentences.push(ADVICE.to_owned());
     sentences.join("; ")
 }
 
-/// What `losses` mean, as far as the store can tell: a sentence for each.
+/// What `losses` mean, as far as the store shows: one sentence for each.
 pub async fn what_is_lost(bus: &Bus, history: &History, losses: &[Loss]) -> Vec<String> {
     let mut sentences = Vec::new();
     for loss in losses {
@@ -40,13 +41,14 @@ pub async fn what_is_lost(bus: &Bus, history: &History, losses: &[Loss]) -> Vec<
             Stream::Journal => journal(bus, history, loss).await,
             Stream::Control => control(bus, history, loss).await,
         };
-        sentences
-            .push(found.unwrap_or_else(|error| format!("what was in {} is not known: {error}", loss.stream)));
+        sentences.push(
+            found.unwrap_or_else(|error| format!("what {} has lost is not known: {error}", loss.stream)),
+        );
     }
     sentences
 }
 
-/// What was missing could not be looked up.
+/// Why a loss could not be described.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -62,7 +64,7 @@ async fn journal(bus: &Bus, history: &History, loss: &Loss) -> Result<String, Er
         None => first_other_record(bus, history).await?,
     };
     let stored = history.position().await?.map_or(0, |position| position.sequence);
-    let (count, facts) = history.facts_from(first, LOOKED_AT_MAX).await?;
+    let (count, facts) = history.facts_from(first, FACTS_READ_MAX).await?;
     let mut text = format!("{} lost", span("journal", &first.to_string(), loss.known));
     match facts.first().zip(facts.last()) {
         None => text.push_str(", in which the store has no fact"),
@@ -82,25 +84,26 @@ async fn journal(bus: &Bus, history: &History, loss: &Loss) -> Result<String, Er
     Ok(text)
 }
 
-/// What was committed right before the loss is on its way to the store.
+/// Waits until the store has `known`, within [`CATCH_UP`]: records from right before the loss may still be on their
+/// way.
 async fn await_position(history: &History, known: u64) -> Result<(), Error> {
     let start = Instant::now();
     while start.elapsed() < CATCH_UP {
         if history.position().await?.is_some_and(|position| position.sequence >= known) {
             break;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
-/// The first record of the store that the journal does not have. Everything before a message that is the same is the
-/// same too, so half of what is left is ruled out by each look.
+/// The sequence of the first record that store and journal do not share, found by bisection: before a shared record,
+/// all records are shared.
 async fn first_other_record(bus: &Bus, history: &History) -> Result<u64, Error> {
     let sequences = history.sequences().await?;
     let mut bisection = Bisection::of(sequences.len());
     while let Some(index) = bisection.next() {
-        bisection.note(index, same_record(bus, history, sequences[index]).await?);
+        bisection.record(index, same_record(bus, history, sequences[index]).await?);
     }
     let last_common = bisection.good().checked_sub(1).and_then(|last| sequences.get(last));
     Ok(last_common.map_or(1, |last| last + 1))
@@ -118,7 +121,7 @@ async fn same_record(bus: &Bus, history: &History, sequence: u64) -> Result<bool
         && rows.iter().zip(&record.facts).all(same))
 }
 
-/// Finds how many leading items are good, when no good one comes after one that is not.
+/// Finds how many leading items are good, given that no good item follows a bad one.
 #[derive(Debug)]
 struct Bisection {
     good: usize,
@@ -130,12 +133,12 @@ impl Bisection {
         Self { good: 0, bad: items }
     }
 
-    /// The index of the item to look at next.
+    /// The index of the next item to check; `None` at the end.
     fn next(&self) -> Option<usize> {
         (self.good < self.bad).then(|| self.good + (self.bad - self.good) / 2)
     }
 
-    fn note(&mut self, index: usize, is_good: bool) {
+    fn record(&mut self, index: usize, is_good: bool) {
         if is_good {
             self.good = index + 1;
         } else {
@@ -143,7 +146,7 @@ impl Bisection {
         }
     }
 
-    /// How many are good, once there is nothing left to look at.
+    /// The number of good items, once [`Self::next`] returns `None`.
     fn good(&self) -> usize {
         self.good
     }
@@ -156,30 +159,35 @@ async fn control(bus: &Bus, history: &History, loss: &Loss) -> Result<String, Er
     } else {
         let mut bisection = Bisection::of(commands.len());
         while let Some(index) = bisection.next() {
-            bisection.note(index, stands(bus, &commands[index]).await?);
+            bisection.record(index, is_in_stream(bus, &commands[index]).await?);
         }
         bisection.good()
     };
-    let gone = &commands[common..];
-    let first = loss.first_missing().or_else(|| Some(gone.first()?.sequence));
+    let missing = &commands[common..];
+    let first = loss.first_missing().or_else(|| Some(missing.first()?.sequence));
     let first = first.map_or_else(|| "some".to_owned(), |first| first.to_string());
     let mut text = format!("{} lost", span("control", &first, loss.known));
-    if gone.is_empty() {
+    if missing.is_empty() {
         text.push_str(", with no command that the store knows of");
     } else {
-        let named = gone.iter().map(|command| format!("{} of {}", command.action, command.host));
-        let _ = write!(text, ", with {}: {}", counted(gone.len() as u64, "command"), list(named, gone.len()));
+        let named = missing.iter().map(|command| format!("{} of {}", command.action, command.host));
+        let _ = write!(
+            text,
+            ", with {}: {}",
+            counted(missing.len() as u64, "command"),
+            list(named, missing.len())
+        );
     }
     Ok(text)
 }
 
-async fn stands(bus: &Bus, command: &CommandRow) -> Result<bool, Error> {
+async fn is_in_stream(bus: &Bus, command: &CommandRow) -> Result<bool, Error> {
     let found = bus.subject_at(subject::CONTROL_STREAM, command.sequence).await?;
     let wanted = HostName::new(&command.host).ok().map(|host| subject::command(&host));
     Ok(found.is_some() && found == wanted)
 }
 
-/// Which messages, with the verb.
+/// A range of messages as a subject with its verb.
 fn span(stream: &str, first: &str, last: u64) -> String {
     if first == last.to_string() {
         format!("{stream} message {last} is")
@@ -207,7 +215,7 @@ fn read(row: &FactRow) -> Option<Fact> {
     serde_json::from_str(row.fact.get()).ok()
 }
 
-/// The facts that say most, in their order: runs and configurations first of all, then what became of hosts.
+/// The most important facts, in their order in the journal.
 fn name_facts(count: u64, rows: &[FactRow]) -> String {
     let mut named: Vec<(Importance, usize, String)> = rows
         .iter()
@@ -232,11 +240,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_differs_is_found() {
+    fn bisection_finds_the_first_difference() {
         for bound in 0..=7 {
             let mut bisection = Bisection::of(7);
             while let Some(index) = bisection.next() {
-                bisection.note(index, index < bound);
+                bisection.record(index, index < bound);
             }
             assert_eq!(bisection.good(), bound);
         }

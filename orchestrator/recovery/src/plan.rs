@@ -1,4 +1,4 @@
-//! What a restoration would do, told before it is done. Nothing is changed here.
+//! Planning a restoration, so that the operator sees it first. Nothing is changed here.
 
 use std::path::{Path, PathBuf};
 
@@ -19,12 +19,12 @@ use super::site::Site;
 use super::{RecoveryError, collect};
 use crate::loss;
 
-/// Who is said to have restored a site: whoever may start the program there.
+/// The actor in the record of a restoration.
 const ACTOR: &str = "os-upgrade restore";
-/// What an unfinished restoration from the store is known by.
+/// The id of a restoration from the store.
 const FROM_STORE: &str = "store";
 
-/// What a restoration goes on from.
+/// What is restored.
 #[derive(Debug)]
 pub enum Source {
     /// The store of this instance.
@@ -33,72 +33,72 @@ pub enum Source {
     Backup {
         /// The file.
         file: PathBuf,
-        /// Whether what stands at the site may be replaced.
+        /// Whether the site's present data may be replaced.
         replace: bool,
     },
 }
 
-/// What there is to do.
+/// What a restoration has to do.
 #[derive(Debug)]
 pub enum Work {
-    /// Nothing is missing.
+    /// Nothing, for this reason.
     Nothing(String),
-    /// An earlier restoration was cut off at its very end: only its mark is left.
+    /// An earlier restoration was interrupted just before its end: only its mark is left.
     Unmark,
-    /// This.
+    /// Carry out this plan.
     Restore(Box<Plan>),
 }
 
 /// A restoration, ready to be carried out.
 #[derive(Debug)]
 pub struct Plan {
-    /// What operators are told.
+    /// The summary for operators.
     pub summary: Summary,
-    /// The state that is gone on from.
+    /// The state to restore.
     pub(super) state: State,
-    /// Where it is in the old journal.
+    /// Its position in the old journal.
     pub(super) position: Position,
-    /// The record that makes it one that nothing is taken for granted in.
+    /// The record of the restoration, which ends the run and holds every slot that may be in use.
     pub(super) record: Record,
-    /// The id that tells it from other restorations.
+    /// The id of the restoration: that of the backup, or [`FROM_STORE`].
     pub(super) id: String,
-    /// The store to put in the place of the present one, from a backup.
+    /// The unpacked backup with the store that replaces the present one; `None` for a restoration from the store.
     pub(super) unpacked: Option<tempfile::TempDir>,
 }
 
-/// A restoration in words and numbers.
+/// A summary of a restoration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Summary {
     /// The site.
     pub site: String,
-    /// What it goes on from.
+    /// What is restored: the store or a backup.
     pub source: String,
-    /// What is missing, or stands in the way: why there is something to do.
+    /// Why there is something to do: one sentence for each loss, or the backup.
     pub because: Vec<String>,
-    /// The last journal message that is known.
+    /// The last known journal sequence.
     pub known_to: u64,
-    /// How many facts lead there.
+    /// The number of facts up to there.
     pub facts: u64,
     /// The sequence of the new journal's first message.
     pub journal_from: u64,
-    /// Whether the control stream stays as it is; else it is emptied and goes on at `control-from`.
+    /// Whether the control stream is kept; else it is emptied and continues at `control-from`.
     pub control_kept: bool,
     /// The sequence of the control stream's next message.
     pub control_from: u64,
     /// The active run, which ends as failed.
     pub run_ended: Option<RunId>,
-    /// Hosts of it that were under way.
+    /// Hosts of that run that were under way.
     pub under_way: Vec<HostName>,
-    /// Hosts whose slot is held, because they may be at work.
+    /// Hosts whose slot is held after the restoration, because they may still be at work.
     pub held: Vec<HostName>,
 }
 
 impl Plan {
-    /// What there is to do at `site`.
+    /// Plans the restoration of `source` at `site`.
     ///
     /// # Errors
-    /// An orchestrator is at work, the source cannot be used, or the site is not to be replaced.
+    /// An orchestrator is running, the source cannot be used, or the site has data that must not be replaced.
     pub async fn make(site: &Site, source: &Source) -> Result<Work, RecoveryError> {
         if let Some(holder) = site.bus.lease_holder().await?
             && holder.instance != site.directory.instance()
@@ -117,8 +117,8 @@ async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
     let folded = store::fold(&database, site.layout().site).await?;
     let folded = folded.ok_or_else(|| RecoveryError::EmptyStore(database.clone()))?;
     let mark = site.bus.unfinished_restoration().await?;
-    let found = Found::of(site, &folded).await?;
-    // A journal that has lost nothing may have more than the store, which is behind it. That must not be forgotten.
+    let found = Comparison::of(site, &folded).await?;
+    // If only the control stream has lost data, the journal may be ahead of the store. Its records must be kept.
     let folded = if mark.is_none() && found.has_more(&folded) {
         catch_up(&site.bus, site.layout().site, &database, folded).await?
     } else {
@@ -131,13 +131,13 @@ async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
         }
         match collect::fold_journal(&site.bus).await? {
             Ok(_) => return Ok(Work::Nothing(nothing_missing(&folded))),
-            // What another version wrote is not lost, and not to be replaced.
+            // A journal of another version is not lost and must not be replaced.
             Err(error @ JournalError::OtherFormat { .. }) => return Err(error.into()),
             Err(error) => because.push(with_causes(&error)),
         }
     }
-    let restored = Restored { folded, source: RestoreSource::Store, because, id: FROM_STORE.to_owned() };
-    restored.plan(site, &found, None).await
+    let origin = Origin { folded, source: RestoreSource::Store, because, id: FROM_STORE.to_owned() };
+    origin.plan(site, &found, None).await
 }
 
 fn nothing_missing(folded: &Folded) -> String {
@@ -152,14 +152,14 @@ async fn from_backup(site: &Site, file: &Path, replace: bool) -> Result<Work, Re
     let present = store::fold(&site.settings.store.database(), site.layout().site).await;
     if resumed
         && let Ok(Some(present)) = &present
-        && Found::of(site, present).await?.losses.is_empty()
+        && Comparison::of(site, present).await?.losses.is_empty()
     {
         return Ok(Work::Unmark);
     }
-    let found = Found::of(site, &folded).await?;
-    let in_the_way = in_the_way(&found.streams, matches!(present, Ok(None)));
-    if let Some(in_the_way) = in_the_way.filter(|_| !replace && !resumed) {
-        return Err(RecoveryError::NotEmpty(in_the_way));
+    let found = Comparison::of(site, &folded).await?;
+    let existing = existing_data(&found.streams, matches!(present, Ok(None)));
+    if let Some(existing) = existing.filter(|_| !replace && !resumed) {
+        return Err(RecoveryError::NotEmpty(existing));
     }
     let kind = match manifest.kind {
         Kind::Backup => "backup",
@@ -167,13 +167,13 @@ async fn from_backup(site: &Site, file: &Path, replace: bool) -> Result<Work, Re
     };
     let made = os_upgrade_protocol::time::format(manifest.made_at);
     let because = vec![format!("the {kind} {} of {made} is to be restored", file.display())];
-    let restored = Restored { folded, source: RestoreSource::Backup, because, id };
-    restored.plan(site, &found, Some(unpacked)).await
+    let origin = Origin { folded, source: RestoreSource::Backup, because, id };
+    origin.plan(site, &found, Some(unpacked)).await
 }
 
-/// The content of a backup, in a directory next to the store, and what its history leads to.
+/// Unpacks a backup into a directory next to the store, and folds its history.
 async fn unpack(site: &Site, file: &Path) -> Result<(tempfile::TempDir, Manifest, Folded), RecoveryError> {
-    let unpacked = archive::workshop(&site.settings.store.path)?;
+    let unpacked = archive::scratch_directory(&site.settings.store.path)?;
     let manifest = archive::read(file, site.layout().site, unpacked.path())?;
     let store = unpacked.path().join(archive::STORE);
     let folded = store::fold(&store, site.layout().site).await?;
@@ -188,8 +188,8 @@ async fn unpack(site: &Site, file: &Path) -> Result<(tempfile::TempDir, Manifest
     Ok((unpacked, manifest, folded))
 }
 
-/// What would be replaced, if anything.
-fn in_the_way(streams: &Streams, store_is_empty: bool) -> Option<String> {
+/// A description of the data that would be replaced; `None` if there is none.
+fn existing_data(streams: &Streams, store_is_empty: bool) -> Option<String> {
     let journal = streams.journal.filter(|journal| journal.last_sequence >= journal.first_sequence.max(1));
     let journal = journal.map(|journal| format!("its journal has messages up to {}", journal.last_sequence));
     let store = (!store_is_empty).then(|| "its store is not empty".to_owned());
@@ -197,13 +197,13 @@ fn in_the_way(streams: &Streams, store_is_empty: bool) -> Option<String> {
     (!both.is_empty()).then(|| both.join(", "))
 }
 
-/// The streams, compared with what is to be gone on from.
-struct Found {
+/// The streams, and what they lack of the state to restore.
+struct Comparison {
     streams: Streams,
     losses: Vec<Loss>,
 }
 
-impl Found {
+impl Comparison {
     async fn of(site: &Site, folded: &Folded) -> Result<Self, RecoveryError> {
         let store = folded.position.knowledge();
         let tip = os_upgrade_shell::journal::Tip::default();
@@ -213,7 +213,7 @@ impl Found {
         Ok(Self { streams, losses })
     }
 
-    /// Whether the journal is whole and goes beyond what the store has, while something else is missing.
+    /// Whether only the control stream has lost data, and the journal is ahead of the store.
     fn has_more(&self, folded: &Folded) -> bool {
         let of_journal = |loss: &Loss| loss.stream == Stream::Journal;
         let last = self.streams.journal.map_or(0, |journal| journal.last_sequence);
@@ -224,7 +224,7 @@ impl Found {
         !self.losses.iter().any(|loss| loss.stream == Stream::Control)
     }
 
-    /// Each loss, and what the store has of it.
+    /// A description of each loss, and of what the store knows about it.
     async fn describe(&self, site: &Site) -> Result<Vec<String>, RecoveryError> {
         let mut because: Vec<_> = self.losses.iter().map(ToString::to_string).collect();
         if !because.is_empty() {
@@ -235,19 +235,19 @@ impl Found {
     }
 }
 
-/// A state to go on from.
-struct Restored {
+/// What a restoration starts from.
+struct Origin {
     folded: Folded,
     source: RestoreSource,
     because: Vec<String>,
     id: String,
 }
 
-impl Restored {
+impl Origin {
     async fn plan(
         self,
         site: &Site,
-        found: &Found,
+        found: &Comparison,
         unpacked: Option<tempfile::TempDir>,
     ) -> Result<Work, RecoveryError> {
         let Self { folded, source, because, id } = self;
@@ -255,14 +255,14 @@ impl Restored {
         let control_kept = found.control_kept();
         let outstanding = collect::outstanding(&site.bus, &state, control_kept).await?;
         let control_end = found.streams.control.map_or(0, |control| control.last_sequence);
-        // What is sent anew must not be mistaken for what was sent before.
+        // New commands must not get the sequences of earlier ones.
         let control = if control_kept { control_end } else { control_end.max(state.control) };
         let at = Utc::now();
         let restoration_of = Restoration { source, actor: ACTOR.to_owned(), control_kept, outstanding };
         let record = Record { at, control, facts: restoration(&state, restoration_of) };
-        let after = after(&state, &record, &position)?;
+        let after = state_after(&state, &record, &position)?;
         let journal_end = found.streams.journal.map_or(0, |journal| journal.last_sequence);
-        // Nor must another message ever stand where a known one stood.
+        // Nor must a new message get the sequence of a known one.
         let journal_from = match source {
             RestoreSource::Store => position.sequence + 1,
             RestoreSource::Backup => position.sequence.max(journal_end) + 1,
@@ -289,7 +289,7 @@ impl Restored {
     }
 }
 
-fn after(state: &State, record: &Record, position: &Position) -> Result<State, RecoveryError> {
+fn state_after(state: &State, record: &Record, position: &Position) -> Result<State, RecoveryError> {
     let mut after = state.clone();
     let applied: Result<(), ApplyError> = after.apply_record(record);
     let sequence = position.sequence + 1;

@@ -1,5 +1,5 @@
-//! Carrying a restoration out. Each step can be the last before the power goes: run again, it goes on or begins anew,
-//! and until its end no orchestrator takes the half-made journal for a whole one.
+//! Carrying out a restoration. The power may fail after each step: run again, the restoration continues or begins anew.
+//! Until it is finished, no orchestrator uses the incomplete journal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,38 +13,38 @@ use os_upgrade_store::{self as store, Position, Projector, Streams};
 
 use super::archive::{self, At, Kind, Manifest};
 use super::plan::{Plan, SAVED};
-use super::site::{Held, Site};
+use super::site::{HeldLease, Site};
 use super::{RecoveryError, collect};
 
-/// A step that has been taken, and is not taken back.
+/// A completed step of a restoration. Steps are not undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// What stood at the site is in this file.
+    /// The site's previous data is saved in this file.
     Saved(PathBuf),
-    /// The control stream is empty, or stays as it is.
+    /// The control stream is emptied, or kept.
     ControlReady,
-    /// The journal is empty.
+    /// The journal is created anew, and empty.
     JournalEmptied,
-    /// The journal holds the state, and the record of the restoration.
+    /// The journal contains the state and the record of the restoration.
     JournalWritten,
-    /// The store goes on with the new journal.
+    /// The store continues with the new journal.
     StoreReady,
-    /// The site can be served.
+    /// Orchestrators can start.
     Finished,
 }
 
-/// Carries `plan` out. `taken` hears of every step; what it refuses to go on from is left as it is then, as by a power
+/// Carries out `plan`. `taken` is called after every step; if it fails, the restoration stops there, as after a power
 /// cut.
 ///
 /// # Errors
-/// A step failed. Nothing is lost: run it again.
+/// A step failed. Nothing is lost: run the restoration again.
 pub async fn carry_out(
     site: &Site,
     plan: &Plan,
     mut taken: impl FnMut(&Step) -> Result<(), RecoveryError>,
 ) -> Result<(), RecoveryError> {
     let layout = site.layout();
-    let lease = Held::take(&site.bus, layout.replicas, site.directory.instance()).await?;
+    let lease = HeldLease::take(&site.bus, layout.replicas, site.directory.instance()).await?;
     let saved = save(site).await?;
     taken(&Step::Saved(saved))?;
 
@@ -93,22 +93,23 @@ pub async fn carry_out(
     taken(&Step::Finished)
 }
 
-/// Does what was left of a restoration that had come to its end but for that.
+/// Finishes a restoration of which only the mark on the journal is left.
 ///
 /// # Errors
 /// The bus does not answer.
 pub async fn unmark(site: &Site) -> Result<(), RecoveryError> {
-    let lease = Held::take(&site.bus, site.layout().replicas, site.directory.instance()).await?;
+    let lease = HeldLease::take(&site.bus, site.layout().replicas, site.directory.instance()).await?;
     finish(site, lease).await
 }
 
-async fn finish(site: &Site, lease: Held) -> Result<(), RecoveryError> {
+async fn finish(site: &Site, lease: HeldLease) -> Result<(), RecoveryError> {
     site.bus.finish_restoration().await?;
-    lease.give_back().await;
+    lease.release().await;
     Ok(())
 }
 
-/// The state as it was known, and the record that follows it. The chain of append ids goes on from the old journal's.
+/// The new journal's messages: the restored state, and the record that follows it. Their chain of append ids continues
+/// the old journal's.
 fn messages(plan: &Plan, before: &Tip) -> Vec<Message> {
     let nonce = uuid::Uuid::new_v4().simple().to_string();
     let mut appends = 0;
@@ -134,21 +135,21 @@ async fn append(site: &Site, expected: u64, message: &Message) -> Result<(), Rec
     }
 }
 
-/// Everything that stands at the site, in a file of the data directory.
+/// Saves the site's present data to a file in the data directory.
 async fn save(site: &Site) -> Result<PathBuf, RecoveryError> {
     let directory = &site.settings.store.path;
-    let workshop = archive::workshop(directory)?;
+    let scratch = archive::scratch_directory(directory)?;
     let database = site.settings.store.database();
-    let copy = workshop.path().join(archive::STORE);
+    let copy = scratch.path().join(archive::STORE);
     let position = if store::copy(&database, site.layout().site, &copy).await.is_ok() {
         store::fold(&copy, site.layout().site).await.ok().flatten()
     } else {
-        // It cannot be read, and is about to be replaced: the file itself is what there is to save.
+        // The store cannot be read and is about to be replaced, so the file is saved as it is.
         fs::copy(&database, &copy).map_err(|source| RecoveryError::File { path: database, source })?;
         None
     };
     for (stream, file) in SAVED {
-        collect::messages(&site.bus, stream, &workshop.path().join(file)).await?;
+        collect::messages(&site.bus, stream, &scratch.path().join(file)).await?;
     }
     let now = Utc::now();
     let manifest = Manifest {
@@ -166,11 +167,11 @@ async fn save(site: &Site) -> Result<PathBuf, RecoveryError> {
         files: std::collections::BTreeMap::new(),
     };
     let path = directory.join(format!("saved-{}.tar.gz", now.format("%Y%m%dT%H%M%S%.3fZ")));
-    archive::write(&path, false, manifest, workshop.path())?;
+    archive::write(&path, false, manifest, scratch.path())?;
     Ok(path)
 }
 
-/// Makes the store at `path` one of the new streams, with the restoration in its history, written back whole.
+/// Moves the store at `path` to the new streams, adds the restoration to its history, and closes it.
 async fn rebase(
     site: &Site,
     path: &Path,
@@ -182,14 +183,14 @@ async fn rebase(
     Ok(projector.close().await?)
 }
 
-/// Puts the finished store in the place of the present one, which has been saved.
+/// Replaces the present store, which has been saved, with the restored one.
 fn put_in_place(store: &Path, database: &Path) -> Result<(), RecoveryError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| RecoveryError::File { path, source }
     };
     fs::File::open(store).and_then(|file| file.sync_all()).map_err(failed(store))?;
-    // The old one's log must not be taken for the new one's.
+    // The old store's log must not be applied to the new one.
     for suffix in ["-wal", "-shm"] {
         let mut log = database.as_os_str().to_owned();
         log.push(suffix);

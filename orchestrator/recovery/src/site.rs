@@ -1,5 +1,5 @@
-//! A site as a restoration needs it: the data directory locked, the bus up, and the lease held, so that no orchestrator
-//! is at work meanwhile.
+//! Exclusive access to a site for a restoration: the data directory locked, the bus connected, and the lease held, so
+//! that no orchestrator runs in the meantime.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 
 use super::RecoveryError;
 
-/// Time between two renewals of the lease: a third of what it lasts.
-const RENEW_EVERY: Duration = Duration::from_secs(2);
+/// How often the lease is renewed: three times in its duration.
+const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A site that no orchestrator on this machine runs.
 #[derive(Debug)]
@@ -27,9 +27,9 @@ pub struct Site {
     pub settings: Settings,
     /// Its bus.
     pub bus: Bus,
-    /// Locked.
+    /// Its data directory, locked.
     pub directory: DataDirectory,
-    /// The bus ends with this when it is a managed one.
+    /// The managed nats-server, if it has one; it ends with this.
     nats: Option<ManagedNats>,
 }
 
@@ -37,7 +37,7 @@ impl Site {
     /// Locks the data directory and connects to the bus; a managed one is started.
     ///
     /// # Errors
-    /// An orchestrator has the directory, or there is no bus.
+    /// An orchestrator uses the directory, or the bus is not available.
     pub async fn open(settings: Settings) -> Result<Self, RecoveryError> {
         let directory = DataDirectory::lock(&settings.store.path).map_err(anyhow::Error::from)?;
         let nats = match settings.nats.mode() {
@@ -48,12 +48,12 @@ impl Site {
         Ok(Self { settings, bus, directory, nats })
     }
 
-    /// What its streams are made with.
+    /// The layout of its streams.
     pub fn layout(&self) -> Layout<'_> {
         layout(&self.settings)
     }
 
-    /// Ends what was started.
+    /// Stops the managed nats-server.
     pub async fn close(self) {
         if let Some(nats) = &self.nats {
             nats.stop().await;
@@ -61,7 +61,7 @@ impl Site {
     }
 }
 
-/// What the streams of a site are made with.
+/// The layout of a site's streams.
 pub fn layout(settings: &Settings) -> Layout<'_> {
     Layout { site: settings.site.name.as_str(), replicas: settings.nats.replicas.get() as usize }
 }
@@ -85,19 +85,19 @@ pub async fn connect_to(settings: &Settings, managed: Option<String>) -> Result<
     Ok(bus)
 }
 
-/// The lease, held and renewed until it is given back, or until this is dropped and it runs out.
+/// The lease, renewed until it is released. If this is dropped, the lease expires.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldLease {
     bus: Bus,
     revision: watch::Receiver<Option<u64>>,
     renewing: JoinHandle<()>,
 }
 
-impl Held {
-    /// Takes the lease in the name of `instance`, which has it already if an earlier process of it was killed.
+impl HeldLease {
+    /// Takes the lease in the name of `instance`, also from an earlier process of it that was killed.
     ///
     /// # Errors
-    /// Another instance has it, or the bus does not answer.
+    /// Another instance holds it, or the bus does not answer.
     pub async fn take(bus: &Bus, replicas: usize, instance: &str) -> Result<Self, RecoveryError> {
         bus.ensure_lease(replicas).await?;
         let nonce = uuid::Uuid::new_v4().simple().to_string();
@@ -106,7 +106,7 @@ impl Held {
         if let LeaseOutcome::Taken { holder, revision } = &outcome
             && holder.instance == me.instance
         {
-            // The data directory is locked, so that process is gone.
+            // The data directory is locked, so that process has ended.
             let action = LeaseAction::Update { holder: me.clone(), revision: *revision };
             outcome = bus.lease(&action).await;
         }
@@ -122,7 +122,7 @@ impl Held {
         Ok(Self { bus: bus.clone(), revision: receiver, renewing })
     }
 
-    /// That nobody else can have begun to lead.
+    /// Checks that no other process can have begun to lead.
     ///
     /// # Errors
     /// The lease could not be renewed.
@@ -130,18 +130,18 @@ impl Held {
         self.revision.borrow().map(drop).ok_or(RecoveryError::LeaseLost)
     }
 
-    /// Gives it back, so that whoever starts next need not wait.
-    pub async fn give_back(self) {
+    /// Releases the lease, so that the next orchestrator need not wait.
+    pub async fn release(self) {
         self.renewing.abort();
         let revision = *self.revision.borrow();
         if let Some(revision) = revision {
-            // One that cannot be given back runs out.
+            // If this fails, the lease expires.
             self.bus.lease(&LeaseAction::Release { revision }).await;
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLease {
     fn drop(&mut self) {
         self.renewing.abort();
     }
@@ -149,7 +149,7 @@ impl Drop for Held {
 
 async fn renew(bus: Bus, me: LeaseHolder, mut revision: u64, held: watch::Sender<Option<u64>>) {
     loop {
-        tokio::time::sleep(RENEW_EVERY).await;
+        tokio::time::sleep(RENEW_INTERVAL).await;
         match bus.lease(&LeaseAction::Update { holder: me.clone(), revision }).await {
             LeaseOutcome::Written { revision: renewed, .. } => {
                 revision = renewed;

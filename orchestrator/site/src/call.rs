@@ -1,4 +1,4 @@
-//! A request on its way to the node, with the way back of its outcome.
+//! A request on its way to the node, with the channel for its outcome.
 
 use os_upgrade_kernel::Request;
 use os_upgrade_shell::forward::Outcome;
@@ -7,16 +7,16 @@ use tokio::sync::oneshot;
 /// A request on its way to the node.
 #[derive(Debug)]
 pub struct Call {
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// Where a follower passes the request on: the revision of the lease at which it saw this process lead.
+    /// The lease revision at which a follower saw this process lead; `None` if the request was not forwarded.
     pub forwarded_at: Option<u64>,
-    /// Where the outcome goes.
+    /// The channel for the outcome.
     pub answer: oneshot::Sender<Outcome>,
 }
 
 impl Call {
-    /// A call, and where its outcome will be.
+    /// A call, and the receiver of its outcome.
     pub fn new(request: Request, forwarded_at: Option<u64>) -> (Self, oneshot::Receiver<Outcome>) {
         let (answer, outcome) = oneshot::channel();
         (Self { request, forwarded_at, answer }, outcome)

@@ -1,4 +1,4 @@
-//! What the API needs of the running orchestrator: the present state to read, and a way to ask for changes.
+//! The API's handle to the running orchestrator: reads the present state and requests changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::instances::Cluster;
 use crate::snapshot::SiteSnapshot;
 
-/// How long a request may take before its asker is told that the orchestrator is not available.
+/// How long a request may take before the caller is told that its outcome is unknown.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A handle to the running orchestrator. Cheap to clone.
@@ -21,7 +21,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 pub struct SiteHandle {
     present: Arc<ArcSwap<SiteSnapshot>>,
     calls: mpsc::Sender<Call>,
-    // Behind one pointer, because a handle is cloned for every request.
+    // Shared, because a handle is cloned for every request.
     cluster: Arc<Cluster>,
     timeout: Duration,
 }
@@ -32,13 +32,13 @@ impl SiteHandle {
         Self { present, calls, cluster: Arc::default(), timeout: REQUEST_TIMEOUT }
     }
 
-    /// The same handle, whose requests may take `timeout` before their asker is told that nothing was heard.
+    /// Sets how long requests may take.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// The same handle, which also shows the other instances.
+    /// Adds the other instances of the site.
     #[must_use]
     pub fn with_cluster(self, cluster: Cluster) -> Self {
         Self { cluster: Arc::new(cluster), ..self }
@@ -49,12 +49,12 @@ impl SiteHandle {
         &self.cluster
     }
 
-    /// The present state. It never shows what is not durable yet.
+    /// The present state. It contains only what is durable.
     pub fn snapshot(&self) -> Arc<SiteSnapshot> {
         self.present.load_full()
     }
 
-    /// The same with what the leader says of it, where another leads: to be shown, and for nothing else.
+    /// The present state with the leader's own blocker, if another instance leads. It is only for display.
     pub fn shown(&self, now: DateTime<Utc>) -> Arc<SiteSnapshot> {
         let present = self.snapshot();
         let leader_says = self.cluster.leader_says(&present.leadership, now);
@@ -65,15 +65,15 @@ impl SiteHandle {
         Arc::new(SiteSnapshot { view: View { leader_says, ..present.view }, ..present })
     }
 
-    /// Asks for a change and waits until it is durable, or refused.
+    /// Requests a change and waits until it is durable or refused.
     ///
     /// # Errors
-    /// The bus or the journal is away, or nothing was heard in time.
+    /// The bus or the journal is not available, or there was no answer in time.
     pub async fn request<O: Family>(&self, request: Request<O>) -> Result<Answer<O::Refusal>, NotDone> {
         self.request_within(request, self.timeout).await
     }
 
-    /// As [`Self::request`], for an asker who waits no longer than `limit`.
+    /// As [`Self::request`], for a caller that waits no longer than `limit`.
     ///
     /// # Errors
     /// As [`Self::request`].
@@ -86,11 +86,11 @@ impl SiteHandle {
         let ask = async {
             let (call, outcome) = Call::new(request.into(), None);
             self.calls.send(call).await.map_err(|_| NotDone::unchanged(stopped))?;
-            // Whoever had it is gone, and may have begun with it.
+            // The driver has ended, and may have begun the request.
             outcome.await.unwrap_or_else(|_| Err(NotDone::unknown(stopped)))
         };
         let in_time = tokio::time::timeout(limit.min(self.timeout), ask).await;
-        // It may have been begun, whatever is the matter now.
+        // The request may have been begun.
         let outcome = in_time.unwrap_or_else(|_| Err(NotDone::unknown(self.why_silent())));
         match outcome?.answer {
             Ok(accepted) => Ok(Ok(accepted)),

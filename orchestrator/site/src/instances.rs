@@ -1,7 +1,7 @@
-//! The instances of the site, as they say of themselves: for operators to look at. Nothing is decided by it; who may
-//! lead is the lease's to say.
+//! The instances of the site by their own account, for operators. Nothing is decided by it; the lease says which may
+//! lead.
 //!
-//! Every instance sends a heartbeat, and remembers those of the others for a while.
+//! Every instance sends heartbeats and remembers those of the others for a while.
 
 mod settings_digest;
 
@@ -21,22 +21,22 @@ use crate::snapshot::SiteSnapshot;
 
 pub use settings_digest::{SettingsDigest, differences};
 
-/// An instance that has sent none for so long counts as unreachable.
+/// An instance counts as unreachable after this long without a heartbeat.
 const UNREACHABLE_AFTER: TimeDelta = TimeDelta::seconds(5);
-/// And after so long it is forgotten.
+/// An instance is forgotten after this long without a heartbeat.
 const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(10);
-/// Instances that are remembered at most; a site has two or three.
+/// The most instances that are remembered; a site has two or three.
 const INSTANCES_MAX: usize = 64;
-/// Largest heartbeat, in bytes.
+/// The largest heartbeat, in bytes.
 const HEARTBEAT_BYTES_MAX: usize = 4_096;
 
-/// What an instance does.
+/// The role of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// It leads.
     Leader,
-    /// Another does, or nobody.
+    /// Another instance leads, or none.
     Follower,
 }
 
@@ -50,36 +50,36 @@ impl Role {
     }
 }
 
-/// What an instance says of itself. Fields may be added; unknown ones are ignored.
+/// What an instance reports about itself. Fields may be added; unknown ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Heartbeat {
     /// Its name, the same across restarts.
     pub instance: String,
-    /// What it does.
+    /// Its role.
     pub role: Role,
     /// The sequence up to which it has the journal.
     pub position: u64,
-    /// Where its API listens.
+    /// The address of its API.
     pub address: String,
     /// The version of its program.
     pub version: String,
-    /// Why it takes no writes, if so.
+    /// Why it accepts no writes; absent if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_ready: Option<String>,
-    /// The site's zone by its settings, in force once it leads.
+    /// The site's time zone in its settings, in force while it leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// Its settings that decide for the site while it leads.
-    #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
+    /// Its settings that apply to the site while it leads.
+    #[serde(default, deserialize_with = "ignore_unknown", skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsDigest>,
-    /// What keeps a run from starting by itself now, if it leads.
-    #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
+    /// What keeps a run from starting automatically now; absent if nothing does, or if it does not lead.
+    #[serde(default, deserialize_with = "ignore_unknown", skip_serializing_if = "Option::is_none")]
     pub blocker: Option<WindowBlocker>,
 }
 
 impl Heartbeat {
-    /// The heartbeat that a message holds, if it is one.
+    /// Parses a heartbeat; `None` if it is invalid.
     pub fn read(payload: &[u8]) -> Option<Self> {
         if payload.len() > HEARTBEAT_BYTES_MAX {
             tracing::debug!(bytes = payload.len(), "a heartbeat of an instance is too long");
@@ -90,35 +90,37 @@ impl Heartbeat {
     }
 }
 
-/// What a newer version may have given other values.
-fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+/// A field for which a newer version may have other values: an unknown value counts as absent.
+fn ignore_unknown<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
 }
 
-/// An instance as it was last heard of.
+/// An instance by its last heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// What it said.
+    /// The heartbeat.
     pub heartbeat: Heartbeat,
-    /// When.
+    /// When it arrived.
     pub seen: DateTime<Utc>,
 }
 
 impl Instance {
-    /// Whether it has been heard of lately.
+    /// Whether its last heartbeat is recent.
     pub fn is_reachable(&self, now: DateTime<Utc>) -> bool {
         now - self.seen < UNREACHABLE_AFTER
     }
 }
 
-/// The instances that have been heard of, by name.
+/// The known instances, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Instances(BTreeMap<String, Instance>);
 
 impl Instances {
-    /// Notes a heartbeat, and forgets who has sent none for long.
-    fn heard(&mut self, heartbeat: Heartbeat, now: DateTime<Utc>) {
+    /// Records a heartbeat, and forgets instances that have been silent for long.
+    fn record(&mut self, heartbeat: Heartbeat, now: DateTime<Utc>) {
         self.0.retain(|_, known| now - known.seen < FORGOTTEN_AFTER);
         let is_known = self.0.contains_key(&heartbeat.instance);
         if is_known || self.0.len() < INSTANCES_MAX {
@@ -126,32 +128,32 @@ impl Instances {
         }
     }
 
-    /// How instances that can be reached differ in settings that decide for the site, a sentence for each of these.
+    /// How reachable instances differ in settings that apply to the site, one sentence per setting.
     pub fn differences(&self, now: DateTime<Utc>) -> Vec<String> {
         let reachable = self.iter().filter(|known| known.is_reachable(now)).map(|known| &known.heartbeat);
         differences(reachable.filter_map(|beat| Some((beat.instance.as_str(), beat.settings.as_ref()?))))
     }
 
-    /// Everyone, by name.
+    /// All instances, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Instance> {
         self.0.values()
     }
 }
 
-/// What this instance says of itself beside what changes.
+/// What this instance reports about itself besides the snapshot.
 #[derive(Debug, Clone)]
 pub struct About {
     /// Its name.
     pub instance: String,
-    /// Where its API listens.
+    /// The address of its API.
     pub address: String,
-    /// Its settings as they are now.
+    /// Its present settings.
     pub settings: watch::Receiver<kernel::Settings>,
-    /// The lock server that it asks for slots, if it gives none itself, without a password.
+    /// The URL of its lock server, without a password; `None` if it grants slots itself.
     pub lock_server: Option<String>,
 }
 
-/// One that nobody has named, with settings that do not change.
+/// An instance without a name, with default settings.
 impl Default for About {
     fn default() -> Self {
         let (_, settings) = watch::channel(kernel::Settings::default());
@@ -183,7 +185,7 @@ impl About {
     }
 }
 
-/// The instances of the site, as this one sees them. Cheap to clone.
+/// The instances of the site as this one sees them. Clones are cheap and share what is known.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
     about: About,
@@ -191,32 +193,32 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The view of the instance `about`, which has heard of nobody yet.
+    /// The view of the instance `about`, without others so far.
     pub fn new(about: About) -> Self {
         Self { about, instances: Arc::default() }
     }
 
-    /// What this instance says of itself.
+    /// This instance's heartbeat.
     pub fn heartbeat(&self, present: &SiteSnapshot, now: DateTime<Utc>) -> Heartbeat {
         self.about.heartbeat(present, now)
     }
 
-    /// Takes in what another instance says of itself.
+    /// Records another instance's heartbeat.
     pub fn note(&self, heartbeat: Heartbeat, now: DateTime<Utc>) {
         let mut instances = self.instances.load().as_ref().clone();
-        instances.heard(heartbeat, now);
+        instances.record(heartbeat, now);
         self.instances.store(Arc::new(instances));
     }
 
-    /// Everyone who has been heard of, and this instance as it is now.
+    /// All known instances, and this one with its present heartbeat.
     pub fn instances(&self, present: &SiteSnapshot, now: DateTime<Utc>) -> Instances {
         let mut instances = self.instances.load().as_ref().clone();
-        instances.heard(self.heartbeat(present, now), now);
+        instances.record(self.heartbeat(present, now), now);
         instances
     }
 
-    /// Whether a run whose time has come can start by itself, as the leader says, if that is another which has been heard
-    /// of lately.
+    /// The leader's own answer whether a due run can start automatically; `None` unless another, reachable instance
+    /// leads.
     pub fn leader_says(
         &self,
         leadership: &Leadership,
@@ -250,32 +252,32 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_is_unreachable_and_then_forgotten() {
+    fn silent_instances_are_forgotten() {
         let start = DateTime::UNIX_EPOCH;
         let mut instances = Instances::default();
-        instances.heard(heartbeat("a"), start);
-        instances.heard(heartbeat("b"), start + TimeDelta::seconds(6));
+        instances.record(heartbeat("a"), start);
+        instances.record(heartbeat("b"), start + TimeDelta::seconds(6));
         let reachable =
             |now| -> Vec<bool> { instances.iter().map(|known| known.is_reachable(now)).collect() };
         assert_eq!(reachable(start + TimeDelta::seconds(6)), [false, true]);
-        instances.heard(heartbeat("b"), start + FORGOTTEN_AFTER);
+        instances.record(heartbeat("b"), start + FORGOTTEN_AFTER);
         assert_eq!(names(&instances), ["b"]);
     }
 
     #[test]
-    fn so_many_are_remembered_and_no_more() {
+    fn remembered_instances_are_bounded() {
         let start = DateTime::UNIX_EPOCH;
         let mut instances = Instances::default();
         for number in 0..INSTANCES_MAX + 3 {
-            instances.heard(heartbeat(&format!("i{number:03}")), start);
+            instances.record(heartbeat(&format!("i{number:03}")), start);
         }
         assert_eq!(names(&instances).len(), INSTANCES_MAX);
-        instances.heard(heartbeat("i000"), start + TimeDelta::seconds(1));
+        instances.record(heartbeat("i000"), start + TimeDelta::seconds(1));
         assert_eq!(instances.iter().next().unwrap().seen, start + TimeDelta::seconds(1));
     }
 
     #[test]
-    fn a_heartbeat_of_another_version_is_read() {
+    fn heartbeat_of_another_version_is_read() {
         let text = r#"{"instance":"a","role":"leader","position":7,"address":"x:1","version":"9","new":1}"#;
         let read: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!((read.role, read.position, read.not_ready), (Role::Leader, 7, None));
@@ -294,13 +296,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_leader_says_is_believed_while_it_leads_and_can_be_reached() {
+    fn only_a_reachable_leader_is_believed() {
         let now = DateTime::UNIX_EPOCH;
         let cluster = Cluster::default();
         let mut instances = Instances::default();
         let blocker = Some(WindowBlocker::HostsAwaited { hosts: 3 });
-        instances.heard(Heartbeat { role: Role::Leader, blocker: blocker.clone(), ..heartbeat("a") }, now);
-        instances.heard(heartbeat("b"), now);
+        instances.record(Heartbeat { role: Role::Leader, blocker: blocker.clone(), ..heartbeat("a") }, now);
+        instances.record(heartbeat("b"), now);
         cluster.instances.store(Arc::new(instances));
         let at = |instance: &str| {
             Leadership::At(LeaseHolder { instance: instance.to_owned(), nonce: String::new() })
@@ -313,19 +315,19 @@ mod tests {
     }
 
     #[test]
-    fn settings_in_which_instances_that_can_be_reached_differ_are_said() {
+    fn differing_settings_are_reported() {
         let now = DateTime::UNIX_EPOCH;
         let mut instances = Instances::default();
-        instances.heard(heartbeat("a"), now);
-        instances.heard(heartbeat("b"), now);
+        instances.record(heartbeat("a"), now);
+        instances.record(heartbeat("b"), now);
         assert_eq!(instances.differences(now), Vec::<String>::new());
         let (settings, about) = about("c");
         settings.send_modify(|settings| settings.auto_approve = true);
-        instances.heard(about.heartbeat(&SiteSnapshot::default(), now), now);
+        instances.record(about.heartbeat(&SiteSnapshot::default(), now), now);
         let expected = "the instances differ in [site] auto-approve, and what the one that leads has is in force: \
                         false (a, b), true (c)";
         assert_eq!(instances.differences(now), [expected]);
         let nobody = now + UNREACHABLE_AFTER;
-        assert_eq!(instances.differences(nobody), Vec::<String>::new(), "nobody is known to be there");
+        assert_eq!(instances.differences(nobody), Vec::<String>::new(), "no instance is reachable");
     }
 }

@@ -1,5 +1,5 @@
-//! What an instance shows of its site, and the way to ask it for changes: what stands between the driver, which has the
-//! node, and everything that reads from it or asks it.
+//! What an instance shows of its site, and how changes are requested: the interface between the driver, which owns the
+//! node, and everything that reads from the node or sends it requests.
 
 pub mod call;
 pub mod handle;

@@ -1,4 +1,4 @@
-//! The site at one moment, as this instance has it.
+//! The site at one moment, as this instance sees it.
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
@@ -7,55 +7,55 @@ use os_upgrade_protocol::{HostName, Progress};
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::node::Leadership;
 
-/// Everything that can be read at a moment: committed state, and what is seen of the site. Cheap to clone.
+/// The committed state and the view at one moment. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct SiteSnapshot {
     /// The committed state.
     pub state: State,
-    /// What is seen of the site.
+    /// The kernel's view of hosts and clocks.
     pub view: View,
-    /// The last versions of every host that published some.
+    /// The last published versions of hosts.
     pub versions: OrdMap<HostName, HostVersions>,
-    /// What every host's worker said last of how far it is; see [`Self::progress_of`].
+    /// The last reported progress of hosts, perhaps of an earlier command; see [`Self::progress_of`].
     pub progress: OrdMap<HostName, Progress>,
-    /// Whether a write can be taken, or passed on, or why not.
+    /// Whether this instance can accept or forward a write.
     pub readiness: Readiness,
-    /// Whether the journal has been read to its end since the start: before, the state is none that the site is in.
+    /// Whether the journal has been read to its end since the start. Before that, the state is out of date.
     pub is_read: bool,
     /// Who leads.
     pub leadership: Leadership,
     /// The sequence up to which this instance has the journal.
     pub position: u64,
-    /// The sequence of the last record that the history was given; 0 when it was given none.
+    /// The sequence of the last record passed to the projection; 0 before the first.
     pub recorded: u64,
 }
 
 impl SiteSnapshot {
-    /// How far a host's worker says that it is with the command that it has been sent and has not answered.
+    /// The reported progress of a host's unanswered command; `None` without either.
     pub fn progress_of(&self, host: &HostName) -> Option<&Progress> {
         let command = self.state.run.as_ref()?.host(host)?.unanswered()?;
         self.progress.get(host).filter(|progress| Some(progress.command) == command.sequence)
     }
 
-    /// When the next run starts by itself, as it looks at `now`.
+    /// When the next run starts automatically, as of `now`.
     pub fn forecast(&self, now: DateTime<Utc>) -> Forecast {
         forecast(&self.state, &self.view, now)
     }
 }
 
-/// Whether this instance can take a write, or pass it on to the leader.
+/// Whether this instance can accept a write, or forward it to the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     /// It can.
     Ready,
     /// It cannot, for this reason.
     NotReady(String),
-    /// It cannot until an operator has looked, for this reason.
+    /// It cannot until an operator intervenes, for this reason.
     Halted(String),
 }
 
 impl Readiness {
-    /// Why it cannot, if so.
+    /// Why it cannot; `None` if it can.
     pub fn why_not(&self) -> Option<&str> {
         match self {
             Self::Ready => None,

@@ -1,4 +1,4 @@
-//! The settings of one instance that decide for the whole site while it leads, and how instances differ in them.
+//! The settings of an instance that apply to the whole site while it leads, and how instances differ in them.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,18 @@ use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// A word that is written out takes as many bytes at most: all of a heartbeat is to stay small.
+/// The longest value that is kept in full, in bytes, so that heartbeats stay small.
 const WORD_BYTES_MAX: usize = 256;
 
-/// The settings that are in force for the site while their instance leads, as words, by their keys in the configuration.
+/// The settings that are in force for the site while their instance leads: text values by their keys in the settings
+/// file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsDigest(BTreeMap<String, String>);
 
 impl SettingsDigest {
-    /// Those of `settings`, of an instance that asks `lock_server` for slots, by its URL without a password, if it gives none
-    /// itself: then those that it would give decide nothing.
+    /// The digest of `settings`. `lock_server` is the URL, without a password, of the server that grants slots; `None`
+    /// if the instance grants them itself. With a lock server, the settings of its own groups have no effect and are
+    /// left out.
     pub fn of(settings: &kernel::Settings, lock_server: Option<&str>) -> Self {
         let kernel::Settings {
             site: _,
@@ -50,7 +52,7 @@ fn slots(groups: &BTreeMap<GroupName, u32>) -> String {
     short(&each.join(" "))
 }
 
-/// Told apart from others by a digest where it is long.
+/// `word`, or its beginning and a digest if it is long.
 fn short(word: &str) -> String {
     if word.len() <= WORD_BYTES_MAX {
         return word.to_owned();
@@ -60,8 +62,8 @@ fn short(word: &str) -> String {
     format!("{beginning}… ({:02x}{:02x}{:02x}{:02x})", digest[0], digest[1], digest[2], digest[3])
 }
 
-/// How those who are named differ in their settings, a sentence for each setting. A setting that somebody does not tell,
-/// as one of another version, is not compared with theirs.
+/// How the named instances differ in their settings, one sentence per setting. If an instance does not report a
+/// setting, as another version may not, the others are still compared.
 pub fn differences<'a>(named: impl IntoIterator<Item = (&'a str, &'a SettingsDigest)>) -> Vec<String> {
     let mut by_key: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for (who, settings) in named {
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_in_which_some_differ_is_said() {
+    fn each_differing_setting_is_reported() {
         let settings = kernel::Settings { timezone: chrono_tz::UTC, ..kernel::Settings::default() };
         let same = SettingsDigest::of(&settings, None);
         let other = kernel::Settings {
@@ -98,21 +100,21 @@ mod tests {
             ..settings
         };
         let other = SettingsDigest::of(&other, None);
-        // One of an older version tells none.
+        // An older version reports no settings.
         let older = SettingsDigest::default();
         let named = [("a", &same), ("b", &same), ("c", &older)];
         assert_eq!(differences(named), Vec::<String>::new());
-        let said = differences(named.into_iter().chain([("d", &other)]));
+        let reported = differences(named.into_iter().chain([("d", &other)]));
         let keys = ["[fleet-lock.groups]", "[site] auto-approve", "[site] timezone"];
-        assert_eq!(said.len(), keys.len(), "{said:?}");
-        for (sentence, key) in said.iter().zip(keys) {
+        assert_eq!(reported.len(), keys.len(), "{reported:?}");
+        for (sentence, key) in reported.iter().zip(keys) {
             assert!(sentence.starts_with(&format!("the instances differ in {key}, and")), "{sentence}");
         }
-        assert!(said[2].ends_with(": Europe/Stockholm (d), UTC (a, b)"), "{}", said[2]);
+        assert!(reported[2].ends_with(": Europe/Stockholm (d), UTC (a, b)"), "{}", reported[2]);
     }
 
     #[test]
-    fn slots_that_decide_nothing_are_not_compared_and_lock_servers_are() {
+    fn slots_without_effect_are_not_compared() {
         let of = |slots, lock_server| {
             let groups = [(group("default"), slots)].into();
             SettingsDigest::of(&kernel::Settings { groups, ..kernel::Settings::default() }, lock_server)
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_groups_there_are_a_heartbeat_stays_small() {
+    fn digest_of_many_groups_stays_small() {
         let many = |slots| {
             let groups = (0..10_000).map(|number| (group(&format!("group-{number}")), slots)).collect();
             SettingsDigest::of(&kernel::Settings { groups, ..kernel::Settings::default() }, None)

@@ -1,5 +1,5 @@
-//! The key of a strongbox, and what is done with it: AES-256 in GCM, with the secret's name as associated data, so that
-//! nobody puts one secret in another's place.
+//! The key of a strongbox and its cryptography: AES-256-GCM with the secret's name as associated data, so that a sealed
+//! secret cannot be moved to another name.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use ring::hmac::{self, HMAC_SHA256};
 use zeroize::Zeroizing;
 
 const KEY_BYTES: usize = 32;
-/// What the check is made of; no name of a secret has a space.
+/// The text of which the check is made. It has a space, which no name of a secret has.
 const CHECK: &str = "strongbox check";
 
-/// A key: 32 random bytes, in base64 as text. It is never displayed, and overwritten when it is dropped.
+/// A key: 32 random bytes, as text in base64. It is never displayed, and it is overwritten on drop.
 pub struct Key(Zeroizing<[u8; KEY_BYTES]>);
 
 impl fmt::Debug for Key {
@@ -24,18 +24,18 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A text is no key.
+/// A text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it is no key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them")]
-pub struct NoKey;
+pub struct InvalidKey;
 
-/// It was sealed with another key, under another name, or was changed.
+/// A sealed value was sealed with another key or under another name, or was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the key does not open it")]
 pub struct CannotOpen;
 
 impl Key {
-    /// A new one.
+    /// A new random key.
     ///
     /// # Errors
     /// There is no randomness.
@@ -45,15 +45,15 @@ impl Key {
         Ok(Self(bytes))
     }
 
-    /// Reads a key; white space around it does not count.
+    /// Parses a key; white space around it is ignored.
     ///
     /// # Errors
-    /// It is none.
-    pub fn parse(text: &str) -> Result<Self, NoKey> {
-        let bytes = Zeroizing::new(BASE64_STANDARD.decode(text.trim()).map_err(|_| NoKey)?);
+    /// The text is not a key.
+    pub fn parse(text: &str) -> Result<Self, InvalidKey> {
+        let bytes = Zeroizing::new(BASE64_STANDARD.decode(text.trim()).map_err(|_| InvalidKey)?);
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         if bytes.len() != KEY_BYTES {
-            return Err(NoKey);
+            return Err(InvalidKey);
         }
         key.copy_from_slice(&bytes);
         Ok(Self(key))
@@ -64,21 +64,21 @@ impl Key {
         Zeroizing::new(BASE64_STANDARD.encode(&self.0[..]))
     }
 
-    /// Something by which this key is known from others, and from which nothing is learnt of it. It is always the same, so
-    /// that two who keep a first secret at the same time say the same.
+    /// A value that identifies this key and reveals nothing of it. It is deterministic, so that two instances which
+    /// keep a first secret at the same time send the same check.
     pub fn check(&self) -> String {
         BASE64_STANDARD.encode(hmac::sign(&self.authenticator(), CHECK.as_bytes()))
     }
 
-    /// Whether `check` is this key's.
-    pub fn is_of(&self, check: &str) -> bool {
+    /// Whether `check` was made with this key.
+    pub fn matches(&self, check: &str) -> bool {
         let tag = BASE64_STANDARD.decode(check).unwrap_or_default();
-        // Earlier versions sealed nothing with a random nonce.
+        // In earlier versions the check was an empty value, sealed with a random nonce.
         hmac::verify(&self.authenticator(), CHECK.as_bytes(), &tag).is_ok()
             || self.open_under(CHECK, check).is_ok()
     }
 
-    /// `value`, sealed under `name`.
+    /// Seals `value` under `name`.
     ///
     /// # Errors
     /// There is no randomness.
@@ -86,10 +86,10 @@ impl Key {
         self.seal_under(name.as_str(), value.as_bytes())
     }
 
-    /// What was sealed under `name`.
+    /// Opens what was sealed under `name`.
     ///
     /// # Errors
-    /// It was not, or not with this key.
+    /// It was not sealed under `name` with this key.
     pub fn open(&self, name: &SecretName, sealed: &str) -> Result<Zeroizing<String>, CannotOpen> {
         let opened = self.open_under(name.as_str(), sealed)?;
         let text = std::str::from_utf8(&opened).map_err(|_| CannotOpen)?;
@@ -104,7 +104,8 @@ impl Key {
         UnboundKey::new(&AES_256_GCM, &self.0[..]).ok().map(LessSafeKey::new)
     }
 
-    /// Nonce, ciphertext and tag, in base64. A site's few secrets are far from the 2^32 at which random nonces meet.
+    /// Nonce, ciphertext and tag, in base64. A site's few secrets are far from the 2^32 at which random nonces may
+    /// collide.
     fn seal_under(&self, name: &str, value: &[u8]) -> Result<String, RandomError> {
         let mut nonce = [0; NONCE_LEN];
         random::fill(&mut nonce)?;
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_with_its_key_under_its_name_only() {
+    fn only_key_and_name_open_a_secret() {
         let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
         let sealed = key.seal(&name("a"), "user:päss").unwrap();
         assert!(!sealed.contains("user"), "{sealed}");
@@ -161,18 +162,18 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_known_by_its_check() {
+    fn check_identifies_a_key() {
         let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
-        let as_earlier_versions_made_it = key.seal_under(CHECK, b"").unwrap();
-        for check in [key.check(), as_earlier_versions_made_it] {
-            assert!(key.is_of(&check) && !other.is_of(&check), "{check}");
+        let earlier_form = key.seal_under(CHECK, b"").unwrap();
+        for check in [key.check(), earlier_form] {
+            assert!(key.matches(&check) && !other.matches(&check), "{check}");
         }
         assert_eq!(key.check(), Key::parse(&key.reveal()).unwrap().check());
         let secret = key.seal(&name("a"), "").unwrap();
         for text in ["", "AAAA", "no base64!", &secret, &key.reveal()] {
-            assert!(!key.is_of(text), "{text}");
+            assert!(!key.matches(text), "{text}");
         }
-        // As it stands in journals, whatever the library is.
+        // Journals contain this value, so it must never change.
         let zeros = Key::parse(&BASE64_STANDARD.encode([0; 32])).unwrap();
         assert_eq!(zeros.check(), "knmiGeaf2RBpU67FHLVm4kwanSJU0mCYMHaYBZRvNHQ=");
     }
@@ -181,10 +182,10 @@ mod tests {
     fn keys_as_text() {
         let key = Key::random().unwrap();
         let text = format!(" {}\n", *key.reveal());
-        assert!(Key::parse(&text).unwrap().is_of(&key.check()));
+        assert!(Key::parse(&text).unwrap().matches(&key.check()));
         assert_eq!(format!("{key:?}"), "Key");
         for bad in ["", "AAAA", "no base64", &BASE64_STANDARD.encode([0; 33])] {
-            assert_eq!(Key::parse(bad).unwrap_err(), NoKey, "{bad}");
+            assert_eq!(Key::parse(bad).unwrap_err(), InvalidKey, "{bad}");
         }
     }
 }

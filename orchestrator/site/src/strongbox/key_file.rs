@@ -1,4 +1,4 @@
-//! The file that holds the key of a strongbox: read within bounds, and only where nobody else could have.
+//! The file with the key of a strongbox. It is read within bounds, and only if others have no access to it.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -9,24 +9,24 @@ use nix::unistd::geteuid;
 use os_upgrade_platform::plain_file;
 use zeroize::Zeroizing;
 
-use super::key::{Key, NoKey};
+use super::key::{InvalidKey, Key};
 
-/// The largest file that is read, in bytes: a key is 44 characters, and white space around it does not count.
+/// The largest file that is read, in bytes: a key has 44 characters, and white space around it is ignored.
 const FILE_BYTES_MAX: usize = 4 * 1024;
 
-/// What nobody but the owner may do, but for reading it as one of its group: so a file of root is given to a service, and
-/// so systemd shows the credentials of one.
+/// Mode bits that the file must not have. The group may read it, because that is how root's files are given to a
+/// service and how systemd provides credentials.
 const OTHERS: u32 = 0o026;
 
-/// The key file cannot be used.
+/// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}, the `key-file` of [strongbox]", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Others may know the key.
@@ -34,40 +34,40 @@ pub enum KeyFileError {
     Unsafe {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// What is wrong and what to do.
         why: String,
     },
-    /// It holds no key.
+    /// The content is not a key.
     #[error("{}, the `key-file` of [strongbox]", path.display())]
     Unfit {
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: NoKey,
+        /// The cause.
+        source: InvalidKey,
     },
 }
 
 /// Reads the key in the file at `path`.
 ///
 /// # Errors
-/// It is no file, cannot be read, others can read or write it, or it holds no key.
+/// It is not a regular file, cannot be read, is accessible to others, or does not contain a key.
 pub fn read(path: &Path) -> Result<Key, KeyFileError> {
     let owned = || path.to_owned();
     let unreadable = |source| KeyFileError::Unreadable { path: owned(), source };
     let (file, metadata) = plain_file::open(path).map_err(unreadable)?;
     check(&metadata, geteuid().as_raw()).map_err(|why| KeyFileError::Unsafe { path: owned(), why })?;
-    // All at once: a text that grows would leave parts of the key behind.
+    // Allocated once: a growing buffer would leave copies of the key in memory.
     let mut text = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX + 1));
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
     let unfit = |source| KeyFileError::Unfit { path: owned(), source };
     if text.len() > FILE_BYTES_MAX {
-        return Err(unfit(NoKey));
+        return Err(unfit(InvalidKey));
     }
-    let text = std::str::from_utf8(&text).map_err(|_| unfit(NoKey))?;
+    let text = std::str::from_utf8(&text).map_err(|_| unfit(InvalidKey))?;
     Key::parse(text).map_err(unfit)
 }
 
-/// Whether nobody but root, `reader` and a group of theirs knows what is in it.
+/// Checks that only root, `reader` and a group of theirs can read the file.
 fn check(metadata: &fs::Metadata, reader: u32) -> Result<(), String> {
     let (mode, owner) = (metadata.mode() & 0o777, metadata.uid());
     if mode & OTHERS != 0 {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_can_read_is_refused() {
+    fn file_readable_by_others_is_refused() {
         let key = Key::random().unwrap();
         let text = format!("{}\n", *key.reveal());
         for mode in [0o400, 0o440, 0o600, 0o640] {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_than_a_key_can_take() {
+    fn unusable_files_are_refused() {
         let text = Key::random().unwrap().reveal();
         let spaced = |bytes: usize| format!("{}{}", *text, " ".repeat(bytes - text.len()));
         assert!(read(file(spaced(FILE_BYTES_MAX).as_bytes(), 0o400).path()).is_ok());
@@ -140,7 +140,7 @@ mod tests {
         }
         let missing = read(Path::new("/nowhere/at/all")).unwrap_err();
         assert_eq!(missing.to_string(), "cannot read /nowhere/at/all, the `key-file` of [strongbox]");
-        // They would go on, or be waited for, for ever.
+        // Reading these would block or never end.
         let directory = tempfile::tempdir().unwrap();
         let fifo = directory.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();

@@ -1,7 +1,7 @@
-//! The strongbox as this instance has it: the key, in memory only, and what it opens.
+//! The strongbox of this instance: the key, which is only in memory, and opening secrets with it.
 //!
-//! The secrets themselves are sealed in the committed state ([`os_upgrade_kernel::strongbox`]), so every instance of a
-//! site has them, and each needs the key once after its start.
+//! The sealed secrets are in the committed state ([`os_upgrade_kernel::strongbox`]), so every instance of a site has
+//! them. Each instance needs the key once after its start.
 
 pub mod key;
 pub mod key_file;
@@ -9,7 +9,7 @@ pub mod key_file;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use os_upgrade_kernel::strongbox::Strongbox as Kept;
+use os_upgrade_kernel::strongbox::Strongbox as KernelStrongbox;
 use os_upgrade_kernel::{Sealed, SecretName, SecretOperation};
 use os_upgrade_platform::random::RandomError;
 use os_upgrade_settings::Settings;
@@ -19,18 +19,18 @@ use self::key::Key;
 use self::key_file::KeyFileError;
 use crate::snapshot::SiteSnapshot;
 
-/// Most bytes of a secret.
+/// The largest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 8 * 1024;
 
-/// The strongbox of a running instance. Cheap to clone; clones are one.
+/// The strongbox of a running instance. Clones are cheap and share one key.
 #[derive(Debug, Clone, Default)]
 pub struct Strongbox {
     key: Arc<ArcSwapOption<Key>>,
-    /// The secret without which slots cannot be asked for.
+    /// The secret that slot requests need, if any.
     needed: Option<SecretName>,
 }
 
-/// A secret to be opened when it is used, as it then is.
+/// A reference to a secret, which is opened on each use.
 #[derive(Debug, Clone)]
 pub struct Secret {
     strongbox: Strongbox,
@@ -39,17 +39,17 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// What it is.
+    /// The secret's present value.
     ///
     /// # Errors
-    /// There is none of its name, or no key to it.
+    /// There is no secret of this name, or no key that opens it.
     pub fn open(&self) -> Result<Zeroizing<String>, Sealed> {
         self.strongbox.open(&self.present.load().state.strongbox, &self.name)
     }
 }
 
 impl Strongbox {
-    /// The strongbox that `settings` ask for, with the key that they name.
+    /// The strongbox of `settings`, with the key from their key file, if they name one.
     ///
     /// # Errors
     /// The key's file cannot be used.
@@ -62,67 +62,67 @@ impl Strongbox {
         Ok(strongbox)
     }
 
-    /// What the lock server's client needs, of the secrets in `present`.
+    /// The lock server's credentials among the secrets in `present`; `None` if the settings name none.
     pub fn credentials(&self, present: &Arc<ArcSwap<SiteSnapshot>>) -> Option<Secret> {
         let name = self.needed.clone()?;
         Some(Secret { strongbox: self.clone(), present: Arc::clone(present), name })
     }
 
-    /// Takes `key` from now on; false if `kept` was sealed with another.
-    pub fn unseal(&self, kept: &Kept, key: Key) -> bool {
-        let is_theirs = fits(&key, kept);
-        if is_theirs {
+    /// Uses `key` from now on. Returns `false`, and ignores it, if `kept` was sealed with another key.
+    pub fn unseal(&self, kept: &KernelStrongbox, key: Key) -> bool {
+        let fits = key_fits(&key, kept);
+        if fits {
             self.key.store(Some(Arc::new(key)));
         }
-        is_theirs
+        fits
     }
 
-    /// Why secrets cannot be used though there are some, or one is needed; otherwise nothing is sealed.
-    pub fn sealed(&self, kept: &Kept) -> Option<Sealed> {
+    /// Why secrets cannot be used; `None` if they can, or if there are none and none is needed.
+    pub fn sealed(&self, kept: &KernelStrongbox) -> Option<Sealed> {
         let wanted = self.needed.is_some() || !kept.secrets.is_empty();
         wanted.then(|| self.key(kept).err()).flatten()
     }
 
-    /// Why slots cannot be asked for, if that is because of a secret.
-    pub fn withholds_slots(&self, kept: &Kept) -> Option<Sealed> {
+    /// Why the secret for slot requests cannot be used; `None` if it can, or if none is needed.
+    pub fn withholds_slots(&self, kept: &KernelStrongbox) -> Option<Sealed> {
         self.needed.as_ref().and_then(|name| self.open(kept, name).err())
     }
 
-    /// What has the core keep `value` under `name`.
+    /// The operation by which the kernel keeps `value` under `name`.
     ///
     /// # Errors
-    /// There is no key. Within: there is no randomness.
+    /// There is no key. The inner error: there is no randomness.
     pub fn keep(
         &self,
-        kept: &Kept,
+        kept: &KernelStrongbox,
         name: SecretName,
         value: &str,
     ) -> Result<Result<SecretOperation, RandomError>, Sealed> {
         let key = self.key(kept)?;
         let check = match &kept.check {
-            Some(check) if key.is_of(check) => check.clone(),
+            Some(check) if key.matches(check) => check.clone(),
             Some(_) | None => key.check(),
         };
         let sealed = key.seal(&name, value);
         Ok(sealed.map(|sealed| SecretOperation::Keep { name, sealed, check }))
     }
 
-    fn open(&self, kept: &Kept, name: &SecretName) -> Result<Zeroizing<String>, Sealed> {
+    fn open(&self, kept: &KernelStrongbox, name: &SecretName) -> Result<Zeroizing<String>, Sealed> {
         let key = self.key(kept)?;
         let secret = kept.secrets.get(name).ok_or_else(|| Sealed::NoSecret { name: name.clone() })?;
         key.open(name, &secret.sealed).map_err(|_| Sealed::Damaged { name: name.clone() })
     }
 
-    fn key(&self, kept: &Kept) -> Result<Arc<Key>, Sealed> {
+    fn key(&self, kept: &KernelStrongbox) -> Result<Arc<Key>, Sealed> {
         let no_key = if kept.secrets.is_empty() { Sealed::NoKeyYet } else { Sealed::NoKey };
         let key = self.key.load_full().ok_or(no_key)?;
-        if fits(&key, kept) { Ok(key) } else { Err(Sealed::OtherKey) }
+        if key_fits(&key, kept) { Ok(key) } else { Err(Sealed::OtherKey) }
     }
 }
 
-/// Without secrets any key does.
-fn fits(key: &Key, kept: &Kept) -> bool {
-    kept.secrets.is_empty() || kept.check.as_deref().is_some_and(|check| key.is_of(check))
+/// Whether `key` is the one of the kept secrets. Without secrets, any key fits.
+fn key_fits(key: &Key, kept: &KernelStrongbox) -> bool {
+    kept.secrets.is_empty() || kept.check.as_deref().is_some_and(|check| key.matches(check))
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
 
     fn strongbox(key: &Key) -> Strongbox {
         let strongbox = Strongbox::default();
-        assert!(strongbox.unseal(&Kept::default(), Key::parse(&key.reveal()).unwrap()));
+        assert!(strongbox.unseal(&KernelStrongbox::default(), Key::parse(&key.reveal()).unwrap()));
         strongbox
     }
 
@@ -142,28 +142,28 @@ mod tests {
         SecretName::new(text).unwrap()
     }
 
-    /// Neither knows of the other's when it seals its own.
+    /// Neither instance knows of the other's secret when it seals its own.
     #[test]
-    fn two_instances_keep_a_first_secret_at_the_same_time() {
+    fn instances_may_keep_first_secrets_concurrently() {
         let key = Key::random().unwrap();
         let mut site = TestSite::new([]);
-        let requests = ["a", "b"].map(|name_of_it| {
-            let kept = strongbox(&key).keep(&Kept::default(), name(name_of_it), name_of_it);
+        let requests = ["a", "b"].map(|text| {
+            let kept = strongbox(&key).keep(&KernelStrongbox::default(), name(text), text);
             Input::Request(Request::new("eve", kept.unwrap().unwrap()).into())
         });
         let (_, answers) = site.ask(&requests);
         assert_eq!(answers, [Ok(Accepted::Created), Ok(Accepted::Created)]);
-        for name_of_it in ["a", "b"] {
-            let opened = strongbox(&key).open(&site.state.strongbox, &name(name_of_it)).unwrap();
-            assert_eq!(*opened, name_of_it);
+        for text in ["a", "b"] {
+            let opened = strongbox(&key).open(&site.state.strongbox, &name(text)).unwrap();
+            assert_eq!(*opened, text);
         }
     }
 
     #[test]
-    fn who_has_no_key_is_told_what_to_do() {
+    fn missing_or_wrong_keys_are_reported() {
         let mut site = TestSite::new([]);
-        let keep = |strongbox: &Strongbox, kept: &Kept| strongbox.keep(kept, name("a"), "a");
-        let (none, empty) = (Strongbox::default(), Kept::default());
+        let keep = |strongbox: &Strongbox, kept: &KernelStrongbox| strongbox.keep(kept, name("a"), "a");
+        let (none, empty) = (Strongbox::default(), KernelStrongbox::default());
         assert_eq!(keep(&none, &empty).unwrap_err(), Sealed::NoKeyYet);
         assert_eq!(none.sealed(&empty), None, "there is nothing to be opened");
         let operation = keep(&strongbox(&Key::random().unwrap()), &empty).unwrap().unwrap();
