@@ -21,7 +21,7 @@ const QUEUE: &str = "orchestrators";
 /// The most consumers created at once; further requests wait.
 const UNDER_WAY_MAX: usize = 16;
 /// The pause before subscribing again.
-const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 
 impl Bus {
     /// Creates the consumers that workers request, until `stop`. Any instance may do so, leading or not.
@@ -44,7 +44,7 @@ impl Bus {
                 }
                 Err(error) => tracing::warn!(%error, "cannot listen for workers that ask for a consumer"),
             }
-            stop.run_until_cancelled(tokio::time::sleep(LISTEN_AGAIN_AFTER)).await;
+            stop.run_until_cancelled(tokio::time::sleep(RESUBSCRIBE_DELAY)).await;
         }
         under_way.close();
         under_way.wait().await;

@@ -84,7 +84,7 @@ impl Bus {
             drop(sink.send(map(call)).await);
             let bus = self.clone();
             answers.spawn(async move {
-                // A follower that does not hear of it says that the outcome is not known.
+                // A follower without an answer reports the outcome as unknown.
                 if let Ok(outcome) = outcome.await {
                     bus.publish_outcome(reply, &outcome).await;
                 }

@@ -16,7 +16,7 @@ pub(super) const RETRY: Duration = Duration::from_millis(250);
 
 /// After this long without a message, the stream is checked for one. A consumer lives on one server of a cluster; if
 /// that server fails, the missing heartbeats show it only after 10 s.
-const SILENT_FOR: Duration = Duration::from_secs(2);
+const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// What a reader passes to its sink.
 pub(super) enum Read {
@@ -100,7 +100,7 @@ impl Bus {
             Err(error) => return error.into(),
         };
         loop {
-            let Ok(message) = tokio::time::timeout(SILENT_FOR, messages.next()).await else {
+            let Ok(message) = tokio::time::timeout(SILENCE_MAX, messages.next()).await else {
                 match self.has_message_from(name, reading.next).await {
                     Some(true) => return "the consumer is silent, and the stream has more messages".into(),
                     // The messages at its end have been deleted.

@@ -33,11 +33,11 @@ pub async fn backup(settings: Settings, path: &Path, replace: bool) -> Result<Ma
         return Err(RecoveryError::NoDirectory(directory.clone()));
     }
     if let Some(bus) = running_bus(&settings).await {
-        return of_bus(&settings, &bus?, path, replace).await;
+        return backup_from(&settings, &bus?, path, replace).await;
     }
     // The managed server does not run: it is started for the time of the backup.
     let site = Site::open(settings).await?;
-    let written = of_bus(&site.settings, &site.bus, path, replace).await;
+    let written = backup_from(&site.settings, &site.bus, path, replace).await;
     site.close().await;
     written
 }
@@ -55,7 +55,7 @@ async fn running_bus(settings: &Settings) -> Option<Result<Bus, RecoveryError>> 
     }
 }
 
-async fn of_bus(
+async fn backup_from(
     settings: &Settings,
     bus: &Bus,
     path: &Path,

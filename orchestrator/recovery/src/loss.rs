@@ -97,8 +97,8 @@ async fn await_position(history: &History, known: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The sequence of the first record that store and journal do not share, found by bisection: before a shared record,
-/// all records are shared.
+/// The sequence after the last record that store and journal share, found by bisection: before a shared record, all
+/// records are shared.
 async fn first_other_record(bus: &Bus, history: &History) -> Result<u64, Error> {
     let sequences = history.sequences().await?;
     let mut bisection = Bisection::of(sequences.len());

@@ -164,12 +164,12 @@ mod tests {
         read_answer(&HttpAnswer { status, body, ..HttpAnswer::default() })
     }
 
-    fn odd(detail: &str) -> LockOutcome {
+    fn protocol_error(detail: &str) -> LockOutcome {
         LockOutcome::Protocol { detail: detail.to_owned() }
     }
 
     #[test]
-    fn only_200_grants_and_every_other_answer_is_told_apart() {
+    fn answers_are_classified() {
         let full = br#"{"kind":"failed_lock_semaphore_full","value":"all slots are held","more":1}"#;
         let denied = |kind: &str, value: &str| LockOutcome::Denied {
             lock_kind: kind.to_owned(),
@@ -178,7 +178,10 @@ mod tests {
         for body in [&b""[..], full, b"<html>", b"\xff"] {
             assert_eq!(answer(200, body), LockOutcome::Granted);
             for status in [100, 201, 202, 204, 206, 304, 399, 600, 0, u16::MAX] {
-                assert_eq!(answer(status, body), odd(&format!("status {status}: only 200 grants")));
+                assert_eq!(
+                    answer(status, body),
+                    protocol_error(&format!("status {status}: only 200 grants"))
+                );
             }
         }
         for status in [400, 401, 409, 423, 429, 500, 503, 599] {
@@ -186,22 +189,28 @@ mod tests {
         }
         let not = "status 500: not a FleetLock error: ";
         for (body, expected) in [
-            (&br#"{"kind":"","value":"x"}"#[..], odd(&format!(r#"{not}{{"kind":"","value":"x"}}"#))),
-            (br#"{"kind":7,"value":"x"}"#, odd(&format!(r#"{not}{{"kind":7,"value":"x"}}"#))),
-            (br#"["k","v"]"#, odd(&format!(r#"{not}["k","v"]"#))),
-            (br#"{"kind":"k"}"#, odd(&format!(r#"{not}{{"kind":"k"}}"#))),
+            (
+                &br#"{"kind":"","value":"x"}"#[..],
+                protocol_error(&format!(r#"{not}{{"kind":"","value":"x"}}"#)),
+            ),
+            (br#"{"kind":7,"value":"x"}"#, protocol_error(&format!(r#"{not}{{"kind":7,"value":"x"}}"#))),
+            (br#"["k","v"]"#, protocol_error(&format!(r#"{not}["k","v"]"#))),
+            (br#"{"kind":"k"}"#, protocol_error(&format!(r#"{not}{{"kind":"k"}}"#))),
             (
                 b"<html>\n  <b>log in</b>\x07</html>",
-                odd(&format!("{not}<html> <b>log in</b>\u{fffd}</html>")),
+                protocol_error(&format!("{not}<html> <b>log in</b>\u{fffd}</html>")),
             ),
-            (b"", odd("status 500: no body")),
-            (&vec![b' '; ANSWER_BYTES_MAX + 1], odd("status 500: a body of more than 65536 bytes")),
+            (b"", protocol_error("status 500: no body")),
+            (
+                &vec![b' '; ANSWER_BYTES_MAX + 1],
+                protocol_error("status 500: a body of more than 65536 bytes"),
+            ),
         ] {
             assert_eq!(answer(500, body), expected);
         }
         let moved =
             HttpAnswer { status: 302, location: Some(b"/login\n"), body: full, ..HttpAnswer::default() };
-        assert_eq!(read_answer(&moved), odd("status 302: redirect to /login not followed"));
+        assert_eq!(read_answer(&moved), protocol_error("status 302: redirect to /login not followed"));
     }
 
     #[test]
@@ -236,7 +245,7 @@ mod tests {
         }
         assert_eq!(
             answer(409, br#"{"kind":"\n","value":"v"}"#),
-            odd(r#"status 409: not a FleetLock error: {"kind":"\n","value":"v"}"#)
+            protocol_error(r#"status 409: not a FleetLock error: {"kind":"\n","value":"v"}"#)
         );
     }
 

@@ -155,7 +155,7 @@ impl Inventory {
                 (host, result)
             }
             WorkerMessage::Progress { host, payload } => {
-                let result = self.progressed(&host, &payload);
+                let result = self.progress_reported(&host, &payload);
                 (host, result)
             }
             WorkerMessage::Heartbeat(host) => {
@@ -238,7 +238,7 @@ impl Inventory {
     }
 
     /// Records a host's progress. Anybody can send it, also for hosts that were never announced; those are ignored.
-    fn progressed(&mut self, host: &HostName, payload: &[u8]) -> Result<(), InventoryError> {
+    fn progress_reported(&mut self, host: &HostName, payload: &[u8]) -> Result<(), InventoryError> {
         let progress = Progress::parse(payload)?;
         if self.view.hosts.contains_key(host) {
             self.progress.insert(host.clone(), progress);
@@ -559,14 +559,14 @@ mod tests {
     fn progress_is_kept_for_announced_hosts() {
         let mut inventory = Inventory::default();
         let progress = |percent| Progress::new(7, percent, "unpacking");
-        inventory.progressed(&host("h01"), &progress(1).to_payload()).unwrap();
+        inventory.progress_reported(&host("h01"), &progress(1).to_payload()).unwrap();
         assert!(inventory.progress().is_empty());
         announce(&mut inventory, "a", "h01");
         for percent in [10, 20] {
-            inventory.progressed(&host("h01"), &progress(percent).to_payload()).unwrap();
+            inventory.progress_reported(&host("h01"), &progress(percent).to_payload()).unwrap();
         }
         assert_eq!(inventory.progress().get(&host("h01")), Some(&progress(20)));
-        assert!(inventory.progressed(&host("h01"), b"20 %").is_err());
+        assert!(inventory.progress_reported(&host("h01"), b"20 %").is_err());
         receive(&mut inventory, at(0), "a", "h01", b"", DateTime::UNIX_EPOCH);
         assert!(inventory.progress().is_empty());
     }

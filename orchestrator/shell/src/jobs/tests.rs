@@ -218,7 +218,7 @@ fn pauses_of_lock_and_unlock_are_separate() {
 }
 
 #[test]
-fn untried_release_goes_before_what_takes() {
+fn untried_release_precedes_locks() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "a");
     let Job::LockServer(unlock) = job(1, true);
     let lock = SlotJob { order: SlotOrder::Lock, host: host(2), ..unlock.clone() };
@@ -343,7 +343,7 @@ fn in_one_group(number: usize, order: SlotOrder) -> Job {
 }
 
 #[test]
-fn release_wanted_while_its_lock_is_under_way_comes_first() {
+fn release_after_its_own_lock_comes_first() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "i");
     let (now, mut begun) = next(&mut jobs, 0, &[in_one_group(1, SlotOrder::Lock)]);
     let wanted = [in_one_group(2, SlotOrder::Lock), in_one_group(1, SlotOrder::Unlock)];
@@ -354,7 +354,7 @@ fn release_wanted_while_its_lock_is_under_way_comes_first() {
 }
 
 #[test]
-fn of_two_jobs_about_a_host_one_is_begun() {
+fn one_job_per_host_at_a_time() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "i");
     let wanted = [in_one_group(1, SlotOrder::Lock), in_one_group(1, SlotOrder::Unlock)];
     let (_, begun) = next(&mut jobs, 0, &wanted);

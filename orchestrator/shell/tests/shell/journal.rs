@@ -212,7 +212,7 @@ fn oversized_inflation_is_refused() {
 type Change<'a> = &'a dyn Fn(&mut Vec<Message>);
 
 #[test]
-fn a_broken_chain_is_refused() {
+fn broken_chain_is_refused() {
     let mut stream = Stream::default();
     let mut appender = Appender::new("a");
     let mut tip = Tip::default();
